@@ -52,7 +52,7 @@ class Affine:
     def shifts(self) -> bool:
         return any(self.offsets)
 
-    def laid_out(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
+    def per_channel(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
         """`values`, one a channel, float32, to be broadcast over inputs of this shape."""
         one = np.array(values, np.float32)
         if self.uniform:
@@ -62,14 +62,14 @@ class Affine:
     def apply(self, pixels: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """float32 of uint8, rounded after each of the two operations, as the kernel does it."""
         out = np.empty(pixels.shape, np.float32) if out is None else out
-        np.multiply(pixels, self.laid_out(self.factors, pixels.shape), out=out)
+        np.multiply(pixels, self.per_channel(self.factors, pixels.shape), out=out)
         if self.shifts:
-            out += self.laid_out(self.offsets, pixels.shape)
+            out += self.per_channel(self.offsets, pixels.shape)
         return out
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What is sent and what is wanted back. image: the input that travels as uint8 where its `affine` is not
     None; constants: inputs that do not travel; top_k: of `scores`, classes (0: all outputs)."""
 
@@ -81,7 +81,7 @@ class Asked:
 
 
 @runtime_checkable
-class Offers(Protocol):
+class EndToEndBackend(Protocol):
     """A Backend that can be measured so. end_to_end: who makes numbers of pixels, a "kernel" of ours in front
     of the first step or the "model", rewritten."""
 
@@ -173,7 +173,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckedBatch:
     """A batch of a timed sample: after which change, where it began, what came back."""
 
     number: int
@@ -191,7 +191,7 @@ class Pipeline:
         self.slots = list(slots)
         self.pool = pool
         self._guard = guard
-        self.kept: list[list[Kept]] = []
+        self.kept: list[list[CheckedBatch]] = []
         self._samples = 0
 
     def batches(self, count: int) -> int:
@@ -238,7 +238,7 @@ class Pipeline:
         if place >= KEPT:
             return
         samples = [
-            Kept(number, offset, {name: np.array(array) for name, array in slot.answers.items()})
+            CheckedBatch(number, offset, {name: np.array(array) for name, array in slot.answers.items()})
             for number, offset, slot in last
         ]
         self.kept[place : place + 1] = [samples]
@@ -259,7 +259,7 @@ class HostSlot:
     there are cores (None: as they are). Where the session says where its inputs lie (`given`), they are
     written there; else they are bound."""
 
-    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+    def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         self._session, self._pool, self._asked, self._affine = session, pool, asked, affine
         self._constants = dict(asked.constants or {})
         batches = {name: array[: pool.batch] for name, array in pool.arrays.items()}

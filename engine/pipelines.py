@@ -15,7 +15,16 @@ import numpy as np
 from engine.backend import Backend, Options
 from engine.cuda.batch_slot import CudaSlot, LiesOnDevice, page_locked
 from engine.cuda.runtime import import_cupy, translated
-from engine.end_to_end import MOST_IN_FLIGHT, Affine, Asked, BatchSlot, HostSlot, Offers, Pipeline, Pool
+from engine.end_to_end import (
+    MOST_IN_FLIGHT,
+    Affine,
+    BatchSlot,
+    EndToEndBackend,
+    HostSlot,
+    Pipeline,
+    Pool,
+    Request,
+)
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort.uint8 import rewritten
@@ -39,13 +48,13 @@ def allocator(device: str) -> Callable[[int], np.ndarray] | None:
 
 def refusal(backend: Backend) -> str | None:
     """Why this backend is not measured from end to end, or None."""
-    if isinstance(backend, Offers):
+    if isinstance(backend, EndToEndBackend):
         return None
     return f"{backend.name} is not measured from end to end: it has no way in for bytes"
 
 
-def opened(
-    backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Asked
+def open_pipeline(
+    backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Request
 ) -> Pipeline:
     """A pipeline that is ready, with nothing in flight. On a GPU it has as many slots as memory holds, at
     most MOST_IN_FLIGHT; on a CPU it has one, because one batch takes all cores. Raises what `prepare` raises,
@@ -77,7 +86,7 @@ def _slot(
     precision: str,
     options: Options,
     pool: Pool,
-    asked: Asked,
+    asked: Request,
     affine: Affine | None,
     what: str,
 ) -> BatchSlot:
@@ -105,6 +114,6 @@ def _slot(
         raise
 
 
-def _wanted(graph: Graph, asked: Asked) -> set[str]:
+def _wanted(graph: Graph, asked: Request) -> set[str]:
     names = {info.name for info in graph.outputs}
     return names & {asked.scores} or names if asked.top_k else names

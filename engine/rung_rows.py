@@ -52,14 +52,14 @@ Given = np.ndarray | Rows
 """An input of a rung, whole or as the few rows that it repeats."""
 
 
-def raw(array: np.ndarray) -> np.ndarray:
+def bytes_of(array: np.ndarray) -> np.ndarray:
     """Its bytes."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def same(a: np.ndarray, b: np.ndarray) -> bool:
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays of one size hold the same bytes."""
-    left, right = raw(a), raw(b)
+    left, right = bytes_of(a), bytes_of(b)
     whole = left.size // 8 * 8
     for start in range(0, whole, CHUNK_NBYTES):
         part = slice(start, min(start + CHUNK_NBYTES, whole))
@@ -74,7 +74,7 @@ def changed(held: np.ndarray, given: Given, start: int = 0) -> tuple[int, int] |
     first, count = -1, 0
     for at, expected in _stretches(given, start, start + held.size):
         part = held[at - start : at - start + expected.size]
-        if not same(part, expected):
+        if not same_bytes(part, expected):
             wrong = np.flatnonzero(part != expected)
             first = at + int(wrong[0]) if first < 0 else first
             count += wrong.size
@@ -84,12 +84,12 @@ def changed(held: np.ndarray, given: Given, start: int = 0) -> tuple[int, int] |
 def _stretches(given: Given, start: int, stop: int) -> list[tuple[int, np.ndarray]]:
     """The bytes from start to stop as (place, bytes), one after another, nothing of them copied."""
     if isinstance(given, np.ndarray):
-        return [(start, raw(given)[start:stop])]
+        return [(start, bytes_of(given)[start:stop])]
     each, stretches = given.row_nbytes, []
     while start < stop:
         row, inside = divmod(start, each)
         end = min(stop, (row + 1) * each)
-        stretches.append((start, raw(given.distinct[given.index[row]])[inside : inside + end - start]))
+        stretches.append((start, bytes_of(given.distinct[given.index[row]])[inside : inside + end - start]))
         start = end
     return stretches
 

@@ -1,12 +1,11 @@
 """Walls round a process that runs what a stranger wrote: no network, no files, no other process, so much
 memory. What the system does not offer is left out and said.
 
-`alone` is for a process that has started no thread yet: it takes the network away (a user and a network
-namespace of its own). `shut` is for a process of kernels alone: it may read what Python needs, write nothing,
-signal and trace nobody (Landlock, Linux 5.13 and later; signals from 6.12 on). Whatever these processes start
-is within the same walls. `keep` is for every process of a user's kernels: what it does is over when it is
-stopped, and leaves the machine as it was for others.
-"""
+`isolate_network` is for a process that has started no thread yet: it takes the network away (a user and a
+network namespace of its own). `restrict` is for a process of kernels alone: it may read what Python needs,
+write nothing, signal and trace nobody (Landlock, Linux 5.13 and later; signals from 6.12 on). Whatever these
+processes start is within the same walls. `forbid_background_work` is for every process of a user's kernels:
+what it does is over when it is stopped, and leaves the machine as it was for others."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from pathlib import Path
 # For a process that starts others apart: `engine.apart` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
-OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `keep` does nothing
+OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `forbid_background_work` does nothing
 NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
@@ -42,7 +41,7 @@ _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
 _PROCESSES = 512  # and threads, in a namespace of their own
 
 
-def alone() -> str:
+def isolate_network() -> str:
     """Take this process's network away. Why it could not be, "" where it was."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no network namespaces"
@@ -56,14 +55,14 @@ def alone() -> str:
     return ""
 
 
-def unseen() -> None:
+def hide_memory() -> None:
     """Nobody of the same user may look into this process, or at its open files."""
     if sys.platform.startswith("linux"):
         _libc().prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def blind() -> None:
-    """This process may not look into others that are `unseen`, nor write there, even if it is root's."""
+def forbid_tracing() -> None:
+    """This process may not look into others that are `hide_memory`, nor write there, even if it is root's."""
     if not sys.platform.startswith("linux"):
         return
     _without(_CAP_SYS_PTRACE)
@@ -83,11 +82,11 @@ def _without(*capabilities: int) -> None:
         libc.capset(header, sets)
 
 
-def keep() -> None:
+def forbid_background_work() -> None:
     """This process is about to run what a user wrote, and is stopped while others run. It may start no
     process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as
     root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system
-    does not offer of this is left out; `unkept` tells."""
+    does not offer of this is left out; `missing_restrictions` tells."""
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
     _without(*_OF_THE_MACHINE)
@@ -97,11 +96,12 @@ def keep() -> None:
     with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
         places += [f"/{name}" for name in os.listdir("/") if name not in machine]
         _restricted(dict.fromkeys(places, writes), writes, network=False)
-    install()
+    install_filter()
 
 
-def unkept(pid: int) -> str:
-    """In words, what a process of a user's kernels could do that `keep` keeps it from; "" if that holds."""
+def missing_restrictions(pid: int) -> str:
+    """In words, what a process of a user's kernels could do that `forbid_background_work` keeps it from; ""
+    if that holds."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
@@ -110,7 +110,7 @@ def unkept(pid: int) -> str:
     return "" if status.get("Seccomp", "0").strip() == "2" else "start processes and timers"
 
 
-def limit(mib: int) -> str:
+def limit_memory(mib: int) -> str:
     """So much memory for this process, and for each that it starts; no core dumps. Why it could not be."""
     try:
         import resource
@@ -124,7 +124,7 @@ def limit(mib: int) -> str:
     return ""
 
 
-def shut(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
+def restrict(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
     """Shut this process in: see the module. readable: what it may read beside what Python needs; writable:
     folders in which it may do anything. Why it could not be, "" where it was."""
     if not sys.platform.startswith("linux"):
@@ -168,9 +168,9 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
         os.close(rules)
 
 
-def shut_as_told() -> str:
+def restrict_by_environment() -> str:
     """Shut this process in as its environment says."""
-    return shut(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
+    return restrict(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
 
 
 def _first_user_namespace() -> str:
@@ -236,7 +236,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
 
-def program(machine: str) -> bytes:
+def filter_program_of(machine: str) -> bytes:
     """The filter, of instructions of eight bytes each."""
     refused, absent = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
     steps = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, refused)]
@@ -250,14 +250,14 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
-def install() -> bool:
+def install_filter() -> bool:
     """From now on no thread of this process may call any of these: the call fails (EPERM, ENOSYS). Whether
     the system has such filters, for this machine."""
     machine = os.uname().machine
     if machine not in _SECCOMP:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    code = program(machine)
+    code = filter_program_of(machine)
     instructions = ctypes.create_string_buffer(code, len(code))
     filter_program = struct.pack(
         "HxxxxxxP", len(code) // 8, ctypes.addressof(instructions)

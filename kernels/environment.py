@@ -83,7 +83,7 @@ class Environment:
         return "" if fits else f"whose {package} is built without it"
 
 
-def made(name: str) -> str:
+def how_to_install(name: str) -> str:
     """How one of those comes about that `make` sets up, for `get`."""
     return (
         f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "

@@ -140,7 +140,7 @@ def compile_ahead(
     # To start a process takes as long as one or two kernels. Whoever is shut in starts none.
     processes = min(threads, -(-len(missing) // A_PROCESS))
     apart = processes >= APART and confine.CONFINED not in os.environ
-    compilers.side_by_side(compile_rung, missing, arch, processes if apart else threads, apart, told)
+    compilers.compile_in_parallel(compile_rung, missing, arch, processes if apart else threads, apart, told)
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:

@@ -60,13 +60,13 @@ __all__ = [
     "SUFFIX",
     "SUFFIXES",
     "Rung",
-    "beside",
     "candidates",
     "code",
     "default",
     "find",
     "precisions",
     "rungs",
+    "side_rungs",
 ]
 
 ROOT = Path(__file__).parent
@@ -125,7 +125,7 @@ class Rung:
         """Whether an engine may take this rung without being asked to, and without having timed it."""
         return not (self.side or self.user)
 
-    def laid_out(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
+    def in_layouts(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
         """As it is compiled to read and write these layouts. Raises ValueError where it cannot."""
         chosen = {}
         if self.reads != (layouts.PLAIN,) or reads != layouts.PLAIN:
@@ -189,7 +189,7 @@ def rungs(
         ladder += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     if extra_dirs:
         ladder = list({rung.path: rung for rung in ladder}.values())
-    ladder = _without_twins(ladder, broken)
+    ladder = _without_duplicates(ladder, broken)
     return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user)))
 
 
@@ -254,7 +254,7 @@ def candidates(device: str, op: str, precision: str = FP32, weights_known: bool 
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
-def beside(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
+def side_rungs(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
     """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's,
     and none whose language not everybody has. In the order of `candidates`."""
     ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick or r.language)]
@@ -315,7 +315,7 @@ def _folder(
     return rungs_here
 
 
-def meant_for(device: str, name: str, text: str) -> bool:
+def is_rung_file(device: str, name: str, text: str) -> bool:
     """Whether a file of a user's can be a rung of the device: by its ending, and of Python by its header."""
     if not name.endswith(SUFFIXES[device]):
         return False
@@ -349,7 +349,7 @@ def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntr
         return []
 
 
-def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
+def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
     """Those whose number and name no other has; ours come before the user's."""
     numbers: dict[int, Rung] = {}
     names: dict[str, Rung] = {}

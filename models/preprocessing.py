@@ -249,7 +249,7 @@ def _laid_out(planes: np.ndarray, taken: Layout) -> np.ndarray:
     return last[..., 0] if taken.axes == "NHW" else last.reshape(len(last), -1)
 
 
-def told(spec: str, shape: Shape, files: bool = True) -> str:
+def described(spec: str, shape: Shape, files: bool = True) -> str:
     """What will be done to an image for an input of this shape, in words; "" where it takes none."""
     prepared = parse(spec, files)
     wanted = layout(shape, prepared.layout)

@@ -20,7 +20,7 @@ from bench.judge.comparison import bound_of, direct
 from bench.judge.failure import Failure, Wrong
 from bench.judge.samples import Sample, small_shapes
 from bench.judge.trial import Trial
-from engine.rung_rows import same
+from engine.rung_rows import same_bytes
 from kernels.ops import Params, Shape
 from kernels.registry import Rung
 
@@ -136,7 +136,8 @@ def _remembered(found: Sequence[Failure]) -> Failure | None:
 
     def known(got: np.ndarray) -> bool:
         return any(
-            (size := min(len(before), got.size)) >= TELLING and same(before[:size], got.reshape(-1)[:size])
+            (size := min(len(before), got.size)) >= TELLING
+            and same_bytes(before[:size], got.reshape(-1)[:size])
             for before in held
         )
 

@@ -27,7 +27,18 @@ from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_tog
 from bench.results.records import EndToEnd, ErrorStats, Job
 from engine import pipelines
 from engine.backend import Backend, Variant
-from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Arrays, Asked, Kept, Pipeline, Pool, top
+from engine.end_to_end import (
+    PLACES,
+    SPARE,
+    VALUES,
+    Affine,
+    Arrays,
+    CheckedBatch,
+    Pipeline,
+    Pool,
+    Request,
+    top,
+)
 from kernels.errors import KernelscopeError, UnsupportedError
 
 WHEN = "from end to end"
@@ -44,7 +55,7 @@ class Sent:
     """The images of a group, and what is asked. plain: by input that travels, batch + SPARE rows."""
 
     plain: Arrays
-    asked: Asked
+    asked: Request
 
 
 def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
@@ -72,7 +83,7 @@ def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
         made.apply(plain[image][:2]), feed.first_pixels(loaded.dataset(count), 2)[: len(plain[image][:2])]
     ):
         raise UnsupportedError(f"the preprocessing of model {graph.name} is no affine function of bytes")
-    return Sent(plain, Asked(image, made, constants, scores, top_k))
+    return Sent(plain, Request(image, made, constants, scores, top_k))
 
 
 def _scores(loaded: LoadedModel, batch: int, top_k: int) -> str:
@@ -147,7 +158,7 @@ class Flows:
             if backend.device not in pools:  # the same buffers for all on a device
                 pools[backend.device] = Pool(images.plain, case.batch, pipelines.allocator(backend.device))
             pool = pools[backend.device]
-            return pipelines.opened(
+            return pipelines.open_pipeline(
                 backend, self._loaded.graph, case.precision, entrant.options, pool, images.asked
             )
         except (KernelscopeError, MemoryError) as error:  # the forward pass alone may well be measured
@@ -235,7 +246,7 @@ def _place(backend: Backend) -> int:
     return 1 if backend.reference == backend.name else 2
 
 
-def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
+def numbers(pool: Pool, kept: CheckedBatch, asked: Request) -> dict[str, np.ndarray]:
     """The inputs of a batch as a session takes them."""
     found = pool.changed(kept.number, kept.offset)
     if asked.affine is not None:
@@ -243,7 +254,7 @@ def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
     return {**(asked.constants or {}), **found}
 
 
-def unlike(got: Arrays, expected: Arrays, asked: Asked, bound: str) -> ErrorStats | None:
+def unlike(got: Arrays, expected: Arrays, asked: Request, bound: str) -> ErrorStats | None:
     """How the answers of a batch are not those, or None where they are. Of best classes both what they score
     and what is scored by those that were named."""
     if not asked.top_k:

@@ -58,7 +58,9 @@ def _counted(made: Plan) -> Plan:
     if made.device != "cuda":
         return made
     launches = Launches(Options())
-    return replace(made, steps=traffic.planned(made, [launches.of_step(step)[1] for step in made.steps]))
+    return replace(
+        made, steps=traffic.planned_traffic(made, [launches.of_step(step)[1] for step in made.steps])
+    )
 
 
 _NODES = tuple(map(ColumnTitle, ("node", "op", "inputs", "output")))

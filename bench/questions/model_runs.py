@@ -31,7 +31,7 @@ def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, s
     fp32."""
     if not registry.offers(device, precision):
         precision = FP32
-    choose = _told(ladder_choice(Options(), precision=precision))
+    choose = _with_reason(ladder_choice(Options(), precision=precision))
     try:
         planned = plan(graph, batch, device, precision, choose=choose)
     except InputError as error:
@@ -41,7 +41,7 @@ def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, s
     return _planned(graph, planned)
 
 
-def _told(usual: Choose) -> Choose:
+def _with_reason(usual: Choose) -> Choose:
     """A rung, or as what chose none the reason that there is none."""
 
     def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:

@@ -16,10 +16,10 @@ from models import labels
 def takes(job: Job) -> Takes:
     """Of the first model of a job. Raises KernelscopeError where its file cannot be read."""
     spec = model_spec(job.models[0], job)
-    return fed(spec, importer.load(spec.file()), job)[0]
+    return feed_and_facts(spec, importer.load(spec.file()), job)[0]
 
 
-def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
+def feed_and_facts(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
     """The same of a graph that is read; the graph with its other inputs as the job gives them; and how it is
     fed, None where what the job says does not fit it."""
     notes: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ def look(seconds: float = LOOK_S) -> Looked:
     used = used_by_others(seconds)
     cores = os.cpu_count() or 1
     waiting = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    sentences = filter(None, [instances, said(used, cores), gpu_in_use()])
+    sentences = filter(None, [instances, busy_words(used, cores), gpu_in_use()])
     return Looked(tuple(sentences), slowed(sum(used.values()), waiting, cores))
 
 
@@ -180,7 +180,7 @@ def gpu_in_use() -> str:
     )
 
 
-def said(used: dict[str, float], cores: int) -> str:
+def busy_words(used: dict[str, float], cores: int) -> str:
     """A sentence where other programs keep the cores busy, "" where they are idle enough. used: cores that
     each program keeps busy, by its name."""
     whole = sum(used.values())

@@ -66,7 +66,7 @@ class Ready:
     log: IO[bytes]
 
 
-class Spare:
+class StandbyWorker:
     """A worker of a kind kept ready, its libraries loaded, for whoever asks next. Its standard error is kept
     in a file without a name, since nobody knows yet whose log it belongs to."""
 
@@ -88,7 +88,7 @@ class Spare:
         ready, self._ready = self._ready, None
         return ready
 
-    def __enter__(self) -> Spare:
+    def __enter__(self) -> StandbyWorker:
         self.start()
         return self
 
@@ -115,7 +115,7 @@ def run(
     command: Sequence[str] | None = None,
     environment: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
-    spare: Spare | None = None,
+    spare: StandbyWorker | None = None,
     on_worker: Callable[[int, bool], None] = lambda pid, ends: None,
 ) -> Outcome:
     """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.

@@ -112,7 +112,7 @@ def order(verdict: str, ratio: Ratio, own: str, other: str, bound: float, ends: 
     ort-cpu", which stands for itself. bound: within which two are the same; ends: with the ends of the
     interval."""
     if not decided(verdict):
-        return between((own, other))
+        return undecided_between((own, other))
     if verdict == "SAME":
         return f"as fast as {other} (within {units.percent(bound, 0)})"
     text = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
@@ -121,7 +121,7 @@ def order(verdict: str, ratio: Ratio, own: str, other: str, bound: float, ends: 
     return f"{text} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
 
 
-def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
+def range_words(verdict: str, speedups: Iterable[float | None]) -> str:
     """What several come to that have one verdict: "1.30× to 2.40× faster", "as fast", "not decided"."""
     if verdict not in ("FASTER", "SLOWER"):
         return WORDS[verdict]
@@ -133,12 +133,12 @@ def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
 _LINKS = {"FASTER": "than", "SLOWER": "than", "SAME": "as", "UNCLEAR": "against"}
 
 
-def over(verdict: str, speedups: Iterable[float | None], other: str) -> str:
+def compared_with(verdict: str, speedups: Iterable[float | None], other: str) -> str:
     """The same with whom it is against: "1.30× to 2.40× faster than ort-cpu"."""
-    return f"{amounts(verdict, speedups)} {_LINKS[verdict]} {other}"
+    return f"{range_words(verdict, speedups)} {_LINKS[verdict]} {other}"
 
 
-def between(names: Sequence[str]) -> str:
+def undecided_between(names: Sequence[str]) -> str:
     """ "not decided between 03 tiled and 08 async"."""
     return f"{NOT_DECIDED} between {listed(names)}"
 

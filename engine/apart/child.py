@@ -214,10 +214,10 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     end = channel.of_child()
     die_with_parent(int(sys.argv[1]))
     unlimited()
-    confine.unseen()  # by the kernels of other processes
-    confine.blind()
+    confine.hide_memory()  # by the kernels of other processes
+    confine.forbid_tracing()
     if not any(sys.argv[2:]):  # for what a user wrote
-        confine.keep()
+        confine.forbid_background_work()
     try:
         for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened

@@ -74,7 +74,7 @@ class Child:
         self._beside = Beside(_known)
         self._job = processes.job_object()
         processes.keep_orphans()
-        confine.unseen()  # the inputs of passes to come lie in this process
+        confine.hide_memory()  # the inputs of passes to come lie in this process
         told = starting.environment(folders)
         # One that is forked has as many.
         alone = starting.ONE_THREAD if opens in WITHOUT_BLAS or not stays else {}
@@ -95,8 +95,8 @@ class Child:
 
     @property
     def unkept(self) -> str:
-        """See confine.unkept; of what no user wrote nothing is said."""
-        return confine.unkept(self.pid) if self.users and self.lost is None else ""
+        """See confine.missing_restrictions; of what no user wrote nothing is said."""
+        return confine.missing_restrictions(self.pid) if self.users and self.lost is None else ""
 
     def number(self) -> int:
         """Of a new session."""

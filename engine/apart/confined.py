@@ -7,7 +7,7 @@ import os
 from kernels import confine
 
 if __name__ == "__main__":
-    confine.shut_as_told()
+    confine.restrict_by_environment()
     from engine.apart import child
 
     os._exit(child.main())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from engine.apart import slots
-from engine.cpu.steps import Blas, divided, in_order
+from engine.cpu.steps import Blas, calls_of_pass, divide
 from engine.graph.plan import Step
 from engine.rung_session import ArenaLayout
 from kernels.cpu import Bound, line_in, load
@@ -35,7 +35,7 @@ class RungHere:
         with self._in_words("prepare"), np.errstate(all="ignore"):
             # Of weights that lie in the arena, what the kernel makes of them is its own.
             self._packed = kernel.pack(params, [None if a is None else np.array(a) for a in weights])
-            self._made = divided(step, rung, kernel, self._packed, threads)
+            self._made = divide(step, rung, kernel, self._packed, threads)
         self._calls: tuple[Bound, ...] = ()
         self._blas = Blas()
         self.given: dict[str, np.ndarray] = {}
@@ -79,7 +79,7 @@ class RungHere:
         with self._in_words("prepare"), np.errstate(all="ignore"):
             call = self._made.bind(read, self._output, workspace.view(np.float32), self._threads)
         self.given = {f"input {i}": views[i] for i in data}
-        self._calls = in_order([self._made], [call], self._blas.limit, self._threads)
+        self._calls = calls_of_pass([self._made], [call], self._blas.limit, self._threads)
 
     def run(self) -> None:
         with self._in_words("run"), np.errstate(all="ignore"):

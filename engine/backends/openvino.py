@@ -8,10 +8,10 @@ from engine.apart.session import ApartSession
 from engine.backend import Options, Session
 from engine.graph.graph import Graph
 from engine.ort.sessions import refusal
-from kernels.environment import NEEDED, Environment, made
+from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.errors import UnavailableError, UnsupportedError
 
-GET = made("openvino")
+GET = how_to_install("openvino")
 ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
 APART = pool.register(
     "openvino", Kind("OpenVINO on the CPU", "engine.rivals.openvino_cpu", True, 1, ENVIRONMENT.interpreter)

@@ -16,10 +16,10 @@ from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
-from kernels.environment import NEEDED, Environment, made
+from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.errors import UnavailableError, UnsupportedError
 
-GET = made("torch")
+GET = how_to_install("torch")
 ENVIRONMENT = Environment("torch", "PyTorch", "torch", GET, needs=NEEDED)
 CPU = pool.register(
     "torch", Kind("PyTorch on the CPU", "engine.rivals.torch_cpu", True, 1, ENVIRONMENT.interpreter)

@@ -202,7 +202,7 @@ class Tensor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Joint:
+class ProgramStep:
     """A step that is joined with others: `stride` bytes of scratch a thread, from call.workspace on, which is
     the same memory for all that are joined. reads: without weights."""
 
@@ -223,14 +223,14 @@ def _seconds(flops: float, nbytes: float) -> float:
     return flops / FLOPS_A_SECOND + nbytes / BYTES_A_SECOND
 
 
-def sharing_of(flops: float, nbytes: float, threads: int) -> int:
+def threads_for_work(flops: float, nbytes: float, threads: int) -> int:
     """How many of so many threads a step of such work is worth."""
     return min(threads, 1 + int(_seconds(flops, nbytes) / WORTH_SHARING_S))
 
 
 @dataclass(frozen=True)
 class _Phase:
-    steps: tuple[Joint, ...]
+    steps: tuple[ProgramStep, ...]
     by_images: bool
     units: int
     each: int
@@ -254,7 +254,9 @@ class Program:
     """These steps one after the other; called, a pass over them. kept: tensors that are read by others, too;
     None: all of them."""
 
-    def __init__(self, steps: Sequence[Joint], threads: int, kept: Collection[str] | None = None) -> None:
+    def __init__(
+        self, steps: Sequence[ProgramStep], threads: int, kept: Collection[str] | None = None
+    ) -> None:
         if kept is None:
             kept = {step.written.name for step in steps}
         phases = _phases(steps, threads, kept)
@@ -303,7 +305,7 @@ class Program:
         self._team.run(self._address, self.threads)
 
 
-def _phases(steps: Sequence[Joint], threads: int, kept: Collection[str]) -> list[_Phase]:
+def _phases(steps: Sequence[ProgramStep], threads: int, kept: Collection[str]) -> list[_Phase]:
     phases: list[_Phase] = []
     at = 0
     while at < len(steps):
@@ -330,7 +332,7 @@ def _phases(steps: Sequence[Joint], threads: int, kept: Collection[str]) -> list
     return phases
 
 
-def _by_images(step: Joint, images: int) -> bool:
+def _by_images(step: ProgramStep, images: int) -> bool:
     tensors = [*step.reads, step.written]
     return (
         step.call.images == images
@@ -340,7 +342,7 @@ def _by_images(step: Joint, images: int) -> bool:
     )
 
 
-def _clash(run: Sequence[Joint], local: Collection[str]) -> bool:
+def _clash(run: Sequence[ProgramStep], local: Collection[str]) -> bool:
     """Whether something of one block is written where another block still reads: what is not local lies where
     the plan has it, which counts on one step after the other."""
     arena = [of for step in run for of in (*step.reads, step.written) if of.name not in local]
@@ -348,9 +350,11 @@ def _clash(run: Sequence[Joint], local: Collection[str]) -> bool:
     return any(a[0] != b[0] and a[1] < b[2] and b[1] < a[2] for a, b in itertools.combinations(spans, 2))
 
 
-def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozenset[str]) -> _Phase | None:
+def _of_images(
+    steps: Sequence[ProgramStep], images: int, threads: int, local: frozenset[str]
+) -> _Phase | None:
     """A run of steps by blocks of images; None where they are better shared one by one."""
-    sharing = sharing_of(sum(step.flops for step in steps), sum(step.nbytes for step in steps), threads)
+    sharing = threads_for_work(sum(step.flops for step in steps), sum(step.nbytes for step in steps), threads)
     if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
         return None
     block = BLOCK * max(step.reads[0].nbytes + step.written.nbytes for step in steps) // images
@@ -359,8 +363,8 @@ def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozens
     return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)), sharing, local)
 
 
-def _of_parts(step: Joint, threads: int) -> _Phase:
+def _of_parts(step: ProgramStep, threads: int) -> _Phase:
     parts = step.call.parts
-    sharing = sharing_of(step.flops, step.nbytes, threads)
+    sharing = threads_for_work(step.flops, step.nbytes, threads)
     tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
     return _Phase((step,), False, parts, -(-parts // tasks), sharing)

@@ -18,9 +18,9 @@ from engine.apart.memory import Block, Spec
 from engine.apart.messages import Opened
 from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
-from engine.cpu.steps import worth
+from engine.cpu.steps import threads_worth
 from engine.machine import host
-from engine.rung_rows import Given, blocks, changed, raw
+from engine.rung_rows import Given, blocks, bytes_of, changed
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
 from kernels.errors import KernelError
 from kernels.ops import Params
@@ -38,7 +38,7 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        used_threads = worth(rung, params, threads)
+        used_threads = threads_worth(rung, params, threads)
         self.one_thread = used_threads == 1
         # Threads that a rung has once had would be woken and stopped with each pass of another.
         super().__init__(
@@ -140,7 +140,7 @@ class CpuRungSession(Held):
         if self._stirred:
             strays += self._settle()
         for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
-            contents, first, count = raw(view), -1, 0
+            contents, first, count = bytes_of(view), -1, 0
             each = max(1, view.nbytes) if whole else BLOCK_NBYTES
             for part in blocks(view.nbytes, whole, self._random, each, LOOKED_AT):
                 if (there := changed(contents[part], expected, part.start)) is not None:
@@ -199,7 +199,7 @@ class CpuRungSession(Held):
         last = self._trains.last_inputs()
         for i in self._data:
             view = self._inputs[i]
-            if there := changed(raw(view), last[f"input {i}"]):
+            if there := changed(bytes_of(view), last[f"input {i}"]):
                 strays.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
             np.copyto(view, np.asarray(self._expected[i]))
         return strays

@@ -18,7 +18,7 @@ import numpy as np
 from engine.apart import slots
 from engine.apart.slots import Copies
 from engine.cpu.program import Program
-from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
+from engine.cpu.steps import Blas, CpuStep, aligned, calls_of_pass, divide
 from engine.graph.plan import Plan, Step
 from engine.machine import host
 from engine.machine.host import free_nbytes
@@ -48,7 +48,7 @@ class CpuSession:
         for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
             with self._in_words("preparing", rung):
                 packed.append(self._packed(kernel, step))
-                steps.append(divided(step, rung, kernel, packed[-1], self._threads, made.aliases))
+                steps.append(divide(step, rung, kernel, packed[-1], self._threads, made.aliases))
         self._steps = tuple(steps)
         scratch = max((step.workspace_nbytes for step in steps), default=0)
         clock.append(time.perf_counter_ns())
@@ -87,7 +87,7 @@ class CpuSession:
         plan, steps = self._plan, self._steps
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, self._packed_steps, strict=True))
         read = {plan.holder(name) for name in plan.outputs}
-        self._calls = in_order(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
+        self._calls = calls_of_pass(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
         self._views = {name: self._tensor(name) for name in (*plan.inputs, *plan.outputs)}
 
     def hold(self, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cpu.program import Joint, Program, Tensor, sharing_of
+from engine.cpu.program import Program, ProgramStep, Tensor, threads_for_work
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
 from kernels.cpu.compiled import Call
@@ -76,7 +76,7 @@ class CpuStep:
             start += _rounded(nbytes)
         return partial(team(threads).run, calls)
 
-    def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> Joint:
+    def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> ProgramStep:
         """What its kernel has bound, as one of several steps that are joined."""
         p = self.step.params
 
@@ -85,7 +85,7 @@ class CpuStep:
 
         reads = tuple(tensor(self.step.inputs[i], inputs[i]) for i in p.data_inputs)
         stride = _rounded(self.scratch[0])
-        return Joint(call, stride, p.flops, p.nbytes, reads, tensor(self.step.output, output))
+        return ProgramStep(call, stride, p.flops, p.nbytes, reads, tensor(self.step.output, output))
 
     def _bind_columns(
         self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
@@ -105,15 +105,15 @@ class CpuStep:
         return run
 
 
-def worth(rung: Rung, p: Params, threads: int) -> int:
+def threads_worth(rung: Rung, p: Params, threads: int) -> int:
     """How many of so many threads such a step takes at most, alone."""
     if rung.compiled:
-        return sharing_of(p.flops, p.nbytes, threads)
+        return threads_for_work(p.flops, p.nbytes, threads)
     guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
     return min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
 
 
-def divided(
+def divide(
     step: Step,
     rung: Rung,
     kernel: CpuKernel,
@@ -126,7 +126,7 @@ def divided(
     p = step.params
     if rung.compiled:
         return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
-    sharing = worth(rung, p, threads)
+    sharing = threads_worth(rung, p, threads)
     step_parts = parts(p, sharing) if sharing > 1 else (whole(p),)
     if kernel.packs and ranged(packed, step_parts[0]):
         step_parts = (whole(p),)
@@ -148,7 +148,7 @@ def _product_nbytes(part: Part) -> int:
     return part.params.m * part.params.n * 4
 
 
-def in_order(
+def calls_of_pass(
     steps: Sequence[CpuStep],
     calls: Sequence[Bound],
     limit: Callable[[int], None],

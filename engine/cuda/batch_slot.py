@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.cuda.runtime import TO_DEVICE, TO_HOST, capability_of, keep, load_module, lost
 from engine.cuda.stirring import CudaTensor
-from engine.end_to_end import PLACES, VALUES, Affine, Asked, Pool
+from engine.end_to_end import PLACES, VALUES, Affine, Pool, Request
 from kernels import nvrtc, registry
 from kernels.errors import UnsupportedError
 
@@ -63,7 +63,7 @@ class CudaSlot:
     """See engine.end_to_end.BatchSlot. session: closed with the slot. affine: None where the
     pass itself takes what travels."""
 
-    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+    def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         device: OnDevice = session.on_device
         self._session, self._pool, self._device = session, pool, device
         self._cupy = cupy = device.cupy
@@ -115,7 +115,7 @@ class CudaSlot:
         rung = registry.code(Path(__file__).parent / f"{name}.cu", name, **defines)
         return load_module(self._cupy, nvrtc.compile_rung(rung, f"sm_{digits}")).get_function(name)
 
-    def _answered(self, asked: Asked) -> list[Work]:
+    def _answered(self, asked: Request) -> list[Work]:
         """What brings the answers to the host, into `answers`."""
         outputs, works = dict(self._device.outputs), list[Work]()
         if asked.top_k and VALUES not in outputs:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda.runtime import load_module
-from engine.cuda.stages import CublasLibrary, starts
+from engine.cuda.stages import CublasLibrary, kernel_calls
 from engine.graph.plan import Plan
 from engine.planning import image_turns
 from kernels import nvrtc
@@ -54,7 +54,7 @@ def in_turns(plan: Plan, calls: Sequence[Call]) -> list[Call]:
     return ordered
 
 
-def compiled(
+def compile_calls(
     cupy: Any,
     capability: tuple[int, int],
     plan: Plan,
@@ -85,18 +85,18 @@ def compiled(
             for i, name in enumerate(step.inputs)
         ]
         stages: list[Callable[[], None]] = []
-        moves = image_turns.moves(plan, index)
+        moves = image_turns.launch_offsets(plan, index)
         for read, written in moves:
             moved = [inputs[0] + read, *inputs[1:]]
             known = cupy, modules[cubin], rung, how, moved, pointer(step.output) + written, scratch, library
-            stages += starts(*known)
+            stages += kernel_calls(*known)
         calls.append(Call(tuple(stages), len(moves)))
         # Such a kernel reads its weights before it waits for the one in front, which must not write them.
         weights = [name for i, name in enumerate(step.inputs) if i in step.params.weight_inputs and name]
         constant = all(name in plan.weights for name in weights)
         can = rung.overlaps and constant and capability >= OVERLAP_CAPABILITY and plan.turns is None
         overlaps |= can
-        early.append(Call(starts(*known, overlap=True)) if can else calls[-1])
+        early.append(Call(kernel_calls(*known, overlap=True)) if can else calls[-1])
     return calls, early if overlaps else []
 
 
@@ -104,7 +104,7 @@ Constant = str | tuple[str, tuple[int, ...], Pack]
 """A weight on the device: its name, and where it is packed its shape and how."""
 
 
-def laid_out(
+def device_constants(
     plan: Plan, launches: Sequence[Launch]
 ) -> tuple[dict[Constant, np.ndarray], list[dict[int, Constant]]]:
     """What lies on the device of the constants, and for each step which of its inputs are packed ones. A

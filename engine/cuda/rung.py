@@ -13,7 +13,7 @@ from engine.cuda import runtime as cuda_runtime
 from engine.cuda.renewing import OverNew
 from engine.cuda.rung_memory import RungMemory
 from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
-from engine.cuda.stages import starts
+from engine.cuda.stages import kernel_calls
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
 from engine.planning import traffic
@@ -50,7 +50,7 @@ class CudaRungSession:
                 module = load_module(cupy, cubin)
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
-                self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
+                self._stages = kernel_calls(cupy, module, rung, shape, pointers, output, scratch)
                 self._trains = CudaTrains(
                     cupy, self._pool, self._stream, self._memory.staging, self._launch,
                     *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
@@ -62,7 +62,7 @@ class CudaRungSession:
             self.close()
             raise
         self._facts: dict[str, str] = {
-            **shown(shape, rung.op, kernel),
+            **launch_facts(shape, rung.op, kernel),
             "compute_capability": ".".join(map(str, capability)),
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
             **({"stirring": f"no: {self._trains.refusal}"} if self._trains.refusal else {}),
@@ -82,7 +82,7 @@ class CudaRungSession:
             packed(shape.packed[i], np.asarray(array)) if i in shape.packed else array
             for i, array in enumerate(inputs)
         ]
-        self.moved = traffic.moved(params, {i: arrays[i].nbytes for i in shape.packed})
+        self.moved = traffic.bytes_moved(params, {i: arrays[i].nbytes for i in shape.packed})
         scratch = shape.workspace_nbytes or 0
         self._memory = RungMemory(cupy, self._pool, self._stream, params, arrays, scratch)
         return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
@@ -218,7 +218,7 @@ def compiled_facts(
     return min(per_stage, key=lambda item: item[1].get("occupancy", 0.0))
 
 
-def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
+def launch_facts(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
     """Grid and block of this kernel (None: of the first) and, where there are several stages, their names in
     order, each with how often it is started."""
     stages = shape.stages(op)

@@ -18,12 +18,12 @@ import numpy as np
 
 from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.calls import Call, Constant, compiled, in_turns, laid_out, start_all
+from engine.cuda.calls import Call, Constant, compile_calls, device_constants, in_turns, start_all
 from engine.cuda.renewing import OverNew
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import Launches, orders
+from engine.cuda.stages import Launches, launch_orders_of
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream, Work
 from engine.cuda.trains import CudaTrains, DeviceSession
@@ -84,9 +84,9 @@ class EngineCudaSession(DeviceSession):
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
         self._shapes = [launches.of_step(self._plan.at_once(i)) for i in range(len(self._plan.steps))]
-        constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
+        constants, self._packed = device_constants(self._plan, [shape for _, shape in self._shapes])
         packed = [{i: constants[key].nbytes for i, key in its.items()} for its in self._packed]
-        self._plan = replace(self._plan, steps=traffic.counted(self._plan.steps, packed))
+        self._plan = replace(self._plan, steps=traffic.with_traffic(self._plan.steps, packed))
         planned = clock()
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
@@ -94,7 +94,7 @@ class EngineCudaSession(DeviceSession):
         allocated = clock()
         self._upload_weights(constants)
         uploaded = clock()
-        self._of_steps, early = compiled(
+        self._of_steps, early = compile_calls(
             cupy, capability, self._plan, self._shapes, self._packed, self._pointers,
             lambda name: int(self._pointer(name)), int(self._workspace.ptr) if self._workspace else 0,
         )  # fmt: skip
@@ -199,7 +199,7 @@ class EngineCudaSession(DeviceSession):
         faster by doing so: blocks that wait take room, and only trying tells what that costs."""
         rungs = [rung for rung, _ in self._shapes]
         known = planned_early.read(self._plan, rungs) if options.tuned else None
-        begun, graph = cuda_overlap.replayed(
+        begun, graph = cuda_overlap.fastest_graph(
             self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0], known
         )
         if options.tuned and begun != known:
@@ -257,7 +257,7 @@ class EngineCudaSession(DeviceSession):
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.backend.Launching."""
-        launches = orders(self._plan, self._shapes)
+        launches = launch_orders_of(self._plan, self._shapes)
         return tuple(item for its in (self._one.order(launches) if self._one else launches) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:

@@ -36,7 +36,7 @@ class CublasLibrary:
         return self._cublas
 
 
-def starts(
+def kernel_calls(
     cupy: Any,
     module: Any,
     rung: Rung,
@@ -59,7 +59,7 @@ def starts(
     library = library or CublasLibrary(cupy)
     if how.constant is not None:
         name, index, nbytes = how.constant
-        to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
+        to = _kernel_or_error(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
         calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
     all_pointers = list(pointers)
     if how.texture is not None:
@@ -87,13 +87,13 @@ def kernel_of(module: Any, rung: Rung, stage: Stage) -> Any:
     """The stage's kernel, allowed the shared memory that it asks for. Raises KernelError where it is
     missing."""
     name = stage.function
-    kernel = _found(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
+    kernel = _kernel_or_error(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
     if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
         kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
     return kernel
 
 
-def _found(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any:
+def _kernel_or_error(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any:
     try:
         return get(name)
     except RuntimeError as error:
@@ -128,16 +128,16 @@ def launching(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable
 Order = list[tuple[Step, str]]
 
 
-def put_by(step: Step, ready: tuple[Rung, Launch]) -> Order:
+def launches_of_step(step: Step, ready: tuple[Rung, Launch]) -> Order:
     """What a step's launch puts on the device, in order; see engine.backend.Launching."""
     rung, how = ready
     copied = [(step, "memcpy")] if how.constant is not None else []
     return copied + [(step, stage.function) for stage in how.stages(rung.op)]
 
 
-def orders(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[Order]:
+def launch_orders_of(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[Order]:
     """The same of every step; of those that take turns all in the place of the first, turn by turn."""
-    launch_orders = [put_by(*one) for one in zip(plan.steps, shapes, strict=True)]
+    launch_orders = [launches_of_step(*one) for one in zip(plan.steps, shapes, strict=True)]
     if (turns := plan.turns) is not None:
         own = launch_orders[turns.start : turns.end]
         one_turn = [item for order in own for item in order]
@@ -157,7 +157,7 @@ class Launches:
         if key not in self._found:
             rung = registry.find("cuda", params.op, name, self._dirs)
             rung = tuned_defines.tuned(rung, params) if self._tuned else rung
-            rung = rung.laid_out(reads, writes)
+            rung = rung.in_layouts(reads, writes)
             self._found[key] = rung, launch.launch(params, rung)
         return self._found[key]
 

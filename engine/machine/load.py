@@ -89,7 +89,7 @@ def _threads(pid: int) -> dict[int, tuple[int, int]]:
     return by_thread
 
 
-def between(before: Reading, after: Reading) -> Spent:
+def difference(before: Reading, after: Reading) -> Spent:
     """A thread that ended meanwhile is not counted: what it ran stands among what others did."""
     ran = waited = 0
     for number, (now_ran, now_waited) in after.threads.items():

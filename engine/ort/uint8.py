@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from engine.end_to_end import PLACES, VALUES, Asked
+from engine.end_to_end import PLACES, VALUES, Request
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.initializers import initializer
@@ -19,7 +19,7 @@ from kernels.errors import UnsupportedError
 _TOP_K = 11  # the opset from which the number is an input, and the order is told
 
 
-def rewritten(graph: Graph, asked: Asked) -> Graph:
+def rewritten(graph: Graph, asked: Request) -> Graph:
     """With the input `asked.image` in uint8, and the answers that are asked for. Raises UnsupportedError."""
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
@@ -33,7 +33,7 @@ def rewritten(graph: Graph, asked: Asked) -> Graph:
     return from_proto(proto, graph.name, sha256=digest.hexdigest(), values=values)
 
 
-def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndarray]) -> None:
+def _takes_bytes(proto: onnx.ModelProto, asked: Request, values: dict[str, np.ndarray]) -> None:
     name, affine = asked.image, asked.affine
     assert affine is not None
     info = next(value for value in proto.graph.input if value.name == name)
@@ -49,7 +49,7 @@ def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndar
             nodes.append(helper.make_node(op, [read], [made], f"{made}:node", to=TensorProto.FLOAT))
             continue
         constant = f"{made}:constant"
-        values[constant] = affine.laid_out(channels, shape)
+        values[constant] = affine.per_channel(channels, shape)
         proto.graph.initializer.append(initializer(constant, values[constant]))
         nodes.append(helper.make_node(op, [read, constant], [made], f"{made}:node"))
     for node in proto.graph.node:
@@ -63,7 +63,9 @@ def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndar
         raise UnsupportedError(f"input {name} of model {proto.graph.name} is one of its outputs, too")
 
 
-def _answers_best(graph: Graph, proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndarray]) -> None:
+def _answers_best(
+    graph: Graph, proto: onnx.ModelProto, asked: Request, values: dict[str, np.ndarray]
+) -> None:
     opset = next((it.version for it in proto.opset_import if it.domain in ("", "ai.onnx")), 0)
     if opset < _TOP_K:
         raise UnsupportedError(

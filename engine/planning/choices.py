@@ -214,7 +214,7 @@ def candidates(
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
     ladder = [rung for rung in ladder if not params.loses_digits(rung.method)] or ladder
     ladder.sort(key=lambda rung: not rung.suits(params))
-    beside = list(filter(able, registry.beside(device, params.op, precision, weights_known)))
+    beside = list(filter(able, registry.side_rungs(device, params.op, precision, weights_known)))
     beside = [rung for rung in beside if not params.loses_digits(rung.method)]
     if device == "cuda":
         beside = _promising(params, ladder, beside)

@@ -20,7 +20,7 @@ LEAST_NBYTES = 512 << 20  # of a tensor: of what is smaller so few images at a t
 GAIN = 0.1  # by so much less memory, at least
 
 
-def found(plan: Plan, options: Options) -> Turns | None:
+def choose_turns(plan: Plan, options: Options) -> Turns | None:
     """The two steps with the largest tensor between them that can; None where there are none, and where steps
     may be one kernel, which hands nothing on. Whether it saves memory is for the caller to see."""
     images = plan.batch // COUNT
@@ -28,27 +28,27 @@ def found(plan: Plan, options: Options) -> Turns | None:
         return None
     best, most = None, LEAST_NBYTES - 1
     for end in range(1, len(plan.steps)):
-        size = handed_on(plan.steps[end - 1])
-        if size > most and runs.alone(plan, end):
+        size = output_nbytes(plan.steps[end - 1])
+        if size > most and runs.reads_only_previous(plan, end):
             turns = Turns(end - 1, end + 1, images, COUNT)
             if all(_able(plan, turns, index, options) for index in turns.steps):
                 best, most = turns, size
-    return None if best is None or (options.one_kernel and runs.kept(plan) is not None) else best
+    return None if best is None or (options.one_kernel and runs.worthwhile(plan) is not None) else best
 
 
-def handed_on(step: Step) -> int:
+def output_nbytes(step: Step) -> int:
     """Bytes of what a step writes, as it lies."""
     return nbytes(step.writes, step.params.output_shape)
 
 
-def moves(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
+def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
     """How many bytes further on a step's first input and its output lie, launch by launch."""
     turns = plan.turns
     if turns is None or index not in turns.steps:
         return ((0, 0),)
     step = plan.at_once(index)
     read = 0 if index > turns.start else nbytes(step.reads, step.params.input_shapes[0])
-    written = 0 if index < turns.end - 1 else handed_on(step)
+    written = 0 if index < turns.end - 1 else output_nbytes(step)
     return tuple((turn * read, turn * written) for turn in range(turns.count))
 
 
@@ -62,7 +62,7 @@ def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
         return False
     rung = registry.find(plan.device, step.op, step.rung, options.kernel_dirs)
     few = p.of_rows(turns.images)
-    laid = rung.laid_out(step.reads, step.writes)
+    laid = rung.in_layouts(step.reads, step.writes)
     if rung.user or launch.refusal(few, laid) is not None:
         return False
     # A turn's images begin as tensors do.

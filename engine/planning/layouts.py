@@ -202,7 +202,7 @@ class _Assignment:
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other
-        run = runs.kept(plan) if options.one_kernel else None
+        run = runs.worthwhile(plan) if options.one_kernel else None
         in_one_kernel = range(run.start, run.end) if run is not None else ()
         return cls(plan, steps, rungs, _readers(plan), frozenset(in_one_kernel))
 
@@ -228,7 +228,7 @@ class _Assignment:
             return own
         if step.chosen == "named" or step.params.weight_inputs:
             return None
-        beside = registry.beside(self.plan.device, step.op, self.plan.precision)
+        beside = registry.side_rungs(self.plan.device, step.op, self.plan.precision)
         return next((rung for rung in beside if _able(step, rung, layout, PLAIN)), None)
 
     def _take(self, place: int, rung: Rung, layout: str) -> None:
@@ -271,4 +271,4 @@ def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
     refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
     if reads not in rung.reads or writes not in rung.writes or refused:
         return False
-    return choices.launched(step.params, rung.laid_out(reads, writes))[0] is None
+    return choices.launched(step.params, rung.in_layouts(reads, writes))[0] is None

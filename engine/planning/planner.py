@@ -121,7 +121,7 @@ def plan(
     )
     planned = replace(planned, steps=layouts.assigned(planned, options))
     placements, arena = _placed(planned)
-    if (turns := image_turns.found(planned, options)) is not None:
+    if (turns := image_turns.choose_turns(planned, options)) is not None:
         taking = replace(planned, turns=turns)
         fewer, smaller = _placed(taking)
         if smaller <= (1 - image_turns.GAIN) * arena:
@@ -144,7 +144,7 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
             sizes[step.output] = nbytes(step.writes, step.params.output_shape)
     if made.turns is not None:
         for index in made.turns.steps[:-1]:
-            sizes[made.steps[index].output] = image_turns.handed_on(made.at_once(index))
+            sizes[made.steps[index].output] = image_turns.output_nbytes(made.at_once(index))
     return place(
         lives(
             [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],

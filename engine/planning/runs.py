@@ -70,7 +70,7 @@ def longest(plan: Plan) -> Run | None:
             continue
         end = start
         longest_layers: tuple[Layer, ...] = ()
-        while end < len(plan.steps) and (end == start or alone(plan, end)):
+        while end < len(plan.steps) and (end == start or reads_only_previous(plan, end)):
             try:
                 more = layers([step.params for step in plan.steps[start : end + 1]], plan.batch)
             except ValueError:
@@ -83,7 +83,7 @@ def longest(plan: Plan) -> Run | None:
     return best
 
 
-def kept(plan: Plan) -> Run | None:
+def worthwhile(plan: Plan) -> Run | None:
     """The longest where its weights are so few that it may well be faster as one kernel."""
     run = longest(plan)
     return run if run is not None and weights_nbytes(run.layers) <= MOST_WEIGHTS_NBYTES else None
@@ -97,7 +97,7 @@ def _fit(plan: Plan, step: Step) -> bool:
     return step.chosen != "named" and plan.holder(step.inputs[0]) not in plan.weights and all(constants)
 
 
-def alone(plan: Plan, place: int) -> bool:
+def reads_only_previous(plan: Plan, place: int) -> bool:
     """Whether this step reads what the one before it gives, and nothing else does."""
     handed_on = plan.steps[place - 1].output
     uses = Counter(plan.holder(name) for step in plan.steps for name in step.inputs)

@@ -20,7 +20,7 @@ Packed = Mapping[int, int]
 """Bytes of those inputs of a step that are weights and lie packed, by their places."""
 
 
-def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
+def bytes_moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
     """Of one kernel in these layouts."""
     shapes, dtypes = p.input_shapes, p.input_dtypes
 
@@ -36,15 +36,15 @@ def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) ->
     return nbytes_moved
 
 
-def counted(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
+def with_traffic(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
     """Steps that know what they move. packed: of each of them."""
     return tuple(
-        replace(step, moved=moved(step.params, its, step.reads, step.writes))
+        replace(step, moved=bytes_moved(step.params, its, step.reads, step.writes))
         for step, its in zip(steps, packed, strict=True)
     )
 
 
-def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
+def planned_traffic(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
     """The same of a plan that no session has packed weights for."""
     packed = [
         {
@@ -54,4 +54,4 @@ def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
         }
         for step, launch in zip(plan.steps, launches, strict=True)
     ]
-    return counted(plan.steps, packed)
+    return with_traffic(plan.steps, packed)

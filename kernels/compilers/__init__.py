@@ -29,7 +29,7 @@ Item = tuple[registry.Rung, Mapping[str, Define]]
 Compile = Callable[[registry.Rung, str, Mapping[str, Define]], object]
 
 
-def side_by_side(
+def compile_in_parallel(
     compile_rung: Compile,
     items: Sequence[Item],
     arch: str,
@@ -71,7 +71,7 @@ class _Processes:
         process = getattr(self._own, "process", None) or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_dumped((rung, arch, dict(defines))))
+        process.stdin.write(_pickled((rung, arch, dict(defines))))
         process.stdin.flush()
         process.stdout.read(1)
 
@@ -107,7 +107,7 @@ class _Processes:
             self._all = []
 
 
-def _dumped(value: Any) -> bytes:
+def _pickled(value: Any) -> bytes:
     """A rung's mappings cannot be changed, which pickle knows no word for."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer)

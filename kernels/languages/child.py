@@ -71,8 +71,8 @@ def main() -> int:
     compiler = importlib.import_module(f"kernels.languages.compilers.{request.language}")
     for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"):
         os.environ[name] = str(folder)
-    confine.alone()
-    confine.shut(writable=[str(folder)])
+    confine.isolate_network()
+    confine.restrict(writable=[str(folder)])
     try:
         result: Compiled = compiler.compiled(request)
     except BaseException as error:  # of the rung's own file, too

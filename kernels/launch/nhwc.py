@@ -11,7 +11,7 @@ from kernels.estimates import nhwc_tiles, wgmma_tiles
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.launch.tensor import tiles
-from kernels.launch.windows import normalising, window
+from kernels.launch.windows import lrn_defines, pool_defines
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv
@@ -39,7 +39,7 @@ _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProductView:
     """A convolution as the product over chunks sees it. fold: see `folding`; kh, kw: of the window, h, w: of
     an image, both then folded; chunks: of a pixel and group."""
 
@@ -74,7 +74,7 @@ class Seen:
         return {"FOLD": self.fold, "PADDED": int(self.padded), "AFTER": after}
 
 
-def seen(p: Conv, rung: Rung) -> Seen:
+def product_view(p: Conv, rung: Rung) -> ProductView:
     """Raises KernelError where the rung cannot read or write these channels, or count them."""
     each = define(rung, "EACH")
     plain = rung.read_layout == layouts.PLAIN
@@ -88,14 +88,18 @@ def seen(p: Conv, rung: Rung) -> Seen:
     if fold > 1:
         depth, kh, kw = channels * fold * fold, ceil(p.kh, fold), ceil(p.kw, fold)
         h, w = p.out_h + kh - 1, p.out_w + kw - 1
-    view = Seen(p, plain, fold, kh, kw, h, w, ceil(depth, each))
+    view = ProductView(p, plain, fold, kh, kw, h, w, ceil(depth, each))
     if max(view.pixels, p.n * h * w * view.chunks * p.group, p.c * p.h * p.w, view.taps) > MAX_X - 4096:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
     return view
 
 
-def laid_out_before(
-    how: Launch, of: Seen, rung: Rung, blocks: Callable[[int], tuple[int, int, int]], at_once: bool = False
+def with_layout_stage(
+    how: Launch,
+    of: ProductView,
+    rung: Rung,
+    blocks: Callable[[int], tuple[int, int, int]],
+    at_once: bool = False,
 ) -> Launch:
     """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
     float32 or its numbers are to be scaled: for all images, or a few at a time, so that what was laid out is
@@ -144,7 +148,7 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
     so by a stage before it, conv_lay_out, at the beginning of the scratch memory; partial sums lie behind.
     FOLD: how many rows and columns of pixels that stage makes channels of one (`folding`)."""
     p, in_chunk = params, define(rung, "EACH")
-    of, wide = seen(p, rung), p.m // p.group
+    of, wide = product_view(p, rung), p.m // p.group
     slabs = ceil(of.taps * in_chunk, packing.depth(rung.precision))
     tile, parts = nhwc_tiles.fit(tiles(rung), rung.precision, of.pixels, wide, slabs, p.group)
     fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
@@ -161,13 +165,13 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
         filled = of.pixels * ceil(p.m, in_chunk) * in_chunk
         adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
         how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
-    return laid_out_before(how, of, rung, blocks, parts > 1)
+    return with_layout_stage(how, of, rung, blocks, parts > 1)
 
 
 @shape
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels; parts are a cluster's blocks."""
-    p, of, wide = params, seen(params, rung), params.m // params.group
+    p, of, wide = params, product_view(params, rung), params.m // params.group
     operands = define(rung, "OPERANDS", 1)
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
     rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, operands, p.group)
@@ -191,7 +195,7 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
         workspace_nbytes=0,
         packed={_WEIGHT: pack},
     )
-    return laid_out_before(how, of, rung, blocks)
+    return with_layout_stage(how, of, rung, blocks)
 
 
 def _scaled(rung: Rung) -> bool:
@@ -216,7 +220,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
     of a column of the image; fewer rows where blocks would be few. All shapes but the number of images are
     compiled in under their names in capitals."""
     p = params
-    pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, normalising(p))
+    pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, lrn_defines(p))
     chunks = ceil(p.c, define(rung, "EACH"))
     tile = max(1, min(p.out_w, (_MOST_SPAN - p.kw) // p.stride_w + 1))
     span = (tile - 1) * p.stride_w + p.kw
@@ -230,7 +234,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
         outs = 1
     if max(p.h * p.w, blocks(outs)) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts bands and pixels in 32 bits; {p} has more")
-    defines = window(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
+    defines = pool_defines(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
     defines |= {"OUTS": outs, "TILE": tile, "CHUNKS_AT_ONCE": at_once}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
@@ -245,6 +249,6 @@ def nhwc_chunks(params: Lrn, rung: Rung) -> Launch:
     units = p.n * p.inner * ceil(p.c, each)
     if max(units, p.c * p.inner) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    defines = normalising(p) | {"C": p.c}
+    defines = lrn_defines(p) | {"C": p.c}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     return Launch((ceil(units, _THREADS), 1, 1), (_THREADS, 1, 1), p.scalars(), defines=defines)

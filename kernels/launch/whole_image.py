@@ -76,10 +76,10 @@ _PUT, _CURVE, _ADD = 33, 81, 11  # instructions: to write an output, for a tanh 
 @functools.lru_cache(maxsize=4096)
 def fit(p: Conv, cell: Cell, curves: Curves = _NO_CURVES) -> BlockShare | None:
     """What should take least time; None where nothing fits into shared memory."""
-    return min(ways(p, cell), key=lambda share: clocks(p, cell, share, curves), default=None)
+    return min(block_shares(p, cell), key=lambda share: clocks(p, cell, share, curves), default=None)
 
 
-def ways(p: Conv, cell: Cell) -> Iterator[BlockShare]:
+def block_shares(p: Conv, cell: Cell) -> Iterator[BlockShare]:
     """The shares that are looked at."""
     channels, outputs, out_h, out_w = p.c // p.group, p.m // p.group, p.out_h // cell.h, p.out_w // cell.w
     all_maps = [maps for maps in _MAPS if maps < outputs + FOUR]

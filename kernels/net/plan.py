@@ -254,7 +254,7 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
     rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
     plane = rows * row
     if tile.tensor:
-        row, plane = tensor.apart(p, tile, rows, row)
+        row, plane = tensor.strides(p, tile, rows, row)
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
     return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.kind)

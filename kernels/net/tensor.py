@@ -44,7 +44,7 @@ def _tiles(layer: Layer, way: Way) -> Iterator[Tile]:
             if kind == AS_NEIGHBOURS and joined[1] * p.stride_w % 2:
                 continue
             candidate = Tile(down, across, many, 1, True, joined, kind)
-            if looks(candidate) * tiles(candidate) * 4 <= _MOST_SUMS:
+            if separate_outputs(candidate) * tiles(candidate) * 4 <= _MOST_SUMS:
                 yield candidate
                 if (slices := _slices(layer, candidate, way)) > 1:
                     yield replace(candidate, slices=slices)
@@ -65,8 +65,8 @@ def _cycles(layer: Layer, tile: Tile, way: Way) -> float:
     """What it may take, a warp's reads and instructions one after the other."""
     p = layer.params
     assert isinstance(p, Conv)
-    each = 2 * looks(tile) + 1.5 * looks(tile) * tiles(tile)
-    each += (4 * tiles(tile) + 1, 1, 0)[kept(p, tile)]
+    each = 2 * separate_outputs(tile) + 1.5 * separate_outputs(tile) * tiles(tile)
+    each += (4 * tiles(tile) + 1, 1, 0)[weights_in_registers(p, tile)]
     rounds = ceil(_tasks(layer, tile, way), way.threads // WARP)
     shared = _SHARED * (tile.slices > 1)
     return rounds * (each * ceil(slabs(p, tile), tile.slices) + _EACH + shared + 10 * tile.down * tile.across)
@@ -88,7 +88,7 @@ def _slices(layer: Layer, tile: Tile, way: Way) -> int:
 
 def shared_floats(layer: Layer, tile: Tile, way: Way) -> int:
     """That warps leave where they share sums."""
-    return (tile.slices - 1) * _tasks(layer, tile, way) * looks(tile) * tiles(tile) * 4 * WARP
+    return (tile.slices - 1) * _tasks(layer, tile, way) * separate_outputs(tile) * tiles(tile) * 4 * WARP
 
 
 def cells(layer: Layer, tile: Tile) -> int:
@@ -109,7 +109,7 @@ def parts(p: Conv, tile: Tile) -> int:
     return ceil(p.m // p.group, tile.many)
 
 
-def looks(tile: Tile) -> int:
+def separate_outputs(tile: Tile) -> int:
     """Of a cell's outputs, those whose steps are read apart."""
     return tile.down // tile.joined[0] * (tile.across // tile.joined[1])
 
@@ -124,7 +124,7 @@ def slabs(p: Conv, tile: Tile) -> int:
     return ceil(len(_under(p, tile)[0]) * len(_words(p, tile)) * _channels(p, tile), WORDS)
 
 
-def kept(p: Conv, tile: Tile) -> int:
+def weights_in_registers(p: Conv, tile: Tile) -> int:
     """Whether a lane has room for all weights (1), and for where their steps lie (2)."""
     words = slabs(p, tile) * 4 * tiles(tile)
     if parts(p, tile) * p.group * tile.slices > 1 or words > _KEPT_WORDS:
@@ -156,7 +156,7 @@ def _channels(p: Conv, tile: Tile) -> int:
     return ceil(channels, 2) if tile.kind == AS_CHANNELS else channels
 
 
-def apart(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
+def strides(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
     """A row's and a plane's values, so many at least, that put neighbouring steps into banks of their own."""
     each = 2 if tile.kind == AS_NEIGHBOURS else 1
     high, wide = len(_under(p, tile)[0]), len(_words(p, tile))

@@ -76,7 +76,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "EVERYBODYS" if i < room.solo else "FIRST_S" if i == room.solo else "MINE" for i in range(len(layers))
     ]
     maps = [_maps(buffer, to, i) for i, (buffer, to) in enumerate(zip(room.buffers, readers, strict=True))]
-    streamed = _streamed(room)
+    streamed = _offsets_in_memory(room)
     calls = []
     for i, layer in enumerate(layers):
         out = maps[i + 1] if i + 1 < len(layers) else output_type
@@ -86,7 +86,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     for i, call in enumerate(calls[1:], 1):
         alone = i >= room.solo
         if i > 1:
-            steps.append(f"{_meeting(i, room, way)}; STAMP({i})")
+            steps.append(f"{_wait_before(i, room, way)}; STAMP({i})")
         if i == first_held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
@@ -99,15 +99,15 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "BORDERED": room.bordered,
         "INPUTS": int(np.prod(layers[0].takes)),
         "OUTPUTS": last.size,
-        "FETCH": "fetch<{}, {}, {}, {}, {}>".format(_come_in(room, maps[0]), *layers[0].takes, rows),
+        "FETCH": "fetch<{}, {}, {}, {}, {}>".format(_input_map(room, maps[0]), *layers[0].takes, rows),
         "TOP": top,
         "ROUND": _round(room, way.images),
         "EARLY": int(room.staged is not None),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
-        "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
+        "HELD": "; ".join(_copies_of_weights(room, way.ranks)) or "(void)0",
         "HELD_FIRST": int(first_held == 0),
         "FIRST": calls[0],
-        "BEHIND_FIRST": _meeting(1, room, way) if len(layers) > 1 else "(void)0",
+        "BEHIND_FIRST": _wait_before(1, room, way) if len(layers) > 1 else "(void)0",
         "SENT": int(way.sent),
         "EXPECT": _expected(layers, room, way) if way.sent else "(void)0",
         "THE_REST": "; ".join(steps) or "(void)0",
@@ -122,7 +122,7 @@ def _maps(b: Buffer, told: str, i: int) -> str:
     return f"Maps<{lies}, {told}, {i}>"
 
 
-def _meeting(i: int, room: Room, way: Way) -> str:
+def _wait_before(i: int, room: Room, way: Way) -> str:
     """What a block does before layer i, so that all that it reads is there."""
     if i > room.solo:
         return "__syncthreads()"
@@ -140,7 +140,7 @@ def _expected(layers: Sequence[Layer], room: Room, way: Way) -> str:
     )
 
 
-def _come_in(room: Room, first: str) -> str:
+def _input_map(room: Room, first: str) -> str:
     """Where images come in: where the first layer reads them, or in front of that, as floats."""
     if room.staged is None:
         return first
@@ -194,7 +194,7 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
             tile.shares,
             tile.beside,
         ]
-        numbers += _ends(p, layer.pool)
+        numbers += _pool_and_activations(p, layer.pool)
         return f"convolve<{into}, {out}, {_list(numbers)}>({plain})"
     if isinstance(p, Pool):
         numbers = [p.c, p.h, p.w, p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w]
@@ -229,7 +229,13 @@ def _convolve_tensor(layer: Layer, tile: Tile, into: str, out: str, i: int, room
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     numbers = [*_window(layer, room.tiles[i][1]), tile.down, tile.across, tile.many, *tile.joined]
-    numbers += [tensor.slabs(p, tile), tensor.kept(p, tile), tile.slices, room.parts, *_ends(p, pool)]
+    numbers += [
+        tensor.slabs(p, tile),
+        tensor.weights_in_registers(p, tile),
+        tile.slices,
+        room.parts,
+        *_pool_and_activations(p, pool),
+    ]
     return f"convolve_tensor<{into}, {out}, {_list(numbers)}>({plain})"
 
 
@@ -242,7 +248,7 @@ def _window(layer: Layer, at: int) -> list[int]:
     return [*numbers, p.dilation_h, p.dilation_w, out_h, out_w]
 
 
-def _ends(p: Conv, pool: Pool | None) -> list[int]:
+def _pool_and_activations(p: Conv, pool: Pool | None) -> list[int]:
     """What a convolution's sums go through."""
     return [code("POOL", pool.kind) if pool else -1, _activation(p), _activation(pool) if pool else 0]
 
@@ -255,7 +261,7 @@ def _list(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _streamed(room: Room) -> dict[int, int]:
+def _offsets_in_memory(room: Room) -> dict[int, int]:
     """Where each product's weights begin in global memory."""
     places, end = {}, room.common
     for i, lies in room.products.items():
@@ -264,7 +270,7 @@ def _streamed(room: Room) -> dict[int, int]:
     return places
 
 
-def _held(room: Room, ranks: int) -> list[str]:
+def _copies_of_weights(room: Room, ranks: int) -> list[str]:
     """What copies a block's own rows of the products that have room."""
     calls, end = [], room.common
     for lies in room.products.values():

@@ -120,7 +120,7 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
     "rung", [r for r in RUNGS if len(r.writes) > 1], ids=lambda rung: rung.label.replace(" ", "-")
 )
 def test_every_rung_compiles_for_the_layouts_between_steps(rung: registry.Rung) -> None:
-    as_laid_out = rung.laid_out(rung.reads[-1], rung.writes[-1])
+    as_laid_out = rung.in_layouts(rung.reads[-1], rung.writes[-1])
     case = next(c for c in cuda_cases.cases(rung.op) if cuda_cases.takes(as_laid_out, c.params))
     how = launch.launch(case.params, as_laid_out)
     cubin = nvrtc.compile_rung(as_laid_out, "sm_90", how.defines)

@@ -193,7 +193,7 @@ def test_compiled_facts_are_of_the_kernel_that_fills_the_device_least() -> None:
     assert kernel is not None
     assert kernel.function == "conv_product"
     assert facts["registers"] == heavy.registers
-    shown = rung_cuda.shown(how, "conv", kernel)
+    shown = rung_cuda.launch_facts(how, "conv", kernel)
     assert shown["stages"] == "conv, conv_product"
     assert shown["kernel"] == "conv_product"
 
@@ -204,7 +204,7 @@ def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
     plain = launch(Gemm(3, 5, 7), rung)
     cubin = nvrtc.compile_rung(rung, "sm_90", plain.defines)
     assert rung_cuda.compiled_facts(cubin, plain, "gemm", "90") == (None, {})
-    assert rung_cuda.shown(plain, "gemm", None) == {"stages": "cuBLAS"}
+    assert rung_cuda.launch_facts(plain, "gemm", None) == {"stages": "cuBLAS"}
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------

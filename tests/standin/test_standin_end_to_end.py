@@ -16,7 +16,7 @@ from bench.measure import end_to_end
 from engine import backends, pipelines
 from engine.backend import Options
 from engine.cuda.batch_slot import CudaSlot
-from engine.end_to_end import Affine, Asked, Pool
+from engine.end_to_end import Affine, Request, Pool
 from tests.engine.backends.nets import small_net
 
 class Hasty(CudaSlot):
@@ -30,9 +30,9 @@ class Other(CudaSlot):
 def found(name, batch, top_k=0, slot=CudaSlot, **options):
     backend, pipelines.CudaSlot = backends.get(name), slot
     images = np.random.default_rng(0).integers(0, 256, (batch + 8, 3, 12, 12), dtype=np.uint8)
-    asked = Asked("x", Affine((0.02, 0.01, 0.03), (-0.5, 0.1, 0.0), 144), None, "y", top_k)
+    asked = Request("x", Affine((0.02, 0.01, 0.03), (-0.5, 0.1, 0.0), 144), None, "y", top_k)
     pool = Pool({"x": images}, batch, pipelines.allocator("cuda"))
-    pipeline = pipelines.opened(backend, small_net(), "fp32", Options(**options), pool, asked)
+    pipeline = pipelines.open_pipeline(backend, small_net(), "fp32", Options(**options), pool, asked)
     for count in (1, 7):
         pipeline.time_runs(count)
     session = backends.get("ort-cpu").prepare(small_net(), batch)
@@ -71,7 +71,7 @@ import numpy as np
 from engine import backends, pipelines
 from engine.backend import Options
 from engine.cuda.batch_slot import CudaSlot
-from engine.end_to_end import Affine, Asked, Pool
+from engine.end_to_end import Affine, Request, Pool
 from kernels.errors import OutOfMemoryError
 from tests.engine.backends.nets import small_net
 from tests.standin.errors import OutOfMemoryError as Full
@@ -87,10 +87,10 @@ class Large(CudaSlot):
 
 pipelines.CudaSlot = Large
 pool = Pool({"x": np.zeros((10, 3, 12, 12), np.uint8)}, 2, pipelines.allocator("cuda"))
-asked = Asked("x", Affine((0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 144))
+asked = Request("x", Affine((0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 144))
 
 def opened():
-    return pipelines.opened(backends.get("engine-cuda"), small_net(), "fp32", Options(), pool, asked)
+    return pipelines.open_pipeline(backends.get("engine-cuda"), small_net(), "fp32", Options(), pool, asked)
 
 pipeline = opened()
 print("slots", len(pipeline.slots))

@@ -28,10 +28,10 @@ def _walls() -> dict[str, str]:
     """What stands round this process and those it starts; by name "" or why it does not."""
     if confine.CONFINED not in os.environ:
         return {}
-    made = {"memory": confine.limit(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
+    made = {"memory": confine.limit_memory(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
     if confine.NO_NETWORK not in os.environ:
-        made["network"] = confine.alone()
-    confine.unseen()
+        made["network"] = confine.isolate_network()
+    confine.hide_memory()
     return made
 
 

@@ -47,7 +47,7 @@ def serve(control: socket.socket, parent: int) -> int:
     os.close(null)
     processes.die_with_parent(parent)
     processes.unlimited()
-    confine.unseen()
+    confine.hide_memory()
     load()
     for name in LATER:
         _load(name)
@@ -151,7 +151,7 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         os.environ.clear()
         os.environ.update(asked.environment)
         if confine.CONFINED in asked.environment:
-            confine.shut_as_told()
+            confine.restrict_by_environment()
         if "numpy.random" in sys.modules:  # Python's own draws anew by itself
             sys.modules["numpy.random"].seed()
         child = importlib.import_module("engine.apart.child")

@@ -82,7 +82,7 @@ def with_early(plain: Sequence[T], early: Sequence[T], begun: Begun) -> list[T]:
     return [early[i] if i in begun else call for i, call in enumerate(plain)]
 
 
-def replayed(
+def fastest_graph(
     stream: Stream,
     plain: Sequence[T],
     early: Sequence[T],
@@ -106,7 +106,7 @@ def replayed(
         for begun in ways:
             if begun not in graphs:
                 graphs[begun] = capture(with_early(plain, early, begun))
-        return beside(stream, [graphs[begun] for begun in ways])
+        return alternating_ns(stream, [graphs[begun] for begun in ways])
 
     begun = fastest(can, measured)
     return begun, graphs[begun]
@@ -122,7 +122,7 @@ def replay_ns(stream: Stream, graph: Any, count: int = 1) -> float:
     return min(stream.elapsed_ns(work) for _ in range(3 if count == 1 else 1))
 
 
-def beside(stream: Stream, graphs: Sequence[Any]) -> list[float]:
+def alternating_ns(stream: Stream, graphs: Sequence[Any]) -> list[float]:
     """Of each of these graphs what some replays in a row take, measured beside the others, in one unit;
     infinite where there is none. The first is there."""
     count = math.ceil(_TRAIN_NS / replay_ns(stream, graphs[0])) if graphs[0] is not None else 1

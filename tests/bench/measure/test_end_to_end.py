@@ -21,7 +21,7 @@ from bench.results.records import Job, Measurement
 from bench.results.rows import rows
 from engine import backends
 from engine.backend import Options
-from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Asked, HostSlot, Pipeline, Pool, top
+from engine.end_to_end import PLACES, SPARE, VALUES, Affine, HostSlot, Pipeline, Pool, Request, top
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.ort.uint8 import rewritten
@@ -103,7 +103,7 @@ class Once(HostSlot):
 class Black(HostSlot):
     """Makes no numbers of pixels."""
 
-    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+    def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         wrong = None if affine is None else Affine(tuple(0 * f for f in affine.factors), affine.offsets, 1)
         super().__init__(session, pool, asked, wrong)
 
@@ -186,7 +186,7 @@ def test_rewritten_models_differ_where_what_they_answer_does() -> None:
     """By the name under which what is made of one is kept."""
     nodes = [helper.make_node("Relu", ["x"], ["a"], "a"), helper.make_node("Neg", ["x"], ["b"], "b")]
     graph = from_proto(make_model(nodes, {"x": ("N", 10)}, ["a", "b"], {}, opset=13), "two")
-    one, other = (rewritten(graph, Asked(scores=name, top_k=2)) for name in ("a", "b"))
+    one, other = (rewritten(graph, Request(scores=name, top_k=2)) for name in ("a", "b"))
     assert one.sha256 != other.sha256
 
 
@@ -195,19 +195,19 @@ def test_the_best_of_float16_scores_are_had() -> None:
     sides = [value(name, TensorProto.FLOAT16, ["N", 10]) for name in ("x", "y")]
     body = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "y")], "half", sides[:1], sides[1:])
     proto = helper.make_model(body, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    wanted = rewritten(from_proto(proto, "half"), Asked(scores="y", top_k=2))
+    wanted = rewritten(from_proto(proto, "half"), Request(scores="y", top_k=2))
     session = backends.get("ort-cpu").prepare_here(wanted, 3, "fp32", Options(threads=1))  # type: ignore[attr-defined]
     x = random((3, 10), 0).astype(np.float16)
     session.bind({"x": x})
     session.run()
     found = session.fetch()
     session.close()
-    assert end_to_end.unlike(found, {"y": np.maximum(x, 0)}, Asked(scores="y", top_k=2), "fp16") is None
+    assert end_to_end.unlike(found, {"y": np.maximum(x, 0)}, Request(scores="y", top_k=2), "fp16") is None
 
 
 def test_best_classes_are_held_to_what_they_score_and_to_what_they_are() -> None:
     scores = np.random.default_rng(0).standard_normal((5, 10)).astype(np.float32)
-    asked = Asked(scores="y", top_k=2)
+    asked = Request(scores="y", top_k=2)
     right = top(scores, 2)
     assert end_to_end.unlike(right, {"y": scores}, asked, "fp32") is None
     named = {**right, PLACES: right[PLACES][:, ::-1]}
@@ -236,7 +236,7 @@ def test_bytes_become_the_numbers_that_the_host_makes(shape: Any, spec: str, lay
     affine = Affine(factors, offsets, pixels[0].size // len(factors) if make.planar else 1)
     assert pixels.dtype == np.uint8
     np.testing.assert_array_equal(affine.apply(pixels), make.fill(fitted))
-    wanted = rewritten(_sums(shape), Asked("x", affine))
+    wanted = rewritten(_sums(shape), Request("x", affine))
     session = backends.get("ort-cpu").prepare_here(wanted, 5, "fp32", Options(threads=1))  # type: ignore[attr-defined]
     session.bind({"x": pixels})
     session.run()

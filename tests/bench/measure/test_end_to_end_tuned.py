@@ -91,7 +91,7 @@ def measured(job: Job) -> tuple[dict[str, Measurement], list[str]]:
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Configuration | None, str]]:
     """The configuration, and the model's name, of each pipeline's sessions, in the order they are opened."""
-    real, found = pipelines.opened, {}
+    real, found = pipelines.open_pipeline, {}
 
     def spied(backend: Any, graph: Any, precision: str, options: Any, pool: Pool, asked: Any) -> Pipeline:
         pipeline = real(backend, graph, precision, options, pool, asked)
@@ -100,7 +100,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Configuration | N
         found[backend.name] = options.ort, configuration
         return pipeline
 
-    monkeypatch.setattr(pipelines, "opened", spied)
+    monkeypatch.setattr(pipelines, "open_pipeline", spied)
     return found
 
 

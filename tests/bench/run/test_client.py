@@ -282,7 +282,7 @@ def drive(tmp_path):
 
 def test_the_last_words_of_a_worker_started_ahead_are_in_the_log_too(drive, tmp_path):
     command = [sys.executable, str(FAKE), str(tmp_path / "state"), "segv", "ok"]
-    with client.Spare(COMPARISON, renewed=False, command=command) as spare:
+    with client.StandbyWorker(COMPARISON, renewed=False, command=command) as spare:
         outcome, written, _, workers = drive("ok", spare=spare)
         assert spare.take() is None  # no other was started
     assert written == {ONE: "ok", TWO: "crashed", THREE: "ok"}

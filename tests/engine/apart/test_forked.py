@@ -126,7 +126,7 @@ def test_one_is_told_what_a_started_one_would_be(tmp_path: Path, monkeypatch: py
 
 
 def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from kernels import confine; print(confine.shut())"
+    code = "from kernels import confine; print(confine.restrict())"
     tried = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     if tried.stdout.strip():
         pytest.skip(tried.stdout)

@@ -88,7 +88,7 @@ def test_what_would_go_on_is_not_to_be_started(name: str, tmp_path: Path) -> Non
     rung = registry.find("cpu", "unary", name, [tmp_path])
     session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
     pid = session._child.pid  # type: ignore[attr-defined]
-    if confine.unkept(pid):
+    if confine.missing_restrictions(pid):
         pytest.skip("this system has no seccomp")
     with contextlib.suppress(KernelError):  # some try again and again
         session.time_runs(20)

@@ -20,7 +20,7 @@ from engine.backends import all_backends, get
 from engine.backends.engine_cpu import BACKEND
 from engine.cpu import program
 from engine.cpu import steps as cpu_steps
-from engine.cpu.steps import Blas, Team, aligned, divided
+from engine.cpu.steps import Blas, Team, aligned, divide
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Step
@@ -234,7 +234,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
     names = tuple(f"in{i}" for i in range(len(inputs)))
     answers = []
     for count in (1, threads):
-        made = divided(Step("s", ("s",), p, names, "y", rung.name), rung, kernel, [None] * len(inputs), count)
+        made = divide(Step("s", ("s",), p, names, "y", rung.name), rung, kernel, [None] * len(inputs), count)
         output = np.full(output_shape(p), 99, dtype)
         workspace = aligned(made.workspace_nbytes).view(np.float32)
         workspace.fill(np.nan)
@@ -262,7 +262,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
 def test_what_is_worth_dividing_is_divided(params: Conv | Gemm, threads: int, count: int) -> None:
     rung = in_numpy(params)
     step = Step("s", ("s",), params, (), "y", rung.name)
-    made = divided(step, rung, load(rung), (), threads)
+    made = divide(step, rung, load(rung), (), threads)
     assert len(made.parts) == count
     assert made.blas_threads == 1  # parts side by side, or too small for a second thread
 

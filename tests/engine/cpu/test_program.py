@@ -198,7 +198,7 @@ def _run(session: EngineCpuHere) -> EngineCpuHere:
     return session
 
 
-def _steps(session: EngineCpuHere) -> Sequence[compiled_pass.Joint]:
+def _steps(session: EngineCpuHere) -> Sequence[compiled_pass.ProgramStep]:
     return programs(session)[0].steps
 
 
@@ -206,7 +206,7 @@ def test_what_overlaps_in_the_arena_is_not_written_where_another_block_still_rea
     steps = _steps(prepared(graph, 8, 2))
     first, last = steps[0], steps[-1]
     over = last.written._replace(address=first.reads[0].address)
-    clashing = [*steps[:-1], compiled_pass.Joint(last.call, last.stride, 1, 1, last.reads, over)]
+    clashing = [*steps[:-1], compiled_pass.ProgramStep(last.call, last.stride, 1, 1, last.reads, over)]
     kept = {over.name, *(step.written.name for step in steps if step.written.name == "middle")}
     phases = compiled_pass._phases(clashing, 2, kept)
     assert [len(phase.steps) for phase in phases] == [len(steps) - 1, 1]

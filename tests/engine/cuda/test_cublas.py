@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.cuda import stages
-from engine.cuda.stages import CublasLibrary, starts
+from engine.cuda.stages import CublasLibrary, kernel_calls
 from kernels import registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
@@ -99,7 +99,7 @@ def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> 
             return SimpleNamespace(product=product)
 
     module = SimpleNamespace(get_function=kernel)
-    for start in starts(_cupy(), module, rung, how, [0, 8, 16], 0, 4, Products(_cupy())):
+    for start in kernel_calls(_cupy(), module, rung, how, [0, 8, 16], 0, 4, Products(_cupy())):
         start()
     names = ["conv", "cuBLAS", "conv_finish"]
     assert [name for name, *_ in started] == names * (len(started) // 3)
