@@ -57,4 +57,4 @@ While passes are timed:
   also run passes over inputs that are all new. What this takes is measured alone and subtracted.
 - `end_to_end`, `pipelines`: batches from host memory to answers in host memory, several in flight.
 - `machine/`: the host's cores, caches, memory and load; the driver of the GPU. `probe`: what the machine can
-  do at most. """
+  do at most."""

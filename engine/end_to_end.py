@@ -1,10 +1,9 @@
-"""Host images to host answers as a sustained rate: several batches in flight, each on a slot of its own.
+"""The rate from images in host memory to answers in host memory, with several batches in flight.
 
-This is a clock of its own beside that of the forward pass alone. A slot carries a batch to the device, runs
-it and brings the answers back; while one computes, another copies. Batches are windows into a pool of images,
-at places that nobody can foresee, so that no two in flight are given the same rows: whoever hands out the
-answers of another batch is found, whichever of those in flight it was.
-"""
+It is measured beside the forward pass alone, with a clock of its own. Each batch in flight has a slot, which
+copies the batch to the device, runs it and copies the answers back; while one slot computes, another copies.
+A batch is a window into a pool of images, at a random offset. No two batches in flight have the same offset:
+so answers that belong to another batch are found."""
 
 from __future__ import annotations
 
@@ -23,13 +22,14 @@ import numpy as np
 
 from engine.machine import host
 
-# In, through, out, and one whose answers the host takes while it sends off the next: with three a small batch
-# waits for the host (on an H100, 100 images of LeNet-5 took 13.7 µs, with four 10.6, with more no less).
+# One batch is copied to the device, one is computed, one is copied back, and the host reads the answers of
+# one while it sends the next. With three, a small batch waits for the host: on an H100, 100 images of LeNet-5
+# took 13.7 µs with three, 10.6 µs with four, and no less with more.
 MOST_IN_FLIGHT = 4
-SPARE = 32  # images of a pool beyond a batch: a batch begins at any of these
+SPARE = 32  # images that a pool has more than a batch: a batch begins at any of them
 CHANGED = 4  # values of an image that change from one sample to the next
-FILLS = 4  # a sample is of so many batches a slot at least
-EACH_NBYTES = 1 << 18  # of pixels that are worth a thread
+FILLS = 4  # a sample has at least so many batches for each slot
+EACH_NBYTES = 1 << 18  # bytes of pixels for which one more thread is worth it
 KEPT = 2  # samples whose answers are kept to be checked
 VALUES, PLACES = "top values", "top classes"  # the answers where only the best classes are wanted
 
@@ -38,7 +38,8 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Affine:
-    """input = factor · pixel + offset, one of each a channel; `inner`: values of a channel in a row."""
+    """input = factor · pixel + offset, with a factor and an offset for each channel. inner: how many values
+    of one channel follow each other."""
 
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
@@ -53,14 +54,14 @@ class Affine:
         return any(self.offsets)
 
     def per_channel(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
-        """`values`, one a channel, float32, to be broadcast over inputs of this shape."""
+        """`values`, one for each channel, as float32 in a shape that broadcasts over inputs of this shape."""
         one = np.array(values, np.float32)
         if self.uniform:
             return one[0].reshape(())
         return np.tile(one, shape[-1] // len(one)) if self.inner == 1 else one.reshape(-1, 1, 1)
 
     def apply(self, pixels: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """float32 of uint8, rounded after each of the two operations, as the kernel does it."""
+        """uint8 pixels → float32, rounded after each of the two operations, as the kernel does."""
         out = np.empty(pixels.shape, np.float32) if out is None else out
         np.multiply(pixels, self.per_channel(self.factors, pixels.shape), out=out)
         if self.shifts:
@@ -70,8 +71,9 @@ class Affine:
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent and what is wanted back. image: the input that travels as uint8 where its `affine` is not
-    None; constants: inputs that do not travel; top_k: of `scores`, classes (0: all outputs)."""
+    """What is sent and what is wanted back. image: the input that is sent as uint8 if `affine` is not None;
+    constants: inputs that are not sent with each batch; top_k: how many of the best classes of the output
+    `scores` are wanted (0: all outputs are)."""
 
     image: str = ""
     affine: Affine | None = None
@@ -82,17 +84,18 @@ class Request:
 
 @runtime_checkable
 class EndToEndBackend(Protocol):
-    """A Backend that can be measured so. end_to_end: who makes numbers of pixels, a "kernel" of ours in front
-    of the first step or the "model", rewritten."""
+    """A Backend that can be measured end to end. end_to_end: what converts pixels to numbers: a "kernel" of
+    ours in front of the first step, or the rewritten "model"."""
 
     end_to_end: str
 
 
 class BatchSlot(Protocol):
-    """One batch at a time. answers: of the batch that was finished, until the next is started."""
+    """Place of one batch in flight. answers: those of the batch that was finished last; they are valid until
+    the next batch is started."""
 
     def start(self, offset: int) -> None:
-        """Put the images of the pool from `offset` on their way; may return long before they are through."""
+        """Send the batch that begins at `offset` of the pool. May return long before it is computed."""
 
     def finish(self) -> None:
         """Wait until the answers lie on the host."""
@@ -104,8 +107,8 @@ class BatchSlot(Protocol):
 
 
 class Pool:
-    """What batches are cut out of: by input, batch + SPARE rows. allocate: an array of the host's that holds
-    so many bytes (page-locked, for a bus)."""
+    """The images that batches are cut out of: for each input an array of batch + SPARE rows. allocate: gives
+    host memory of so many bytes (page-locked, for a GPU)."""
 
     def __init__(
         self, plain: Arrays, batch: int, allocate: Callable[[int], np.ndarray] | None = None
@@ -126,11 +129,11 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Of a batch."""
+        """Bytes of one batch."""
         return sum(array[: self.batch].nbytes for array in self.arrays.values())
 
     def stir(self) -> int:
-        """Change a few values of every image, and take back what was changed before; the change's number."""
+        """Undo the last change, then change a few values of every image. Returns the number of the change."""
         if self._number >= 0:
             for name, (places, _) in self._changes(self._number).items():
                 self.arrays[name].reshape(-1)[places] = self.plain[name].reshape(-1)[places]
@@ -140,7 +143,7 @@ class Pool:
         return self._number
 
     def changed(self, number: int, offset: int) -> dict[str, np.ndarray]:
-        """The batch at `offset` as it was after that change."""
+        """By input, the batch at `offset` as it was after the change of this number."""
         changes = {}
         for name, (places, values) in self._changes(number).items():
             whole = self.plain[name].copy()
@@ -160,7 +163,8 @@ class Pool:
         return changes
 
     def drawn(self, count: int, apart: int) -> list[int]:
-        """Where so many batches begin; of `apart` + 1 in a row no two begin alike, where there is room."""
+        """The offsets of `count` batches, at random; among each `apart` + 1 in a row all differ, if the pool
+        is large enough."""
         apart = min(apart, self.offsets - 1)
         random = np.random.default_rng(secrets.randbits(62))
         offsets: list[int] = []
@@ -174,7 +178,8 @@ class Pool:
 
 @dataclass(frozen=True)
 class CheckedBatch:
-    """A batch of a timed sample: after which change, where it began, what came back."""
+    """A batch of a timed sample that is checked later. number: of the change; offset: where it began;
+    answers: what came back."""
 
     number: int
     offset: int
@@ -182,12 +187,13 @@ class CheckedBatch:
 
 
 class Pipeline:
-    """Timed as sessions are (bench.measure.timing.Timeable): a pass is a batch."""
+    """The slots of one backend. It is timed as a session is (bench.measure.timing.Timeable): a pass is a
+    batch."""
 
     def __init__(
         self, slots: Sequence[BatchSlot], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
     ) -> None:
-        """guard: a context in which a library's errors become ours."""
+        """guard: a context manager that turns the errors of a library into ours."""
         self.slots = list(slots)
         self.pool = pool
         self._guard = guard
@@ -195,14 +201,14 @@ class Pipeline:
         self._samples = 0
 
     def batches(self, count: int) -> int:
-        """How many a sample of `count` is really of: as many a slot, and enough that the slots are full for
-        nearly all of it."""
+        """How many batches a sample of `count` really has: the same number in each slot, and so many that
+        nearly all the time all slots are full."""
         slots = len(self.slots)
         return count if slots == 1 else slots * max(FILLS, -(-count // slots))
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of `count` batches in a steady flow: from the end of one to the end of that many after
-        it, the slots being full all the time."""
+        """Nanoseconds of `count` batches in a steady flow: from the end of one batch to the end of the batch
+        that comes `count` later; meanwhile all slots are full."""
         with self._guard():
             return self._timed(count)
 
@@ -232,7 +238,8 @@ class Pipeline:
         return max(1, round(took * count / size))
 
     def _keep(self, last: Sequence[tuple[int, int, BatchSlot]]) -> None:
-        """The batches in flight when the clock stopped, of a few samples that are drawn now."""
+        """Keep the batches that were in flight when the clock stopped; of all samples a few are kept, drawn
+        at random."""
         place = self._samples if self._samples < KEPT else secrets.randbelow(self._samples + 1)
         self._samples += 1
         if place >= KEPT:
@@ -244,7 +251,7 @@ class Pipeline:
         self.kept[place : place + 1] = [samples]
 
     def keep(self, count: int) -> None:
-        """Close all slots but so many; nothing is in flight."""
+        """Close all slots but `count`. Nothing may be in flight."""
         surplus, self.slots = self.slots[count:], self.slots[:count]
         with contextlib.ExitStack() as stack:
             for slot in surplus:
@@ -255,9 +262,9 @@ class Pipeline:
 
 
 class HostSlot:
-    """A session whose inputs and outputs lie on the host. affine: of pixels, done here by as many threads as
-    there are cores (None: as they are). Where the session says where its inputs lie (`given`), they are
-    written there; else they are bound."""
+    """The slot of a session whose inputs and outputs lie in host memory. affine: how pixels become numbers,
+    done here by as many threads as there are cores (None: pixels are passed as they are). If the session has
+    `given`, inputs are written into it; else they are bound."""
 
     def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         self._session, self._pool, self._asked, self._affine = session, pool, asked, affine

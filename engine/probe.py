@@ -1,8 +1,9 @@
-"""What this machine reaches: bytes copied and operations done a second, by work of our own.
+"""What this machine reaches at most: bytes copied and operations done in a second, measured by kernels of
+ours.
 
-No data sheet: a copy of memory far larger than the caches, one within them, and multiplications that need no
-memory at all, in float32 and, where a GPU has them, by its matrix units.
-A CPU's BLAS may know less of it than our compiled kernels do, and be half as fast: both are asked.
+No data sheet is used, but a copy of memory far larger than the caches, one within the caches, and
+multiplications that need no memory: in float32 and, on a GPU that has them, by the matrix units. A CPU's BLAS
+may be half as fast as our compiled kernels, because it does not know the processor well: both are tried.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ MMA_CAPABILITY = (8, 0)
 
 @dataclass(frozen=True)
 class Reached:
-    """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
-    the precision of the factors; matrix_missing: why a GPU's are not known. cache_nbytes: of the caches
-    together, 0 where not known. cache_bytes_per_s: of the second-level caches together; nearest_nbytes: what
-    may lie nearer than these from one pass to the next (0.0 and 0 where that is not known)."""
+    """Rates in a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units,
+    by precision of the factors; matrix_missing: why a GPU's rates are not known. cache_nbytes: of all caches
+    together, 0 where not known. cache_bytes_per_s: of all second-level caches together. nearest_nbytes: what
+    may stay in caches nearer than these from one pass to the next. Both are 0 where not known."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -62,8 +63,8 @@ class Reached:
 
 
 def cpu(threads: int | None = None) -> Reached:
-    """NumPy's copy or the BLAS's reading, and the BLAS's matrix product or compiled chains of multiply-adds,
-    whichever is faster, by so many threads (None: one a physical core)."""
+    """The faster of NumPy's copy and BLAS's reading; the faster of BLAS's matrix product and compiled chains
+    of multiply-adds. threads: None: one for each physical core."""
     threads = threads or host.physical_cores()
     blas = Blas()
     room = free_nbytes() // 8
@@ -102,8 +103,8 @@ def cpu(threads: int | None = None) -> Reached:
 
 
 def _cached(threads: int, cache_nbytes: int) -> float:
-    """Bytes a second by as many threads, each within half of a second-level cache of its own: copying,
-    adding or reading, whichever is the fastest."""
+    """Bytes a second of all threads, each within half of its own second-level cache: copying, adding or
+    reading, whichever is the fastest."""
     pairs = [np.ones((2, cache_nbytes // 4 // 4), np.float32) for _ in range(threads)]
 
     def again(call: Callable[[np.ndarray], object], pair: np.ndarray) -> None:
@@ -124,7 +125,7 @@ def _cached(threads: int, cache_nbytes: int) -> float:
 
 
 def _chained(threads: int) -> float:
-    """Operations a second by as many threads, with tiles of the shape that is the fastest in one."""
+    """Operations a second of all threads, with tiles of the shape that is fastest in one thread."""
 
     def seconds(shape: tuple[int, int]) -> float:
         call = rates.chains(*shape, 1)
@@ -138,8 +139,8 @@ def _chained(threads: int) -> float:
 
 
 def cuda() -> Reached:
-    """Kernels of ours on the current device: a copy in device memory, chains of multiply-adds, and of
-    products by the matrix units. Raises what engine.cuda.rung does."""
+    """The rates of the current device, by kernels of ours: a copy in device memory, chains of multiply-adds,
+    and products by the matrix units. Raises what engine.cuda.rung raises."""
     cupy = import_cupy()
     with translated("the probes of the GPU"):
         device, capability = cupy.cuda.Device(), capability_of(cupy)
@@ -181,7 +182,7 @@ def cuda() -> Reached:
 
 
 def no_matrix_units(capability: tuple[int, int]) -> str | None:
-    """Why the matrix units of a device of this compute capability are not probed, or None."""
+    """Why the matrix units of a device of this compute capability are not measured, or None."""
     if capability >= MMA_CAPABILITY:
         return None
     needed, have = (".".join(map(str, c)) for c in (MMA_CAPABILITY, capability))
@@ -189,7 +190,7 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 
 def probe(name: str) -> Rung:
-    """A probe's file in the shape of a rung, for the compiler. Memory is read as a cache is, once."""
+    """A kernel of the probe as the compiler takes it. The file is read once."""
     rounds = {"cache": CACHE_ROUNDS, "memory": 1}.get(name)
     file = name if rounds is None else "reading"
     defines = {} if rounds is None else {"ROUNDS": rounds}
@@ -197,7 +198,7 @@ def probe(name: str) -> Rung:
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:
-    """Seconds of the fastest launch, by events."""
+    """Seconds of the fastest launch, by CUDA events."""
     kernel = load_module(cupy, nvrtc.compile_rung(probe(name), arch)).get_function("probe")
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     times: list[float] = []
@@ -212,8 +213,8 @@ def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tup
 
 
 def _best(work: Callable[[], object], share: float = 1.0) -> float:
-    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it. share: of SECONDS,
-    for which it is looked for."""
+    """Seconds of the fastest call, so that other programs do not count. share: of SECONDS, how long to
+    try."""
     times: list[float] = []
     end = time.perf_counter() + share * SECONDS
     while len(times) < 3 or time.perf_counter() < end:

@@ -1,5 +1,5 @@
-"""Our engine on the CPU: the plan's rungs in NumPy, in a process apart (engine.apart), since they are Python
-and may be the user's."""
+"""Our engine on the CPU. The kernels are Python and may be the user's, so they run in an isolated process
+(engine.apart)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APART = "engine"  # see engine.apart.pool.KINDS
 
 
 class _Planned:
-    """What both sessions below make of a plan."""
+    """What both sessions below derive from a plan."""
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         started = time.perf_counter_ns()
@@ -63,7 +63,7 @@ class _Planned:
 
 
 class EngineCpuApart(ApartSession):
-    """A model at one batch size on our CPU kernels, in a process apart; see engine.backend.Session."""
+    """A model at one batch size on our CPU kernels, in an isolated process; see engine.backend.Session."""
 
     backend = NAME
 
@@ -90,7 +90,7 @@ class EngineCpuApart(ApartSession):
         return self._planned.made
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """Medians over whole passes, so that every step finds the caches as it does in a forward pass."""
+        """Medians over whole passes, so that every step finds the caches as in a forward pass."""
         return self._planned.op_times(self._asked("ask", "step_times", seconds, answers=tuple[float, ...]))
 
     def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
@@ -99,7 +99,7 @@ class EngineCpuApart(ApartSession):
 
 
 class EngineCpuHere(CpuSession):
-    """The same in this process, for whoever looks at a session from within."""
+    """The same in this process, for tests and profiles."""
 
     backend = NAME
     precision = "fp32"

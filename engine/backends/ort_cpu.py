@@ -1,7 +1,7 @@
-"""The reference on the CPU: ONNX Runtime's CPUExecutionProvider, run at its best.
+"""The reference on the CPU: ONNX Runtime's CPUExecutionProvider in its fastest form.
 
-One session a batch size with every shape known to the optimiser, IO binding on buffers allocated once, one
-thread a physical core.
+Each batch size has a session of its own, so that the optimiser knows every shape; buffers are allocated once
+and bound; there is one thread for each physical core.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class OrtCpuSession:
         self._collect()
 
     def _allocated_there(self) -> None:
-        """A pass whose outputs ONNX Runtime allocates, as in all that follow."""
+        """A pass whose outputs ONNX Runtime allocates; so do all later passes."""
         self._copied = True
         with ort.translated(self._what):
             self._binding = self._bind_to(self._session)
@@ -172,7 +172,7 @@ class OrtCpuSession:
             np.copyto(self._outputs[name], array)
 
     def _values(self) -> dict[str, np.ndarray]:
-        """The outputs of the last pass as ONNX Runtime holds them."""
+        """The outputs of the last pass as ONNX Runtime has them."""
         values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
         return {argument.name: value.numpy() for argument, value in values}
 
@@ -184,13 +184,12 @@ class OrtCpuSession:
 
     @property
     def given(self) -> Mapping[str, np.ndarray]:
-        """The inputs as they lie where a pass reads them."""
+        """The inputs, where a pass reads them."""
         return self._inputs
 
     def answers(self) -> dict[str, np.ndarray]:
-        """The outputs as they lie; of a shape that is not known before a pass, those of the last one. The
-        first answer has to be that of a plain `run` over the same inputs; where it is not, outputs are no
-        longer bound, and `notes` says so."""
+        """The outputs of the last pass; not copied. The first answer is compared with that of a plain `run`
+        over the same inputs; if they differ, outputs are no longer bound, and `notes` says so."""
         key = (self._graph.sha256, self.batch, self.provider, self._configured)
         if self._ran and self._outputs and not self._checked and key not in _agreed:
             self._checked = True
@@ -205,7 +204,7 @@ class OrtCpuSession:
         return self._values()
 
     def notes(self) -> dict[str, str]:
-        """Facts that the first answer brought."""
+        """Facts that are known only after the first answer."""
         return self._notes
 
     def _unlike_plain(self) -> str | None:
@@ -215,11 +214,11 @@ class OrtCpuSession:
         return ort_binding.differs(self._outputs, plain)
 
     def _passing(self) -> Callable[[], None]:
-        """A pass, with as little beside ONNX Runtime's own as there may be."""
+        """A function that runs a pass, with as little as possible besides ONNX Runtime's own work."""
         return self._pass if self._unbound else partial(self._session.run_with_iobinding, self._binding)
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         run = self._passing()
         with ort.translated(self._what):
             for inputs, outputs in copies:
@@ -243,7 +242,8 @@ class OrtCpuSession:
             return elapsed_ns
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """From ONNX Runtime's own profiler, in a second session, so that the timed one never pays for it."""
+        """From ONNX Runtime's own profiler, in a second session, so that the timed session is not slowed
+        down."""
         return ort_profile.op_times(self._create, self._bind_to, self._graph, self._threads, seconds)
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ class OrtCpuSession:
 
 
 class OrtCpuApart(ApartSession):
-    """The same in a process apart, triggered and timed as our kernels are."""
+    """The same in an isolated process, woken and timed as our kernels are."""
 
     backend = "ort-cpu"
 

@@ -1,7 +1,7 @@
-"""The reference on an NVIDIA GPU in its fastest configuration, whatever that does to its error.
+"""The reference on an NVIDIA GPU in its fastest configuration, whatever its error.
 
-Which one that is was measured by a sweep (`compare --tune-reference`) and is kept with what it was measured
-on; without one, a case is refused.
+A sweep (`compare --tune-reference`) measures which configuration that is, and keeps it. Without a sweep the
+case is refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kernels.errors import UnsupportedError
 
 
 class Tuned:
-    """`plain`, which is ONNX Runtime, as a sweep found it fastest; see engine.backend.Backend and Variant.
-    strict: among the configurations whose every layer stays within the precision's bound."""
+    """ONNX Runtime (`plain`) in the configuration that a sweep found fastest; see engine.backend.Backend and
+    Variant. strict: only configurations count whose every layer is within the precision's bound."""
 
     def __init__(self, plain: Backend, name: str, title: str, strict: bool) -> None:
         self.name, self.title = name, title
@@ -80,8 +80,8 @@ class Tuned:
 
 
 def facts(sweep: Choice[Configuration], configuration: Configuration | None) -> dict[str, str]:
-    """For the record: when, out of how many, which were right only at first, and how far off the
-    configuration was found."""
+    """For the record: when the sweep was made, out of how many configurations, which of them were right only
+    at first, and how large this configuration's error was."""
     refused = sum(bool(tried.refused) for tried in sweep.tried)
     words = {
         "tuned_at": sweep.chosen_at,

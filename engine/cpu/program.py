@@ -1,15 +1,15 @@
-"""Compiled steps joined: a pass over all of them is one call into compiled code.
+"""Compiled steps that follow each other become one call into compiled code (`Program`).
 
-A `Program` is a table of phases, one after the other. A phase is several steps over blocks of images, if each
-step needs only its own images of the step before; else it is one step in parts of its own. What only the
-steps of a block read lies in the thread's own memory, and stays in its cache. Blocks and parts are tasks: the
-next free thread takes the next one.
+A program is a table of phases, done one after the other. Usually a phase is several steps over blocks of
+images, where each step needs only its own images of the step before; else it is one step, divided into parts.
+Tensors that only the steps of one block read lie in memory of the thread, and stay in its cache. Blocks and
+parts are tasks: each free thread takes the next task.
 
-The other threads wait for work inside compiled code for a moment (SPIN), because a pass over a small net is
-over sooner than the system wakes a thread. Then they sleep there, without Python's lock, which they would
-have to take one after another when they wake. A pass wakes as many threads as it needs: the caller wakes two,
-each of these two more, and so on, because waking one takes as long as many a step. Nobody waits for a thread
-that has taken no task: on a busy machine the caller does everything.
+The other threads wait for work inside compiled code: first they spin for a moment (SPIN), because a pass over
+a small net is over before the system has woken a thread. Then they sleep there, without Python's lock, which
+they would need one after the other when they wake. A pass wakes as many threads as it needs: the caller wakes
+two, each of these two more, and so on, because waking one takes as long as many a step. Nobody waits for a
+thread that has taken no task: on a busy machine the caller does everything.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ AWAKE, ASLEEP = 0, 1
 
 @inlined
 def wait(spins):
-    """A moment; where it was long already, the core is left to others: it may be who is waited for."""
+    """Wait a moment. After many moments the core is left to others, one of which may be the thread that is
+    waited for."""
     if spins > PATIENCE:
         simd.give_way()
     else:
@@ -74,7 +75,7 @@ def wait_until(counter, count):
 
 @inlined
 def take_part(program, thread):
-    """Tasks of all phases, until there are none left."""
+    """Do tasks of all phases, until none are left."""
     phases = program[0]
     rows = simd.shifted(program, HEAD + phases * PHASE)
     local = program[LOCAL] + thread * program[LOCAL_STRIDE]
@@ -101,14 +102,15 @@ def take_part(program, thread):
 
 @inlined
 def welcome(gate, number, seen):
-    """Whether a thread of this number may come in, which has seen that pass already."""
+    """Whether a thread of this number may join the pass at this gate. seen: the last pass that it joined."""
     most = gate // MOST % (PASS // MOST)
     return gate // OPEN % 2 == 1 and gate // PASS != seen and number < most
 
 
 @inlined
 def wake_two(team, number, most):
-    """Of the first `most` threads those two that this one wakes, where they sleep."""
+    """Wake the two threads that this one is responsible for, if they are among the first `most` and
+    asleep."""
     for other in range(2 * number + 1, min(2 * number + 3, most)):
         bed = simd.shifted(team, BEDS + BED * other)
         if simd.swap(bed, ASLEEP, AWAKE):
@@ -117,7 +119,7 @@ def wake_two(team, number, most):
 
 @compiled
 def run(team, low, high, scratch):
-    """The program at address `low`, with the first `high` threads of the team."""
+    """Run the program at address `low` with the first `high` threads of the team."""
     program = simd.integers(low)
     for number in range(program[0]):
         phase = simd.shifted(program, HEAD + number * PHASE)
@@ -139,8 +141,8 @@ def run(team, low, high, scratch):
 
 @compiled
 def serve(team, low, high, scratch):
-    """Thread number `low` of a team, which sleeps where there was nothing to do for `high` cycles. It comes
-    back where the system knows no such sleep."""
+    """Thread number `low` of a team: joins passes, and sleeps after `high` cycles without work. Returns where
+    the system has no such sleep."""
     gate, bed = simd.shifted(team, GATE), simd.shifted(team, BEDS + BED * low)
     seen = 0
     since = simd.cycles()
@@ -178,7 +180,7 @@ class SpinningTeam:
             threading.Thread(target=self._serve, args=(number,), name=name, daemon=True).start()
 
     def run(self, program: int, threads: int) -> None:
-        """With so many of them at most."""
+        """Run the program at this address with at most so many threads."""
         run(self._address, program, threads)
 
     def _serve(self, number: int) -> None:
@@ -194,7 +196,8 @@ def team(threads: int) -> SpinningTeam:
 
 
 class Tensor(NamedTuple):
-    """What a step reads or writes: whose bytes it is, and where they lie when a step is run alone."""
+    """What a step reads or writes. name: of the buffer that has the bytes; address, nbytes: where they are
+    when the step runs alone."""
 
     name: str
     address: int
@@ -203,8 +206,8 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """A step that is joined with others: `stride` bytes of scratch a thread, from call.workspace on, which is
-    the same memory for all that are joined. reads: without weights."""
+    """A step that can be part of a program. stride: bytes of scratch for each thread, from call.workspace on;
+    all steps share that memory. reads: the tensors that it reads, without weights."""
 
     call: Call
     stride: int
@@ -215,7 +218,7 @@ class ProgramStep:
 
     @property
     def seconds(self) -> float:
-        """Of one thread, by a rough guess."""
+        """A rough guess of its time with one thread."""
         return _seconds(self.flops, self.nbytes)
 
 
@@ -224,7 +227,7 @@ def _seconds(flops: float, nbytes: float) -> float:
 
 
 def threads_for_work(flops: float, nbytes: float, threads: int) -> int:
-    """How many of so many threads a step of such work is worth."""
+    """How many of `threads` are worth using for so much work."""
     return min(threads, 1 + int(_seconds(flops, nbytes) / WORTH_SHARING_S))
 
 
@@ -242,7 +245,7 @@ class _Phase:
         return -(-self.units // self.each)
 
     def places(self) -> tuple[dict[str, ArenaSlot], int]:
-        """Of the local tensors, for one block."""
+        """The places of the local tensors of one block, and the bytes that they need."""
         share = {step.written.name: step.written.nbytes // self.units * self.each for step in self.steps}
         sizes = {name: share[name] for name in self.local}
         read = [([of.name for of in step.reads], step.written.name) for step in self.steps]
@@ -251,7 +254,7 @@ class _Phase:
 
 
 class Program:
-    """These steps one after the other; called, a pass over them. kept: tensors that are read by others, too;
+    """Steps that run one after the other; calling it does one pass. kept: tensors that others read, too;
     None: all of them."""
 
     def __init__(
@@ -343,8 +346,8 @@ def _by_images(step: ProgramStep, images: int) -> bool:
 
 
 def _clash(run: Sequence[ProgramStep], local: Collection[str]) -> bool:
-    """Whether something of one block is written where another block still reads: what is not local lies where
-    the plan has it, which counts on one step after the other."""
+    """Whether a block would overwrite what another block still reads. Tensors that are not local are where
+    the plan put them, and the plan assumes that one step ends before the next begins."""
     arena = [of for step in run for of in (*step.reads, step.written) if of.name not in local]
     spans = {(of.name, of.address, of.address + of.nbytes) for of in arena}
     return any(a[0] != b[0] and a[1] < b[2] and b[1] < a[2] for a, b in itertools.combinations(spans, 2))
@@ -353,7 +356,7 @@ def _clash(run: Sequence[ProgramStep], local: Collection[str]) -> bool:
 def _of_images(
     steps: Sequence[ProgramStep], images: int, threads: int, local: frozenset[str]
 ) -> _Phase | None:
-    """A run of steps by blocks of images; None where they are better shared one by one."""
+    """The phase of these steps over blocks of images; None where it is better to divide each step."""
     sharing = threads_for_work(sum(step.flops for step in steps), sum(step.nbytes for step in steps), threads)
     if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
         return None

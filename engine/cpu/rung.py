@@ -1,7 +1,7 @@
-"""A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it.
+"""One CPU kernel of the ladder as a session of a single step, divided among threads as the engine does it.
 
-The kernel runs in an isolated process (engine.apart.open_rung). Its arena is memory of this process: this
-module writes the inputs and the poison, and reads the output and the guard values beside it.
+The kernel runs in an isolated process (engine.apart.open_rung). Its buffers are shared memory: this process
+writes the inputs and the poison, and reads the output and the guard bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_WORKSPACE_NBYTES = 1 << 40
 
 
 class CpuRungSession(Held):
-    """See engine.rung_session.RungSession; it is an engine.stirring.Witnessed, too."""
+    """See engine.rung_session.RungSession; also an engine.stirring.Witnessed."""
 
     def __init__(
         self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None
@@ -184,14 +184,13 @@ class CpuRungSession(Held):
         return self._trains.renewed()
 
     def _bind(self) -> None:
-        """What was written is what is stirred."""
+        """Take the written inputs as those that change before timed passes."""
         if not self._bound:
             self._trains.bind({f"input {i}": np.asarray(self._expected[i]) for i in self._data})
             self._bound = True
 
     def _settle(self) -> list[Stray]:
-        """After timed passes: what they changed in the inputs of the last of them; then these are what was
-        written."""
+        """After timed passes: find what they wrote into the inputs, and restore the written inputs."""
         if not self._stirred:
             return []
         self._stirred = False

@@ -1,6 +1,6 @@
-"""The steps of a plan run on the CPU: the rungs are bound once, then called one after the other.
+"""Runs the steps of a plan on the CPU: the kernels are bound once, then called one after the other.
 
-It is the same code in an isolated process (engine.apart) and in this one: it knows the plan and its rungs,
+The same code runs in an isolated process (engine.apart) and in this one: it knows the plan and its kernels,
 and nothing of models, of ONNX or of the caller.
 """
 
@@ -91,7 +91,7 @@ class CpuSession:
         self._views = {name: self._tensor(name) for name in (*plan.inputs, *plan.outputs)}
 
     def hold(self, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray]) -> None:
-        """From now on a pass reads its inputs from these arrays, and leaves its outputs in those."""
+        """From now on a pass reads its inputs from the arrays `given`, and writes its outputs into `left`."""
         plan = self._plan
         self._lent = {name: array.reshape(-1).view(np.uint8) for name, array in given.items()}
         copied = []
@@ -107,7 +107,7 @@ class CpuSession:
         self._calls += tuple(partial(np.copyto, left[name], self._views[name]) for name in copied)
 
     def _compiled(self) -> dict[str, str]:
-        """How many steps are compiled, and by what."""
+        """How many steps are compiled, and by what; for the record."""
         count = sum(step.rung.compiled for step in self._steps)
         if not count:
             return {}
@@ -120,7 +120,7 @@ class CpuSession:
         return {name: self._views[name] for name in self._plan.inputs}
 
     def answers(self) -> dict[str, np.ndarray]:
-        """The outputs of the last pass, as they lie."""
+        """The outputs of the last pass; not copied."""
         return {name: self._views[name] for name in self._plan.outputs}
 
     def run(self) -> None:
@@ -140,7 +140,7 @@ class CpuSession:
             return time.perf_counter_ns() - started
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         with self._in_words("running"), np.errstate(all="ignore"):
             slots.each(self._calls, copies)
 
@@ -150,8 +150,8 @@ class CpuSession:
             slots.passes(self._calls, untimed, count, done)
 
     def step_times(self, seconds: float) -> tuple[float, ...]:
-        """Nanoseconds of each step: medians over whole passes, so that each finds the caches as it does in a
-        forward pass."""
+        """The median time of each step in nanoseconds, over whole passes, so that each step finds the caches
+        as in a forward pass."""
         self.run()
         samples: list[list[int]] = [[] for _ in self._steps]
         timed = list(zip(self._steps, self._by_step, samples, strict=True))
@@ -169,7 +169,7 @@ class CpuSession:
         return tuple(float(statistics.median(times)) for times in samples)
 
     def run_stepwise(self) -> tuple[tuple[int, int], ...]:
-        """As `run`, with perf_counter_ns before and after each step."""
+        """As `run`; for each step perf_counter_ns before and after it."""
         clock = time.perf_counter_ns
         spans = []
         with self._in_words("running"), np.errstate(all="ignore"):
@@ -190,7 +190,7 @@ class CpuSession:
         self._arena = self._workspace = np.empty(0, np.float32)
 
     def _tensor(self, name: str) -> np.ndarray:
-        """A tensor's bytes in the arena, or the weight it is, in its own shape."""
+        """A tensor of the plan as an array: its place in the arena, or the weight that it is."""
         spec = self._plan.tensors[name]
         holder = self._plan.aliases.get(name, name)
         if holder in self._plan.weights:
@@ -216,7 +216,7 @@ class CpuSession:
 
     @contextmanager
     def _in_words(self, doing: str, rung: Rung | None = None) -> Iterator[None]:
-        """MemoryError and what a rung raises as errors of ours, one sentence each."""
+        """Turns MemoryError, and whatever a kernel raises, into one of our errors."""
         try:
             yield
         except KernelscopeError:
@@ -229,7 +229,7 @@ class CpuSession:
             raise KernelError(f"{self._what}: {doing} failed{self._place(error, rung)}: {error}") from error
 
     def _place(self, error: Exception, rung: Rung | None) -> str:
-        """Which line of which rung raised it, as far as its trace tells."""
+        """The file and line of the kernel that raised it, as far as the traceback shows them."""
         for tried in [rung] if rung else dict.fromkeys(step.rung for step in self._steps):
             line = line_in(tried, error)
             if line is not None or rung:
@@ -239,12 +239,12 @@ class CpuSession:
 
 
 def _computes(call: Bound) -> bool:
-    """Not a word to BLAS alone."""
+    """Whether the call computes something (and does not only set the number of BLAS threads)."""
     return not (isinstance(call, partial) and getattr(call.func, "__func__", None) is Blas.limit)
 
 
 def refuse_too_large(what: str, needed: int) -> None:
-    """Raises OutOfMemoryError: Linux would grant it, and kill the process at the first touch."""
+    """Raise OutOfMemoryError: Linux would grant the memory, and kill the process when it is used."""
     available = free_nbytes()
     if needed > available:
         raise OutOfMemoryError(

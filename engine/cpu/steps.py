@@ -1,4 +1,4 @@
-"""The steps of a plan, divided among threads and bound to memory; and the BLAS that they call."""
+"""The steps of a plan on the CPU: divided among threads and bound to memory; and the BLAS that they call."""
 
 from __future__ import annotations
 
@@ -33,11 +33,9 @@ FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
 
 @dataclass(frozen=True)
 class CpuStep:
-    """A step with its kernel and the parts it is divided into; `scratch` is bytes of workspace by part.
-
-    blas_threads: how many threads BLAS may take in it: one where its parts run side by side. holders: as
-    Plan.aliases.
-    """
+    """A step with its kernel and the parts that it is divided into. scratch: bytes of workspace of each part.
+    blas_threads: how many threads BLAS may use in it; 1 where its parts run at the same time. holders: as
+    Plan.aliases."""
 
     step: Step
     rung: Rung
@@ -54,7 +52,7 @@ class CpuStep:
     def bind(
         self, inputs: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray, threads: int
     ) -> Bound:
-        """One call that does the step. Arrays are dense; workspace holds at least workspace_nbytes."""
+        """A function that does the step. Arrays are dense; workspace has at least workspace_nbytes."""
         if self.rung.compiled:
             call = self.kernel.bind(self.step.params, inputs, output, workspace[: self.scratch[0] // 4])
             return Program([self._joint(call, inputs, output)], threads) if isinstance(call, Call) else call
@@ -77,7 +75,7 @@ class CpuStep:
         return partial(team(threads).run, calls)
 
     def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> ProgramStep:
-        """What its kernel has bound, as one of several steps that are joined."""
+        """The bound kernel as a step of a program."""
         p = self.step.params
 
         def tensor(name: str, array: np.ndarray) -> Tensor:
@@ -90,7 +88,8 @@ class CpuStep:
     def _bind_columns(
         self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
     ) -> Bound:
-        """A kernel writes dense arrays: the columns' own comes last in the part's scratch."""
+        """A part that computes columns of the output. Kernels write dense arrays, so the columns are computed
+        at the end of the part's scratch and then copied."""
         low, high = part.output
         columns = output.reshape(-1, self.parts[-1].output[1])[:, low:high]
         if len(columns) == 1:
@@ -106,7 +105,7 @@ class CpuStep:
 
 
 def threads_worth(rung: Rung, p: Params, threads: int) -> int:
-    """How many of so many threads such a step takes at most, alone."""
+    """How many of `threads` such a step should use, by a rough guess of its time."""
     if rung.compiled:
         return threads_for_work(p.flops, p.nbytes, threads)
     guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
@@ -121,8 +120,8 @@ def divide(
     threads: int,
     holders: Mapping[str, str] | None = None,
 ) -> CpuStep:
-    """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
-    only there at run time: what it rearranged cannot be divided."""
+    """The step in parts for so many threads. packed: the result of the kernel's pack, None for inputs that
+    exist only at run time. A step whose packed weights would have to be divided stays whole."""
     p = step.params
     if rung.compiled:
         return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
@@ -142,7 +141,7 @@ def divide(
 
 
 def _product_nbytes(part: Part) -> int:
-    """Bytes of the dense product of a part that writes columns."""
+    """Bytes of the dense output of a part that computes columns; else 0."""
     if not part.columns or not isinstance(part.params, Gemm):
         return 0
     return part.params.m * part.params.n * 4
@@ -156,9 +155,9 @@ def calls_of_pass(
     outputs: Collection[str] | None = None,
     joined: bool = True,
 ) -> tuple[Bound, ...]:
-    """All calls of one pass: compiled steps that follow each other joined (False: each is a call of its own),
-    and BLAS told before a step that wants another number of threads. outputs: tensors that are read after the
-    pass; None: all of them."""
+    """All calls of one pass, in order. Compiled steps that follow each other become one Program
+    (joined=False: each is a call of its own). BLAS is told before a step that wants another number of
+    threads. outputs: tensors that are read after the pass; None: all of them."""
     ordered: list[Bound] = []
     blas_threads = 0
     groups: list[tuple[CpuStep | None, Bound]] = []
@@ -185,7 +184,7 @@ def calls_of_pass(
 
 
 class Blas:
-    """The BLAS behind NumPy, told how many threads to take."""
+    """The BLAS library that NumPy calls, and how many threads it uses."""
 
     def __init__(self) -> None:
         self._libraries = _blas_libraries()
@@ -199,7 +198,8 @@ class Blas:
         return ", ".join(named) or "unknown"
 
     def limit(self, threads: int) -> None:
-        """Asks first, because another session may have changed it since, and asking is cheap."""
+        """Set the number of threads. The current number is read first, which is quick: another session may
+        have changed it."""
         for library in self._libraries:
             if library.get_num_threads() != threads:
                 library.set_num_threads(threads)
@@ -213,7 +213,8 @@ def _blas_libraries() -> tuple[Any, ...]:
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Bytes that start on ALIGNMENT, touched, so that the first pass does not pay for their pages."""
+    """Memory of so many bytes that begins on a multiple of ALIGNMENT. It is written once, so that the first
+    pass does not pay for its pages."""
     room = np.empty(nbytes + ALIGNMENT, np.uint8)
     room.fill(0)
     start = -room.ctypes.data % ALIGNMENT
@@ -232,7 +233,7 @@ def _rounded(nbytes: int) -> int:
 
 
 class _Job:
-    """Parts of one step; each is taken once."""
+    """The tasks of one step; each is done once."""
 
     def __init__(self, tasks: Sequence[Callable[[], None]]) -> None:
         self.tasks = tasks

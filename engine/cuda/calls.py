@@ -1,4 +1,5 @@
-"""The steps of a plan as calls that start their kernels on a device."""
+"""The launches of a plan on a device: its weights are uploaded, its kernels compiled, and each step becomes a
+`Call`."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ from kernels.registry import Rung
 
 @dataclass(frozen=True)
 class Call:
-    """A step's launch, a kernel or more, with everything they take, pointers included."""
+    """The launches of one step, a kernel or more, with all their arguments."""
 
     stages: tuple[Callable[[], None], ...]
     turns: int = 1  # that its stages are of, as many each
 
     def turn(self, number: int) -> tuple[Callable[[], None], ...]:
-        """The stages of one of its turns."""
+        """The launches of one turn (Plan.turns)."""
         each = len(self.stages) // self.turns
         return self.stages[number * each : (number + 1) * each]
 
     def start(self) -> None:
-        """On the current stream."""
+        """Launch on the current stream."""
         for stage in self.stages:
             stage()
 
@@ -44,8 +45,8 @@ def start_all(calls: Sequence[Call]) -> None:
 
 
 def in_turns(plan: Plan, calls: Sequence[Call]) -> list[Call]:
-    """The calls of a plan's steps in the order of a pass: those that take turns are in the place of their
-    first, turn by turn."""
+    """The calls in the order of a pass. Steps that take turns (Plan.turns) are merged into the first of them,
+    turn by turn."""
     turns, ordered = plan.turns, list(calls)
     if turns is not None:
         own = ordered[turns.start : turns.end]
@@ -64,10 +65,11 @@ def compile_calls(
     pointer: Callable[[str], int],
     scratch: int,
 ) -> tuple[list[Call], list[Call]]:
-    """Every step's kernel, from the disk cache or compiled now, and its launch; and the launches again with
-    those that can begin early doing so (empty where none can, and where steps take turns). shapes, packed: of
-    each step its rung and launch, and by the input's place the constant it is given; constants, pointer:
-    where those and the tensors lie; scratch: where the workspace does."""
+    """Compile the kernel of every step, or take it from the cache, and prepare its launch. Returns the calls,
+    and the calls again with those that can begin early doing so (empty where none can, or where steps take
+    turns). shapes: rung and launch of each step; packed: for each step, by place of the input, the constant
+    that it gets; constants, pointer: addresses of constants and of tensors; scratch: address of the
+    workspace."""
     arch = f"sm_{capability[0]}{capability[1]}"
     modules: dict[Path, Any] = {}
     library = CublasLibrary(cupy)
@@ -107,8 +109,8 @@ Constant = str | tuple[str, tuple[int, ...], Pack]
 def device_constants(
     plan: Plan, launches: Sequence[Launch]
 ) -> tuple[dict[Constant, np.ndarray], list[dict[int, Constant]]]:
-    """What lies on the device of the constants, and for each step which of its inputs are packed ones. A
-    weight that every step reads packed is not uploaded as it was."""
+    """The constants that are uploaded, and for each step which of its inputs get a packed constant. A weight
+    that every step reads packed is not uploaded in its original form."""
     constants: dict[Constant, np.ndarray] = {}
     packed: list[dict[int, Constant]] = []
     for step, shape in zip(plan.steps, launches, strict=True):

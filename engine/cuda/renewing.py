@@ -1,8 +1,8 @@
-"""Passes on the device over inputs that are all new: before each pass one launch (renewing.cu) writes every
-value of every input. Also passes over inputs as timed passes have them, which are all written as well
-(engine.stirring.Renewable).
+"""Passes on the device over inputs that are all new (engine.stirring.Renewable).
 
-The launch comes after that of engine.cuda.stirring, which changes a few values and poisons outputs.
+Before each pass one launch (renewing.cu) writes every value of every input: new values, or the same ones with
+the few changes of an ordinary timed pass. It follows the launch of engine.cuda.stirring, which changes a few
+values and poisons the outputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 @dataclass(frozen=True)
 class RebuiltInputs:
-    """What passes over new inputs were given, rebuilt from their numbers."""
+    """The inputs of passes over new values, computed again from the number of the pass."""
 
     seed: int
     stirring: Stirring
@@ -46,7 +46,7 @@ class RebuiltInputs:
 
 
 class CudaRenewing:
-    """Of what `stirring` has bound; `begin` anew where that is something else."""
+    """The launches for the inputs that are bound now; call `begin` after others are bound."""
 
     def __init__(self, cupy: Any, pool: Any, stirring: CudaStirring) -> None:
         self._of = stirring
@@ -81,7 +81,7 @@ class CudaRenewing:
         staging.upload(np.array([self._seed ^ self._mask, 0, 0, 0], np.uint64), start)
 
     def renew(self, new: bool) -> None:
-        """Put on the current stream: a pass follows. new: over other values; else they stay as they lie."""
+        """Put the launch on the current stream; a pass follows. new: write other values; else the same."""
         state = int(self._memory.ptr)
         pointers = (np.uint64(state), np.uint64(state + self._table), np.uint64(self._mask))
         self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(0 if new else KEEP)))
@@ -92,7 +92,7 @@ class CudaRenewing:
 
 
 class Renewed(Protocol):
-    """Trains; engine.cuda.trains.CudaTrains is one."""
+    """Trains of passes; engine.cuda.trains.CudaTrains is one."""
 
     def time_renewed(self, count: int, alike: int) -> float: ...
     def settle(self) -> None: ...
@@ -101,8 +101,8 @@ class Renewed(Protocol):
 
 
 class OverNew:
-    """Of a session: passes over other inputs than were written (engine.stirring.Renewable). put: writes these
-    where they lie; outputs: fetches those of a pass, None where that would take long."""
+    """The passes of a session over other inputs than the bound ones (engine.stirring.Renewable). put: writes
+    the bound inputs back; outputs: reads the outputs of a pass, None where that would take long."""
 
     def __init__(
         self, trains: Renewed, put: Callable[[], None], outputs: Callable[[], Arrays | None]
@@ -123,18 +123,18 @@ class OverNew:
         return elapsed_ns
 
     def settled(self) -> bool:
-        """Whether what was written lies there; where not, it has to be written again, and `written` told."""
+        """Whether the bound inputs are in place. If not, they must be written again, and `written` called."""
         return not self._elsewhere
 
     def written(self) -> None:
         self._elsewhere = self._new = False
 
     def last(self) -> tuple[Arrays, Arrays] | None:
-        """Inputs and outputs of a pass over new inputs."""
+        """Inputs and outputs of one pass over new inputs."""
         return None if self._last is None else (self._last[0](), self._last[1])
 
 
 @lru_cache(maxsize=1)
 def source() -> registry.Rung:
-    """The kernel, for the compiler."""
+    """The kernel as the compiler takes it."""
     return registry.code(Path(__file__).parent / "renewing.cu", "renewing")

@@ -1,4 +1,5 @@
-"""A rung of the CUDA ladder as a session of one step: its own stream, CUDA events, trains as CUDA graphs."""
+"""One CUDA kernel of the ladder as a session of a single step, with a stream, CUDA events and CUDA graphs of
+its own."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
 
 
 class CudaRungSession:
-    """See engine.rung_session.RungSession. Errors of a launch surface at `run` or at the next call that
+    """See engine.rung_session.RungSession. An error of a launch appears in `run`, or in the next call that
     waits."""
 
     def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
@@ -73,7 +74,7 @@ class CudaRungSession:
         return self._facts | (self._trains.facts if self._open else {})
 
     def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
-        """Memory for everything; where the inputs lie."""
+        """Allocate the memory of all buffers. Returns the addresses of the inputs."""
         cupy = self._cupy
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
@@ -94,7 +95,7 @@ class CudaRungSession:
             self._over_new.written()
 
     def _settle(self) -> None:
-        """What was written lies in the inputs again."""
+        """Restore the inputs to what was written."""
         if not self._over_new.settled():
             self.write(list(self._memory.data().values()))
 
@@ -155,7 +156,7 @@ class CudaRungSession:
             return self._trains.witnesses()
 
     def close(self) -> None:
-        """Wait for what still runs, then free everything; a device that has faulted frees nothing more."""
+        """Wait for what still runs, then free everything. On a device that has failed nothing is freed."""
         if not self._open:
             return
         self._open = False
@@ -176,8 +177,8 @@ _packed: OrderedDict[tuple[launch.Pack, int], tuple[np.ndarray, np.ndarray]] = O
 
 
 def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
-    """A weight laid out anew. What was made of the very same array is kept: one step is tried at many batch
-    sizes, each time with the weights that it had."""
+    """A weight rearranged by `pack`. The results for the last arrays are kept: one step is tried at many
+    batch sizes, each time with the same weights."""
     key = (pack, id(array))  # the array is held, so that no other gets its id
     if key not in _packed:
         _packed[key] = (array, pack(array))
@@ -192,8 +193,8 @@ def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
 def compiled_facts(
     cubin: Any, shape: launch.Launch, op: str, digits: str
 ) -> tuple[launch.Stage | None, dict[str, float]]:
-    """Compile-time facts of the launch (see RungSession.compiled), and the kernel they are of: where there
-    are several, the one that leaves most of a multiprocessor idle. Nothing where a library does the work."""
+    """The compile-time facts of a launch (see RungSession.compiled), and the kernel that they are of. With
+    several kernels it is the one of lowest occupancy. None and nothing where a library does the work."""
     kernels = shape.kernels(op)
     if len(kernels) == 0 or any(isinstance(stage, launch.Product) for stage in shape.stages(op)):
         return None, {}
@@ -219,7 +220,7 @@ def compiled_facts(
 
 
 def launch_facts(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
-    """Grid and block of this kernel (None: of the first) and, where there are several stages, their names in
+    """Grid and block of this kernel (None: of the first kernel). With several stages also their names, in
     order, each with how often it is started."""
     stages = shape.stages(op)
     facts: dict[str, str] = {}
@@ -233,7 +234,7 @@ def launch_facts(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> 
 
 
 def lost() -> bool:
-    """Whether the device's context in this process has failed for good, as it has after an illegal access."""
+    """Whether the CUDA context of this process has failed for good, as after an illegal access."""
     try:
         return cuda_runtime.lost(import_cupy())
     except UnavailableError:

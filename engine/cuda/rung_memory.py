@@ -1,5 +1,5 @@
-"""The device memory of one rung: inputs, output and workspace in one arena between guard values; writing to
-it and reading from it."""
+"""The device memory of one kernel: inputs, output and workspace in one allocation, with guard bytes between
+them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ READ_NBYTES = 16 << 20  # of an input that is compared whole, at once
 
 
 class RungMemory:
-    """Of the given inputs, as the launch wants them laid out. Errors are CUDA's own."""
+    """Memory for the given inputs, in the form that the launch wants. Errors are CUDA's own."""
 
     def __init__(
         self, cupy: Any, pool: Any, stream: Stream, params: Params, inputs: Sequence[Given], scratch: int
     ) -> None:
-        """scratch: bytes of workspace."""
+        """scratch: bytes of the workspace."""
         self._cupy, self._stream = cupy, stream
         self.layout = layout(params, inputs, scratch)
         self.arena = pool.malloc(self.layout.nbytes + PIECE_NBYTES)
@@ -46,12 +46,12 @@ class RungMemory:
         stream.synchronize()
 
     def pointer(self, name: str) -> int:
-        """Where a buffer lies; 0 for a workspace of nothing."""
+        """The address of a buffer; 0 for a workspace of no bytes."""
         return int(self.arena.ptr) + self.layout.places[name][0] if name in self.layout.places else 0
 
     @property
     def stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
-        """The inputs that are no weights, and the output: what no two timed passes find alike."""
+        """The tensors that change before each timed pass: the inputs that are no weights, and the output."""
         inputs = {}
         for place in self._data:
             array, name = self._given[place], f"input {place}"
@@ -63,7 +63,7 @@ class RungMemory:
         return self.layout.places["output"][1]
 
     def data(self) -> dict[str, Given]:
-        """Those inputs, as they were written."""
+        """The inputs that are no weights, as they were written."""
         return {f"input {place}": self._given[place] for place in self._data}
 
     def poison(self, byte: int) -> None:
@@ -79,8 +79,8 @@ class RungMemory:
         self._stream.synchronize()
 
     def _upload(self, place: int) -> None:
-        """An input to where it lies. Of repeated rows each goes over the bus once, and on the device from
-        there to its other places."""
+        """Copy an input to the device. Of a batch that repeats rows each distinct row is sent once, and
+        copied to its other places on the device."""
         array, pointer = self._given[place], self.pointer(f"input {place}")
         if not isinstance(array, Rows):
             self.staging.upload(array, pointer)
@@ -98,8 +98,8 @@ class RungMemory:
         self._cupy.cuda.runtime.memcpyAsync(to, source, nbytes, ON_DEVICE, self._stream.on.ptr)
 
     def _fetch(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Bytes of the device, (address, how many) after each other: small ones are gathered there, so that
-        the host waits for few copies."""
+        """Read pieces of device memory, (address, bytes) each, one after the other. Small pieces are
+        collected on the device first, so that the host waits for few copies."""
         fetched = np.empty(sum(nbytes for _, nbytes in pieces), np.uint8)
         gathered = int(self.arena.ptr) + self.layout.nbytes
         copied = waiting = 0
@@ -143,7 +143,7 @@ class RungMemory:
         return tuple(strays)
 
     def _written(self, place: int, whole: bool) -> Stray | None:
-        """What was written into an input."""
+        """A write into an input, which is only to be read; None where there was none."""
         array, pointer = self._given[place], self.pointer(f"input {place}")
         each = READ_NBYTES if whole else BLOCK_NBYTES
         parts = blocks(array.nbytes, whole, self._random, each, LOOKED_AT)
@@ -164,7 +164,7 @@ def _in_order(given: Given) -> Given:
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, how many) of the rows that follow each other."""
+    """Rows that follow each other, as (first, how many)."""
     runs: list[tuple[int, int]] = []
     for place in places:
         if runs and runs[-1][0] + runs[-1][1] == place:

@@ -39,7 +39,7 @@ from kernels.net.text import FILE
 class EngineCudaSession(DeviceSession):
     """A plan on the current device; see engine.backend.Session.
 
-    Errors of a launch surface at `run` or, as the device is asynchronous, at the next call that waits.
+    An error of a launch appears in `run` or, because the device is asynchronous, in the next call that waits.
     """
 
     backend = "engine-cuda"
@@ -133,7 +133,8 @@ class EngineCudaSession(DeviceSession):
         }
 
     def _allocate(self, plan: Plan, constants: Mapping[Constant, np.ndarray]) -> None:
-        """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
+        """Allocate device memory for weights, activations and workspace, and pinned memory for copies; decide
+        where tensors lie."""
         offsets: dict[Constant, int] = {}
         end = 0
         for name, array in constants.items():
@@ -169,7 +170,7 @@ class EngineCudaSession(DeviceSession):
         return np.uint64(self._pointers[name])
 
     def _stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
-        """The inputs, and those outputs that a pass writes, each buffer once."""
+        """The inputs, and the outputs that a pass writes; each buffer once."""
         input_pointers = {tensor.pointer for tensor in self._inputs.values()}
         input_pointers |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
         outputs = {}
@@ -195,8 +196,8 @@ class EngineCudaSession(DeviceSession):
         return graph, ""
 
     def _begin_early(self, calls: list[Call], options: Options) -> None:
-        """Replay with those of these kernels beginning before the one in front has ended that make a pass
-        faster by doing so: blocks that wait take room, and only trying tells what that costs."""
+        """Let some kernels begin before the one in front has ended, those with which a pass is faster. A
+        block that waits takes room on the device, so each is tried."""
         rungs = [rung for rung, _ in self._shapes]
         known = planned_early.read(self._plan, rungs) if options.tuned else None
         begun, graph = cuda_overlap.fastest_graph(
@@ -210,7 +211,7 @@ class EngineCudaSession(DeviceSession):
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
 
     def _as_one_kernel(self, options: Options) -> None:
-        """Replay with a run of steps as one kernel, where that is faster."""
+        """Compute a run of steps by one kernel, where that is faster."""
         trial = Trial(
             self._cupy, self._pool, self._stream, self._plan, capability_of(self._cupy),
             lambda name: int(self._pointer(name)), self._staging.upload, self._staging.download,
@@ -228,7 +229,7 @@ class EngineCudaSession(DeviceSession):
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
 
     def _captured(self, work: Callable[[], None]) -> Any:
-        """As a CUDA graph; None where that does not work."""
+        """`work` as a CUDA graph; None where that fails."""
         return self._capture([Call((work,))])[0]
 
     # --------------------------------------------------------------------------------------------- running
@@ -256,7 +257,7 @@ class EngineCudaSession(DeviceSession):
             self._graph.launch(self._stream.on)
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What a pass puts on the device, in order; see engine.backend.Launching."""
+        """What a pass starts on the device, in order; see engine.backend.Launching."""
         launches = launch_orders_of(self._plan, self._shapes)
         return tuple(item for its in (self._one.order(launches) if self._one else launches) for item in its)
 
@@ -288,7 +289,7 @@ class EngineCudaSession(DeviceSession):
         return self._over_new.last()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
+        """See `step_times`. A whole pass at the end restores the outputs."""
         self._check_open()
         with translated(self._what):
             self._stream.put(lambda: start_all(self._of_steps))

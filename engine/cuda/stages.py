@@ -25,7 +25,7 @@ _ON_DEVICE = 3  # cudaMemcpyKind
 
 
 class CublasLibrary:
-    """cuBLAS for the launches of one session, made when the first of them asks for it."""
+    """cuBLAS for the launches of one session, loaded when the first of them needs it."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -129,14 +129,15 @@ Order = list[tuple[Step, str]]
 
 
 def launches_of_step(step: Step, ready: tuple[Rung, Launch]) -> Order:
-    """What a step's launch puts on the device, in order; see engine.backend.Launching."""
+    """What the launch of a step starts on the device, in order; see engine.backend.Launching."""
     rung, how = ready
     copied = [(step, "memcpy")] if how.constant is not None else []
     return copied + [(step, stage.function) for stage in how.stages(rung.op)]
 
 
 def launch_orders_of(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[Order]:
-    """The same of every step; of those that take turns all in the place of the first, turn by turn."""
+    """The same for every step of a plan. Steps that take turns are merged into the first of them, turn by
+    turn."""
     launch_orders = [launches_of_step(*one) for one in zip(plan.steps, shapes, strict=True)]
     if (turns := plan.turns) is not None:
         own = launch_orders[turns.start : turns.end]
@@ -197,10 +198,12 @@ class CublasError(RuntimeError):
 
 
 class Cublas:
-    """A handle on the current device, released with this object.
+    """cuBLAS for matrix products, only as a yardstick for our own kernels: a handle on the current device,
+    released with this object.
 
-    Products that share one may not run at the same time: they share its scratch memory.
-    Raises UnavailableError where the library is missing, CublasError where it fails.
+    The library is called directly, not through CuPy, whose binding cannot be captured into a CUDA graph. The
+    handle has scratch memory of its own, so that no call allocates. Products of one handle may not run at the
+    same time: they share the scratch memory.
     """
 
     def __init__(self, cupy: Any) -> None:

@@ -1,4 +1,5 @@
-"""The host's processors and caches: how many threads a backend gets, what a cold run has to push out."""
+"""The host's processors, caches and memory: how many threads a backend gets, what a cold run has to push out
+of the caches, and how much memory is free."""
 
 from __future__ import annotations
 
@@ -55,20 +56,19 @@ def last_level_cache_nbytes() -> int:
 
 
 def all_caches_nbytes() -> int:
-    """What all caches of all cores hold together, as Linux tells it; 0 where it is not known."""
+    """Bytes of all caches of all cores together, as Linux reports them; 0 where it does not."""
     return sum(_caches().values())
 
 
 def level_nbytes(level: int) -> tuple[int, int]:
-    """What the data caches of this level hold, of all cores together, and the largest alone; 0 where it is
-    not known."""
+    """Bytes of the data caches of one level: of all cores together, and of the largest; 0 where not known."""
     sizes = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
     return sum(sizes), max(sizes, default=0)
 
 
 @functools.cache
 def _caches() -> dict[tuple[str, str, str], int]:
-    """Sizes by level, kind and the cores that share it."""
+    """Sizes in bytes, by level, kind and the cores that share the cache."""
     sizes: dict[tuple[str, str, str], int] = {}
     for folder in _CACHE_FOLDER.parent.parent.glob("cpu[0-9]*/cache/index*"):
         try:

@@ -1,9 +1,9 @@
-"""Which steps of a plan take turns, some images at a time, so that what they hand on takes less memory.
+"""Which steps of a plan process the batch in turns, some images at a time, to save memory.
 
-The first layers of a net hand on its largest tensors: AlexNet's first convolution 1,024 images of 96 maps of
-55 × 55, as much as the images themselves, of which the pool behind it leaves a quarter. Where such a tensor
-decides how much memory a pass takes, the step that writes it and the one that reads it run for a quarter of
-the images at a time.
+The first layers of a net write its largest tensors. In AlexNet the first convolution writes 1,024 images of
+96 maps of 55 × 55, as much as all images themselves, and the pool behind it leaves a quarter of that. Where
+such a tensor decides how much memory a pass needs, the step that writes it and the one that reads it run for
+a quarter of the images at a time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ GAIN = 0.1  # by so much less memory, at least
 
 
 def choose_turns(plan: Plan, options: Options) -> Turns | None:
-    """The two steps with the largest tensor between them that can; None where there are none, and where steps
-    may be one kernel, which hands nothing on. Whether it saves memory is for the caller to see."""
+    """The two steps with the largest tensor between them that can take turns. None where there are none, or
+    where the steps may be one kernel, which needs no such tensor. The caller checks whether it saves
+    memory."""
     images = plan.batch // COUNT
     if plan.device != "cuda" or not options.turns or plan.batch % COUNT:
         return None
@@ -37,12 +38,12 @@ def choose_turns(plan: Plan, options: Options) -> Turns | None:
 
 
 def output_nbytes(step: Step) -> int:
-    """Bytes of what a step writes, as it lies."""
+    """Bytes of the output of a step, in its layout."""
     return nbytes(step.writes, step.params.output_shape)
 
 
 def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
-    """How many bytes further on a step's first input and its output lie, launch by launch."""
+    """For each launch of a step: by how many bytes its first input and its output are moved on."""
     turns = plan.turns
     if turns is None or index not in turns.steps:
         return ((0, 0),)
@@ -53,8 +54,8 @@ def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
 
 
 def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
-    """Whether a step's images stand alone, its kernel takes so few of them, and they lie where it can read
-    them; a kernel that was named runs as it is."""
+    """Whether a step can take turns: its images are independent, its kernel runs on so few of them, and they
+    begin at an address that it can read. A kernel that was named runs as it is."""
     step = plan.steps[index]
     p = step.params
     constant = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)

@@ -1,7 +1,7 @@
-"""The defines that `ladder --tune` found fastest for a rung, by device and params: kept with what they were
-found among, and taken by whoever runs the rung on these params.
+"""The values of defines that `ladder --tune` found fastest for a rung, by device and params. They are kept
+with all that was tried, and used by whoever runs the rung on these params.
 
-A rung whose text changes has another key: what was found for the old one is not taken for the new.
+A rung whose text changes has another key: values that were found for the old text are not used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFINES = choices.Part[Choice[Values]]("defines", Choice[Values])
 
 
 def read(rung: Rung, params: Params) -> Choice[Values] | None:
-    """What was found for this rung on these params and this device, done or not; None where nothing was."""
+    """What is kept for this rung on these params and this device, complete or not; None where nothing is."""
     if not rung.tune:
         return None
     choice = DEFINES.read(*_at(rung, params))
@@ -36,12 +36,12 @@ def read(rung: Rung, params: Params) -> Choice[Values] | None:
 
 
 def keep(rung: Rung, params: Params, found: Choice[Values]) -> None:
-    """For the next run. Raises KernelError where the cache cannot be written."""
+    """Keep it for the next run. Raises KernelError where the cache cannot be written."""
     DEFINES.write(*_at(rung, params), found)
 
 
 def forget(rung: Rung, params: Params) -> None:
-    """Keep nothing of it."""
+    """Remove what is kept."""
     DEFINES.forget(*_at(rung, params))
 
 
@@ -65,12 +65,12 @@ def words(rung: Rung, params: Params) -> str:
 
 
 def with_defines(rung: Rung, defines: dict[str, int]) -> Rung:
-    """The rung with these in the place of its header's."""
+    """The rung with these defines instead of those of its header."""
     return replace(rung, defines=MappingProxyType({**rung.defines, **defines}))
 
 
 def tuned(rung: Rung, params: Params) -> Rung:
-    """The rung as it was found fastest, where it was."""
+    """The rung with the defines that were found fastest, if any were."""
     choice = read(rung, params)
     if choice is None or not choice.done or choice.best is None:
         return rung
