@@ -35,4 +35,4 @@ For every layer:
 - `errors`: the exceptions; each that a user can meet is one sentence. `cache`: the cache folder, atomic
   files, small JSON entries. `nearest`: `did_you_mean`. `precision`: what is known of each precision.
   `processes`: how processes stop, go on and end. `confine`: limits of what a process may do. `spans`: times
-  of named parts. """
+  of named parts."""

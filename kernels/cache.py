@@ -1,6 +1,8 @@
-"""The user's cache folder, and files that appear there whole or not at all.
+"""The user's cache folder: files that appear whole or not at all, and small JSON entries (`Store`).
 
-What a kill leaves of such a file has a name of its own (`.name.xxxxxxxx.part`), by which it is cleared.
+A file that a kill left unfinished has a name of its own (`.name.xxxxxxxx.part`), by which it is cleared. An
+entry of a store has a kind, and a key of names and values that says what it depends on; only the very same
+key finds it again. An entry that is broken or of another version does not count.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from kernels.errors import KernelError, system_words
 
 
 def cache_dir() -> Path:
-    """Folder for what can be made or downloaded again: KERNELSCOPE_CACHE, else the system's place for it."""
+    """The folder for what can be made or downloaded again: KERNELSCOPE_CACHE, else the system's cache
+    folder."""
     override = os.environ.get("KERNELSCOPE_CACHE")
     if override:
         return Path(override).expanduser()
@@ -36,8 +39,8 @@ _LEFT = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
 
 
 def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
-    """Remove what kills have left of files in the making, in a folder and those below it; how many there
-    were. Those that somebody may be writing just now stay, and so do links."""
+    """Remove unfinished files that kills have left in a folder and below it; returns how many. Files younger
+    than `old_s`, which somebody may be writing, stay, and so do links."""
     removed = 0
     before = time.time() - old_s
     for here, _, names in os.walk(folder):
@@ -52,10 +55,11 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`, renamed to it when the block ends well and removed otherwise.
+    """A temporary file beside `path`. It is renamed to `path` if the block ends without an exception, and
+    removed otherwise.
 
-    Ctrl-C and a full disk thus leave either the old file or none, whoever else writes the same one. It may be
-    read by whom the umask lets. Raises OSError as the system gives it.
+    So Ctrl-C or a full disk leave the old file or none, even if others write the same file. Its permissions
+    follow the umask. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -77,9 +81,9 @@ MOST_NBYTES = 64 << 20  # of an entry; a larger file is none of ours
 
 @dataclass(frozen=True)
 class Store:
-    """name: of its folder in the cache. version: of its entries, goes up where their meaning changes, so that
-    no old one is read. what: it keeps, in words, for who is told that it cannot. most: entries of a kind,
-    beyond which those that were written longest ago go (0: as many as there are)."""
+    """A kind of entries in the cache. name: of its folder. version: increased when the meaning of entries
+    changes, so that no old entry is read. what: its content in words, for errors. most: how many entries of a
+    kind are kept; the oldest are removed (0: all are kept)."""
 
     name: str
     version: int
@@ -87,11 +91,11 @@ class Store:
     most: int = 0
 
     def folder(self) -> Path:
-        """Where entries are kept, beside the other caches."""
+        """The folder of its entries."""
         return cache_dir() / self.name
 
     def path(self, kind: str, key: Key) -> Path:
-        """The file of an entry, there or not."""
+        """The file of an entry, whether it exists or not."""
         text = msgspec.json.encode([self.version, sorted(key.items())])
         return self.folder() / kind / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
 
@@ -111,7 +115,7 @@ class Store:
             return None
 
     def write(self, kind: str, key: Key, value: Any) -> None:
-        """Keep an entry, whole or not at all. Raises KernelError where the cache cannot be written."""
+        """Keep an entry. Raises KernelError where the cache cannot be written."""
         target = self.path(kind, key)
         content = msgspec.json.format(
             msgspec.json.encode({"version": self.version, "key": dict(key), "value": value}), indent=1

@@ -1,11 +1,14 @@
-"""Walls round a process that runs what a stranger wrote: no network, no files, no other process, so much
-memory. What the system does not offer is left out and said.
+"""Restrictions for a process that runs untrusted code: no network, no files, no other processes, limited
+memory. What the system does not offer is left out, and reported.
 
-`isolate_network` is for a process that has started no thread yet: it takes the network away (a user and a
-network namespace of its own). `restrict` is for a process of kernels alone: it may read what Python needs,
-write nothing, signal and trace nobody (Landlock, Linux 5.13 and later; signals from 6.12 on). Whatever these
-processes start is within the same walls. `forbid_background_work` is for every process of a user's kernels:
-what it does is over when it is stopped, and leaves the machine as it was for others."""
+- `isolate_network` is for a process that has started no thread yet: it gets a user namespace and a network
+  namespace of its own.
+- `restrict` is for a process that runs only kernels: it may read what Python needs, write nothing, and signal
+  or trace no process (Landlock, Linux 5.13 and later; signals from 6.12 on). Processes that it starts are
+  restricted, too.
+- `forbid_background_work` is for every process of a user's kernels: nothing that it started goes on while it
+  is stopped, and it cannot change the machine for others.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ _PROCESSES = 512  # and threads, in a namespace of their own
 
 
 def isolate_network() -> str:
-    """Take this process's network away. Why it could not be, "" where it was."""
+    """Take the network away from this process. Returns why that failed, "" if it worked."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no network namespaces"
     ids = os.geteuid(), os.getegid()
@@ -56,20 +59,20 @@ def isolate_network() -> str:
 
 
 def hide_memory() -> None:
-    """Nobody of the same user may look into this process, or at its open files."""
+    """Other processes of the same user cannot read the memory or open files of this process."""
     if sys.platform.startswith("linux"):
         _libc().prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def forbid_tracing() -> None:
-    """This process may not look into others that are `hide_memory`, nor write there, even if it is root's."""
+    """This process cannot look into others that called `hide_memory`, nor write there, even as root."""
     if not sys.platform.startswith("linux"):
         return
     _without(_CAP_SYS_PTRACE)
 
 
 def _without(*capabilities: int) -> None:
-    """This thread, and those that it starts, lose these rights of root's, whatever they execute."""
+    """This thread, and those that it starts, lose these capabilities of root, whatever they execute."""
     libc = _libc()
     for capability in capabilities:
         libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
@@ -83,10 +86,10 @@ def _without(*capabilities: int) -> None:
 
 
 def forbid_background_work() -> None:
-    """This process is about to run what a user wrote, and is stopped while others run. It may start no
-    process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as
-    root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system
-    does not offer of this is left out; `missing_restrictions` tells."""
+    """This process is about to run a user's code, and is stopped while others run. From now on it cannot
+    start a process, a timer or anything else that works on while it is stopped; change the machine as root
+    could (its clock, counters, /proc, /sys and /dev); or signal others. What the system does not offer is
+    left out; `missing_restrictions` tells."""
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
     _without(*_OF_THE_MACHINE)
@@ -100,8 +103,8 @@ def forbid_background_work() -> None:
 
 
 def missing_restrictions(pid: int) -> str:
-    """In words, what a process of a user's kernels could do that `forbid_background_work` keeps it from; ""
-    if that holds."""
+    """In words, what a process of a user's kernels could still do although `forbid_background_work` was
+    called; "" if nothing."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
@@ -111,7 +114,8 @@ def missing_restrictions(pid: int) -> str:
 
 
 def limit_memory(mib: int) -> str:
-    """So much memory for this process, and for each that it starts; no core dumps. Why it could not be."""
+    """Limit the memory of this process, and of each process that it starts, to so many MiB; no core dumps.
+    Returns why that failed, "" if it worked."""
     try:
         import resource
     except ImportError:
@@ -125,8 +129,8 @@ def limit_memory(mib: int) -> str:
 
 
 def restrict(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
-    """Shut this process in: see the module. readable: what it may read beside what Python needs; writable:
-    folders in which it may do anything. Why it could not be, "" where it was."""
+    """Restrict this process; see the module. readable: what it may read beside what Python needs; writable:
+    folders in which it may do anything. Returns why that failed, "" if it worked."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no Landlock"
     allowed = _allowed(readable) | dict.fromkeys(writable, -1)
@@ -143,9 +147,9 @@ def restrict(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
 
 
 def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) -> None:
-    """From now on this thread, and those that it starts, may do with files what is allowed by path, of the
-    kinds of access that are `handled`, of which there are as many as the system knows; signal nobody outside;
-    and use no TCP. Raises OSError in words."""
+    """From now on this thread, and those that it starts, may access files only as `allowed` says, by path.
+    handled: the kinds of access that are restricted. They cannot signal processes outside; without `network`
+    they may use TCP. Raises OSError with the reason."""
     libc = _libc()
     version = libc.syscall(_CREATE_RULESET, None, 0, 1)
     if version < 1:
@@ -169,7 +173,7 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
 
 
 def restrict_by_environment() -> str:
-    """Shut this process in as its environment says."""
+    """Restrict this process as its environment variable says."""
     return restrict(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
 
 
@@ -237,7 +241,7 @@ _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
 
 def filter_program_of(machine: str) -> bytes:
-    """The filter, of instructions of eight bytes each."""
+    """The seccomp filter: instructions of eight bytes each."""
     refused, absent = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
     steps = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, refused)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _OTHER_NUMBERS), (_RETURN, 0, 0, absent)]
@@ -251,8 +255,8 @@ def filter_program_of(machine: str) -> bytes:
 
 
 def install_filter() -> bool:
-    """From now on no thread of this process may call any of these: the call fails (EPERM, ENOSYS). Whether
-    the system has such filters, for this machine."""
+    """From now on these system calls fail (EPERM, ENOSYS) in every thread of this process. Returns whether
+    the system has such filters for this machine."""
     machine = os.uname().machine
     if machine not in _SECCOMP:
         return False

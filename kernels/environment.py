@@ -1,5 +1,5 @@
-"""Which Python a rival, or the compiler of a language, runs in: one that its user names, this one where
-the package is installed beside us, or an environment of its own that `make` set up."""
+"""Which Python a rival, or the compiler of a language, runs in: one that the user names, this one if the
+package is installed here, or an environment that `make` has set up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process 
 
 
 def for_children(*folders: Path) -> dict[str, str]:
-    """The variables with which a Python that we start finds this program, and modules in these folders."""
+    """The environment variables with which a Python that we start finds this program, and modules in these
+    folders."""
     places = [str(_PROGRAM), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
 
@@ -26,8 +27,8 @@ def for_children(*folders: Path) -> dict[str, str]:
 @dataclass(frozen=True)
 class Environment:
     """name: of the folder `.venv-<name>` beside this program, and of the variable KERNELSCOPE_PYTHON_<NAME>;
-    title, module: of what has to be importable there; needs: further modules; holds: a package, and a pattern
-    of a file that it has to have; get: how to come by it."""
+    title, module: of what must be importable there; needs: further modules; holds: a package, and a pattern
+    of a file that it must have; get: how to install it."""
 
     name: str
     title: str
@@ -41,7 +42,7 @@ class Environment:
         return f"KERNELSCOPE_PYTHON_{self.name.upper().replace('-', '_')}"
 
     def interpreter(self) -> str:
-        """The Python that has it. Raises UnavailableError."""
+        """The path of a Python that has the module. Raises UnavailableError."""
         named = os.environ.get(self.variable, "")
         if named:
             if missing := self._missing(named):
@@ -54,7 +55,7 @@ class Environment:
         raise UnavailableError(f"{self.title} is not installed: {self.get}")
 
     def missing(self) -> str | None:
-        """Why there is none, in a sentence, or None. Starts nothing."""
+        """Why there is none, in a sentence, or None. Starts no process."""
         try:
             self.interpreter()
         except UnavailableError as error:
@@ -66,7 +67,7 @@ class Environment:
         return _place(self.interpreter(), module)
 
     def version(self) -> str:
-        """What of the module is installed there, by the folder that says so: "triton-3.9.0"; "" unknown."""
+        """The installed version, by the name of its dist-info folder: "triton-3.9.0"; "" where not known."""
         place = None if self.missing() else self.place(self.module)
         infos = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
         return next((path.stem for path in infos), "")
@@ -84,7 +85,7 @@ class Environment:
 
 
 def how_to_install(name: str) -> str:
-    """How one of those comes about that `make` sets up, for `get`."""
+    """How to set up an environment that `make` knows, for `get`."""
     return (
         f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
         f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
@@ -93,7 +94,8 @@ def how_to_install(name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _place(python: str, module: str) -> Path | None:
-    """Where an interpreter has a package, told by its folders alone: asking it takes seconds."""
+    """The folder of a package of an interpreter, found by its folders: asking the interpreter takes
+    seconds."""
     if python == sys.executable:
         spec = importlib.util.find_spec(module)
         where = list(spec.submodule_search_locations or ()) if spec is not None else []

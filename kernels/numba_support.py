@@ -1,7 +1,7 @@
-"""Whether rungs of the CPU that a compiler makes fast can run here: they are compiled by Numba.
+"""Whether compiled CPU rungs can run here: they need Numba.
 
-Nobody who asks imports Numba, which takes longer than the window has to start: a process of its own tries it
-once (kernels.cpu.trial), and what it found is kept for as long as the packages stay what they are.
+This module does not import Numba, which takes longer than the window takes to start. A separate process tries
+it once (kernels.cpu.trial); the result is kept as long as the packages stay the same.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ WAIT_S = 120.0
 
 
 def folder() -> Path:
-    """Where what was compiled is kept: KERNELSCOPE_COMPILED, else in the cache."""
+    """Where compiled functions are kept: KERNELSCOPE_COMPILED, else in the cache."""
     override = os.environ.get("KERNELSCOPE_COMPILED")
     return Path(override).expanduser() if override else cache_dir() / "compiled"
 
 
 def known() -> bool:
-    """Whether it was tried before, with these packages."""
+    """Whether the result for these packages is known already."""
     return not any(importlib.util.find_spec(name) is None for name in PACKAGES[:2]) and _kept().is_file()
 
 
@@ -40,7 +40,7 @@ def _kept() -> Path:
 
 @functools.cache
 def unavailable() -> str | None:
-    """Why compiled rungs cannot run here, in words that follow a "because", or None where they can."""
+    """Why compiled rungs cannot run here, in words that follow "because"; None if they can."""
     for name in PACKAGES[:2]:
         if importlib.util.find_spec(name) is None:
             return f"the package {name} is not installed"
@@ -60,7 +60,7 @@ def unavailable() -> str | None:
 
 
 def _packages() -> str:
-    """A digest of what they are, and of the Python that imports them."""
+    """A digest of the versions of the packages and of Python."""
     facts = [sys.version, sys.executable]
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)

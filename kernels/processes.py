@@ -1,4 +1,5 @@
-"""How processes end, with their parent and all that they started with them; and that they begin unlimited."""
+"""How processes stop, go on and end: a child ends with its parent, and with all that it started; and how they
+begin without memory limits."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with_parent(parent: int) -> None:
-    """In a child: end as soon as the parent has; at once where it has already."""
+    """In a child: end when the parent ends, or at once if it has ended already."""
     if LINUX:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -32,8 +33,8 @@ def die_with_parent(parent: int) -> None:
 
 
 def unlimited() -> None:
-    """This process may take what memory the system grants: it may have been started by one that had limited
-    itself for as long as it read a file."""
+    """Lift the memory limit of this process: it may have been started by one that had limited itself while it
+    read a file."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -42,7 +43,7 @@ def unlimited() -> None:
 
 
 def keep_orphans() -> None:
-    """What a child of ours started stays below us when that child is gone, where `kill` finds it."""
+    """What a child has started becomes ours when that child ends, so that `kill` finds it."""
     if LINUX:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -55,7 +56,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def resume(pid: int) -> None:
-    """Have a child, and what it started, go on."""
+    """Let a child, and what it started, go on."""
     if LINUX:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGCONT)
@@ -67,7 +68,7 @@ def resume(pid: int) -> None:
 
 
 def halt(pid: int) -> None:
-    """Have a child, and what it started, do nothing until `resume`."""
+    """Stop a child, and what it started, until `resume`."""
     if LINUX:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGSTOP)
@@ -79,23 +80,23 @@ def halt(pid: int) -> None:
 
 
 def stop_here() -> None:
-    """Stop this process, all of its threads, until somebody has it go on."""
+    """Stop this process, with all its threads, until another process resumes it."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def until_stopped(pid: int) -> None:
-    """Wait until every thread of a child of ours has stopped. Raises ChildProcessError where it has ended."""
+    """Wait until every thread of a child has stopped. Raises ChildProcessError where it has ended."""
     os.waitid(os.P_PID, pid, os.WSTOPPED)
 
 
 def went_on(pid: int) -> bool:
-    """Whether a child of ours that we saw stop has gone on since, whether or not it has stopped again; told
-    once. Raises ChildProcessError where it has ended."""
+    """Whether a stopped child has gone on since, even if it has stopped again; reported only once. Raises
+    ChildProcessError where it has ended."""
     return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
 
 
 def has_stopped(pid: int) -> bool:
-    """Whether a child of ours has stopped since it last went on; told once."""
+    """Whether a child has stopped since it last went on; reported only once."""
     with contextlib.suppress(ChildProcessError):
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None
     return False
@@ -106,10 +107,10 @@ ENDING_S = {"T": 1.0, "S": 0.02}
 
 
 def ending(pid: int, rests: str, waits: bool = True) -> bool:
-    """Whether a child of ours has ended; what it ended of is left to whoever waits for it. rests: the state
-    in which it is where nobody has done anything to it (T: it was stopped, S: it waits): where it was killed
-    and is not over yet, that is waited for; one that was stopped, and that somebody had go on, is stopped
-    again. waits: else only what is over counts. Linux; elsewhere nobody has ended."""
+    """Whether a child has ended; its exit status is left for the caller to wait for. rests: the state in
+    which the child normally is (T: stopped, S: waiting). If it was killed and is about to end, that is waited
+    for; if it was stopped and somebody resumed it, it is stopped again. waits: else only a child that has
+    ended already counts. On Linux; elsewhere False."""
     if not STOPS_ITSELF:
         return False
     until = time.monotonic() + ENDING_S[rests]
@@ -129,12 +130,12 @@ def ending(pid: int, rests: str, waits: bool = True) -> bool:
 
 
 def stopped(pid: int) -> bool:
-    """Whether a process is stopped. Linux; elsewhere it is not known."""
+    """Whether a process is stopped. On Linux; elsewhere False."""
     return LINUX and _state(pid) == "T"
 
 
 def _state(pid: int) -> str:
-    """A letter, as proc(5) has them; "" where it cannot be read."""
+    """The state of a process, a letter as in proc(5); "" where it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]
@@ -143,7 +144,7 @@ def _state(pid: int) -> str:
 
 
 def words(code: int) -> str:
-    """How a process ended, of what it is waited for."""
+    """How a process ended, in words. code: its exit status, negative for a signal."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -153,7 +154,7 @@ def words(code: int) -> str:
 
 
 def worked_ns(pid: int) -> int:
-    """Nanoseconds of processors that all threads of a process have had; 0 where the system does not tell."""
+    """CPU time of all threads of a process, in nanoseconds; 0 where the system does not say."""
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)  # the clock of clock_getcpuclockid(3)
     except OSError:
@@ -161,14 +162,14 @@ def worked_ns(pid: int) -> int:
 
 
 def threads(pid: int) -> int:
-    """How many threads a process has. Linux. Raises OSError."""
+    """The number of threads of a process. On Linux. Raises OSError."""
     links = os.stat(f"/proc/{pid}/task").st_nlink  # which is not kept everywhere
     return links - 2 if links > 2 else len(os.listdir(f"/proc/{pid}/task"))
 
 
 def children(pid: int, of: Collection[int] = ()) -> set[int]:
-    """The processes whose parent this one is. of: by these of its threads alone, where the system tells that;
-    the others are left out."""
+    """The processes whose parent is `pid`. of: only those that these of its threads started, where the system
+    tells that."""
     pids: set[int] = set()
     if os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # which not every Linux has
         with contextlib.suppress(OSError):
@@ -191,7 +192,7 @@ OURS: set[int] = set()
 
 
 def started_by(pid: int) -> list[psutil.Process]:
-    """The processes that this one started, and theirs."""
+    """The processes that `pid` started, and all that those started."""
     import psutil
 
     try:
@@ -201,7 +202,7 @@ def started_by(pid: int) -> list[psutil.Process]:
 
 
 def worked_s(pid: int) -> dict[int, float]:
-    """Seconds of a processor that a process has had, and each that it started, by number."""
+    """CPU seconds of a process and of each process below it, by number."""
     import psutil
 
     seconds = {}
@@ -215,8 +216,8 @@ def worked_s(pid: int) -> dict[int, float]:
 
 
 def kill(pid: int, group: bool = True) -> set[int]:
-    """End a process and all that it started; the numbers of the latter, which become ours if they were its
-    children (`keep_orphans`). group: it leads a group of its own."""
+    """Kill a process and all that it started. Returns the numbers of the latter; those that were its children
+    become ours (`keep_orphans`). group: the process leads a process group."""
     import psutil
 
     others: dict[int, psutil.Process] = {}
@@ -238,8 +239,8 @@ def kill(pid: int, group: bool = True) -> set[int]:
 
 
 def job_object() -> Any:
-    """On Windows: what a child is put into so that it, and all that it starts, ends when this process does.
-    None elsewhere."""
+    """On Windows: a job object; a child in it, and all that it starts, ends with this process. None
+    elsewhere."""
     if sys.platform != "win32":
         return None
     import ctypes

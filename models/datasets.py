@@ -1,9 +1,9 @@
-"""Labelled images for accuracy: data sets by name, the user's own folders, and random images.
+"""Labelled images for accuracy: data sets by name, folders of the user, and random images.
 
-A spec is a name of models/datasets.toml, "folder:PATH" or "random"; with "@2of8" behind it the second of
-eight parts, of which each has every eighth image. Images stay uint8 as stored, those of a
-folder in their files; models.preprocessing makes a model's input of any part of them, models.labels brings
-labels into the model's order.
+A spec is a name of models/datasets.toml, "folder:PATH" or "random". With "@2of8" behind it, it is the second
+of eight parts; each part has every eighth image. Images stay uint8 as stored; those of a folder stay in their
+files until they are read. models.preprocessing makes a model's input of them, and models.labels brings labels
+into the model's order.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LABEL_NAMES = frozenset({"label", "class", "labels", "target", "category", "wnid
 
 @dataclass(frozen=True, eq=False)
 class FolderLabels:
-    """labels int64 (N,), numbers of `classes`; numbered: whether the names are numbers, which are then the
-    labels themselves."""
+    """Images of a folder with labels. labels: int64 (N,), indices into `classes`; numbered: the class names
+    are numbers, and these are the labels."""
 
     images: Pictures
     labels: np.ndarray
@@ -47,11 +47,13 @@ class FolderLabels:
 
 
 def load_folder(path: Path, images: int | None) -> FolderLabels:
-    """At most `images` of the folder or CSV at `path`, decoded when they are asked for.
+    """At most `images` images of the folder, or of the CSV file, at `path`; they are decoded when they are
+    read.
 
-    Sub-folders are mixed by a fixed draw, so that the first images are of all classes; a CSV keeps its order.
-    Names that are all numbers are labels as they are; others are numbered in sorted order, which is the order
-    of no model (models.labels). Raises DataError naming the file.
+    A folder has one sub-folder for each class; a CSV file has the columns file,label. Sub-folders are mixed
+    in a fixed random order, so that the first images are of all classes; a CSV keeps its order. Names that
+    are all numbers are the labels; others are numbered in sorted order, which is the order of no model
+    (models.labels). Raises DataError naming the file.
     """
     files, words = _listed(path)
     labels, names, numbered = _number(words, path)
@@ -59,7 +61,7 @@ def load_folder(path: Path, images: int | None) -> FolderLabels:
 
 
 def _listed(path: Path) -> tuple[list[Path], list[str]]:
-    """Image files and the word each is labelled with."""
+    """Image files, and the word that each is labelled with."""
     if path.is_file() and path.suffix.lower() == ".csv":
         return _from_csv(path)
     if not path.is_dir():
@@ -106,7 +108,7 @@ def _from_csv(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def _header(row: Sequence[str], folder: Path) -> tuple[int, int] | None:
-    """Where a first line says that file and label stand; None where it is no header."""
+    """The columns of file and label, if this first line is a header; else None."""
     names = [cell.strip().casefold() for cell in row]
     file = next((i for i, name in enumerate(names) if name in FILE_NAMES), None)
     label = next((i for i, name in enumerate(names) if name in LABEL_NAMES), None)
@@ -160,8 +162,8 @@ class Dataset:
     def read(
         self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[Sequence[np.ndarray], list[int]]:
-        """Images `start` to `stop`, what cannot be read left out, and their places; each: what is done with
-        one as soon as it is there (models.pictures)."""
+        """Images `start` to `stop` without those that cannot be read, and their indices. each: applied to
+        each image as soon as it is decoded (models.pictures)."""
         if isinstance(self.images, Pictures):
             return self.images.read(start, stop, each)
         part = list(self.images[start:stop])
@@ -169,7 +171,7 @@ class Dataset:
 
     @property
     def array(self) -> np.ndarray:
-        """All images as one array, of a data set that is one. Raises DataError for image files."""
+        """All images as one array. Raises DataError for image files."""
         if isinstance(self.images, Pictures):
             raise DataError(f"the images of {self.name} are files of their own sizes: use a named data set")
         return self.images
@@ -177,8 +179,7 @@ class Dataset:
     def first(
         self, count: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> Sequence[np.ndarray]:
-        """The first `count` images that can be read, fewer where there are fewer. Raises DataError where
-        there is none."""
+        """The first `count` readable images, or fewer. Raises DataError where there is none."""
         pictures, _ = self.read(0, count, each)
         while isinstance(self.images, Pictures) and len(pictures) < count < len(self):
             count, wanted = min(2 * count, len(self)), count
@@ -188,13 +189,13 @@ class Dataset:
         return pictures
 
     def unreadable(self) -> DataError:
-        """The error for a set of which no image can be read."""
+        """The error for a set in which no image can be read."""
         reason = next(iter(self.notes()), "there is none")
         return DataError(f"no image of {self.name} can be read ({reason}): replace or remove what is broken")
 
     def part(self, number: int, of: int) -> Dataset:
-        """Every `of`th image from the `number`th on. Raises DataError where one of the classes is in none of
-        them: labels would mean something else there."""
+        """Every `of`th image from the `number`th on. Raises DataError where a class would have no image:
+        labels would then mean something else."""
         images = (
             self.images.part(number - 1, of)
             if isinstance(self.images, Pictures)
@@ -209,20 +210,20 @@ class Dataset:
         return replace(self, images=images, labels=labels)
 
     def start_of(self, images: int | None) -> Dataset:
-        """The first `images`, all where None; files are read when they are asked for, and all stay."""
+        """The first `images` images, all where None. Files are not read yet."""
         if images is None or isinstance(self.images, Pictures):
             return self
         labels = None if self.labels is None else self.labels[:images]
         return replace(self, images=self.images[:images], labels=labels)
 
     def notes(self) -> tuple[str, ...]:
-        """What was met in the files read so far, in sentences."""
+        """What was noticed in the files that were read, in sentences."""
         return self.images.notes() if isinstance(self.images, Pictures) else ()
 
     def matched(self, order: Sequence[str] | None, outputs: int, model: str) -> Matched:
-        """The model's number of each of `classes`. order: the model's classes, () where nothing says them,
-        None for the order of the names themselves (--labels alphabetical); outputs: how many classes it
-        scores."""
+        """The model's class number for each of `classes`. order: the model's classes, () where nothing says
+        them, None for the sorted order of the names (--labels alphabetical); outputs: how many classes the
+        model scores."""
         assert self.labels is not None
         count = len(self.classes)
         present = sorted({self.classes[label] for label in np.unique(self.labels)})
@@ -271,7 +272,8 @@ _PART = re.compile(r"(.+)@(\d+)of(\d+)")
 
 
 def parted(spec: str) -> tuple[str, tuple[int, int] | None]:
-    """A spec without its part, and which it asks for of how many. Raises InputError for one there is not."""
+    """A spec without its part, and the part as (number, of how many). Raises InputError for a part that does
+    not exist."""
     match = _PART.fullmatch(spec)
     if match is None:
         return spec, None
@@ -325,7 +327,7 @@ def load(
 
 
 def available(name: str) -> str | None:
-    """Why the test images of a named data set are not on this machine yet, or None if they are."""
+    """Why the test images of a named data set are not on this machine yet; None if they are."""
     entry = names.datasets()[name]
     if "shipped" in entry:
         return None
@@ -339,7 +341,7 @@ def available(name: str) -> str | None:
 
 
 def _random(count: int, size: tuple[Any, ...] | None, seed: int) -> Dataset:
-    """Uniform pixels at the model's own size, so that no resizing makes them smooth."""
+    """Random pixels at the model's own size, so that no resizing smooths them."""
     pick = size or RANDOM_SHAPE
     channels, height, width = (
         wanted if isinstance(wanted, int) and wanted > 0 else usual
@@ -360,8 +362,8 @@ def _split_error(name: str, split: str) -> DataError:
 
 @functools.cache
 def _shipped(name: str, shipped: str, held_out: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Small images 0–16 that ship as one file, brought to 0–255, 28×28; the last `held_out` are the test. The
-    same arrays each time, which cannot be written to."""
+    """A shipped data set of small images with values 0–16, scaled to 0–255 and 28×28; the last `held_out` are
+    the test images. The arrays are shared and read-only."""
     with np.load(SHIPPED / shipped) as file:
         small, labels = file["images"], file["labels"]
     if split not in ("train", "test"):
@@ -387,7 +389,7 @@ def _idx_pair(
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """uint8 array of a gzipped IDX file (LeCun's MNIST format). Raises DataError where it is not one."""
+    """The uint8 array in a gzipped IDX file (LeCun's MNIST format). Raises DataError where it is none."""
     try:
         with gzip.open(path) as stream:
             data = stream.read()

@@ -1,7 +1,7 @@
-"""The user's own part of the catalogue: imported models, an ONNX file and a table of JSON each.
+"""Models that the user imported: an ONNX file and a JSON table each.
 
-They lie in one folder of the user's data, not in the cache: nothing here could make them again. To list them,
-the small tables alone are read.
+They lie in a folder of the user's data, not in the cache: nothing here could make them again. Listing them
+reads only the small tables.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def folder() -> Path:
 
 
 def tables() -> dict[str, dict[str, Any]]:
-    """The tables of imported models by name; as those of catalogue.toml, but for `classes`, the names."""
+    """The tables of imported models by name; like those of catalogue.toml, except that `classes` has the
+    names."""
     by_name = {}
     for file in sorted(folder().glob("*.json")):
         try:
@@ -58,7 +59,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] | None:
-    """What a file holds; what else is told of it is there so that one that changed is read again."""
+    """The content of a table file. The other arguments are there so that a changed file is read again."""
     try:
         if size > MOST_TABLE:
             raise ValueError("too large")
@@ -77,7 +78,7 @@ def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] |
 
 
 def checked_name(name: str, taken: Collection[str]) -> str:
-    """A name that is free to be given. Raises InputError."""
+    """The name, if it is valid and free. Raises InputError."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name[:80]!r} cannot be a model's name: up to {MOST_NAME} small letters, digits, dots, hyphens "
@@ -90,7 +91,7 @@ def checked_name(name: str, taken: Collection[str]) -> str:
 
 
 def add(name: str, data: bytes, table: dict[str, Any]) -> Path:
-    """Keep a model; its ONNX file. Raises OSError as the system gives it."""
+    """Store a model. Returns its ONNX file. Raises OSError."""
     target = folder() / f"{name}.onnx"
     with atomic_file(target) as temporary:
         temporary.write_bytes(data)
@@ -117,7 +118,7 @@ def again(name: str) -> str:
 
 
 def remove(name: str) -> None:
-    """Forget an imported model. Raises InputError where there is none of that name."""
+    """Delete an imported model. Raises InputError where there is none of that name."""
     if name not in tables():
         known = ", ".join(tables()) or "none"
         raise InputError(f"{name!r} is no imported model; imported are: {known}")

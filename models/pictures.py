@@ -1,5 +1,5 @@
-"""Image files that are decoded when they are asked for, by a pool of threads, so that 50,000 of them take the
-memory of a few. What is special about one (grey, CMYK, turned, broken) is counted, and told by `notes`."""
+"""Image files, decoded when they are read by a pool of threads, so that 50,000 of them need the memory of a
+few. What is special about a file (grey, CMYK, turned, broken) is counted, and reported by `notes`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AHEAD = 256  # images at most that are decoded before those that are asked for a
 
 
 class Pictures:
-    """Files as images: uint8 (H, W) of a grey one, (H, W, 3) of any other, turned as its camera said."""
+    """Image files as images: uint8 (H, W) for grey ones, else (H, W, 3), turned as the camera recorded."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
@@ -34,14 +34,14 @@ class Pictures:
         return len(self._files)
 
     def part(self, first: int, step: int) -> Pictures:
-        """Each `step`th of them, from the `first` on."""
+        """Every `step`th of them, from `first` on."""
         return Pictures(self._files[first::step])
 
     def read(
         self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[list[np.ndarray], list[int]]:
-        """Images `start` to `stop`, those that cannot be read left out, and their places. each: what is done
-        with an image where it is decoded, so that only what it makes is kept."""
+        """Images `start` to `stop` without those that cannot be read, and their indices. each: applied to
+        each image where it is decoded, so that only the result is kept."""
 
         def one(place: int) -> np.ndarray | None:
             image = self._decoded(place)
@@ -58,7 +58,7 @@ class Pictures:
         return images, places
 
     def notes(self) -> tuple[str, ...]:
-        """What was met among the files read so far, in sentences."""
+        """What was noticed in the files that were read, in sentences."""
         notes = []
         if self._broken:
             some = "; ".join(self._broken[place] for place in sorted(self._broken)[:NAMED])

@@ -250,7 +250,8 @@ def _laid_out(planes: np.ndarray, taken: Layout) -> np.ndarray:
 
 
 def described(spec: str, shape: Shape, files: bool = True) -> str:
-    """What will be done to an image for an input of this shape, in words; "" where it takes none."""
+    """What will be done to an image for an input of this shape, in words; "" where the input takes no
+    image."""
     prepared = parse(spec, files)
     wanted = layout(shape, prepared.layout)
     return "" if wanted is None else words(prepared, wanted.height, wanted.width, wanted.channels)

@@ -1,5 +1,5 @@
-"""What is asked of a model that may be anybody's, and what is answered: the lines between a process of ours
-and the one that reads the model."""
+"""Questions about a model, which may be anybody's, and the answers: the lines between our process and the one
+that reads the model."""
 
 from __future__ import annotations
 

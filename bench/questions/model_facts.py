@@ -1,4 +1,5 @@
-"""What `models show` tells of a model: its file, its ends, its nodes, or the engine's plan of it."""
+"""What `models show` prints of a model: its file, inputs and outputs, its nodes, or the engine's plan for
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from models import catalogue, names
 
 
 def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | None = None) -> ModelFacts:
-    """Raises KernelscopeError where the model cannot be read, or planned, if a plan is asked for."""
+    """The answer. Raises KernelscopeError where the model cannot be read, or not planned although a plan is
+    asked for."""
     job = Job(models=(asked.model,), backends=())
     spec = model_spec(asked.model, job)
     path = spec.file(progress)
@@ -54,7 +56,7 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
 
 
 def _counted(made: Plan) -> Plan:
-    """Its steps knowing what they move. On the CPU all is in float32, as its operators count it."""
+    """The plan with the bytes that its steps move. On the CPU all is float32, as operators count it."""
     if made.device != "cuda":
         return made
     launches = Launches(Options())
@@ -78,21 +80,21 @@ def _nodes(graph: Graph) -> tuple[tuple[str, ...], ...]:
 
 
 def _timed_layouts(graph: Graph, made: Plan) -> Timed | None:
-    """What is known here of the plan's layouts."""
+    """What is known on this machine of the plan's layouts."""
     if not any(step.writes != layouts.PLAIN for step in made.steps):
         return None
     return kept_layouts(plan(graph, made.batch, made.device, made.precision, Options(layouts="none")))
 
 
 def _layout_rungs(known: Timed | None, made: Plan) -> dict[int, LayoutRung]:
-    """By their places the steps whose rungs were timed to be the fastest in their layouts."""
+    """The steps whose rungs were timed to be the fastest in their layouts, by index."""
     return (
         {} if known is None else {better.place: better for better in known.rungs if better.is_of(made.steps)}
     )
 
 
 def _tried(known: Timed | None, made: Plan) -> str:
-    """Which rungs were tried in their steps' layouts, and what they took there."""
+    """Which rungs were tried in their steps' layouts, and their times."""
     by_place: dict[int, list[str]] = {}
     for tried in known.tried if known is not None else ():
         if tried.place < len(made.steps):
@@ -119,7 +121,7 @@ def _steps(made: Plan, better: Mapping[int, LayoutRung]) -> tuple[tuple[str, ...
 
 
 def _layout(made: Plan, step: Step) -> str:
-    """How what a step writes lies: the order of the axes, where they are those of images, and the type."""
+    """The layout of a step's output: the order of the axes, if they are those of images, and the type."""
     spec = made.tensors[step.output]
     if step.writes != layouts.PLAIN:
         return step.writes
@@ -147,7 +149,7 @@ def _as_one(made: Plan) -> str:
 
 
 def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
-    """What chose a step's kernel; of a timed one, by how much and when."""
+    """What chose a step's kernel; for a timed one, by how much and when."""
     if better is not None:
         times = f"{units.duration(better.time_ns)} ({better.own} {units.duration(better.own_ns)})"
         return f"timed in a pass: {times}" if better.whole else f"timed in its layout: {times}"

@@ -69,7 +69,8 @@ def main(limit_s: float) -> int:
 def answer(
     question: AnyQuestion, progress: Callable[[str, float | None], None], look: Callable[[str], None]
 ) -> Answer:
-    """look: called with each model before its file is read. Raises KernelscopeError."""
+    """The answer to a question. look: called with each model before its file is read. Raises
+    KernelscopeError."""
     match question:
         case WhichCases(job=job, unread=unread):
             from bench.measure import cases

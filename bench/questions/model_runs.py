@@ -1,5 +1,5 @@
-"""What our engine would run for each node of a model on one device, or why not: of all nodes, where a plan
-stops at the first that is refused."""
+"""What our engine would run for each node of a model on one device, or why it cannot: for all nodes, where a
+plan stops at the first refused one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Runs = dict[str, Run]
 
 
 def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, str]:
-    """By the node's name, and of the whole model, in a sentence. A precision that the device has not is
-    fp32."""
+    """By the node's name; and a sentence for the whole model. A precision that the device does not have
+    becomes fp32."""
     if not registry.offers(device, precision):
         precision = FP32
     choose = _with_reason(ladder_choice(Options(), precision=precision))
@@ -42,7 +42,7 @@ def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, s
 
 
 def _with_reason(usual: Choose) -> Choose:
-    """A rung, or as what chose none the reason that there is none."""
+    """Chooses a rung as `usual`; if there is none, the reason stands in `by`."""
 
     def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
         try:
@@ -54,7 +54,7 @@ def _with_reason(usual: Choose) -> Choose:
 
 
 def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) -> Run:
-    """Of one kernel of a node, which may have several."""
+    """One kernel of a node, added to what the node has already."""
     if not chosen.rung:
         return Run(nodes=nodes, refused=chosen.by)
     kernel, by = f"{op}/{chosen.rung}", chosen.by
@@ -87,7 +87,7 @@ def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
 
 
 def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[Runs, str]:
-    """Each node as if it ran alone: of what is fused there is no telling."""
+    """Each node as if it ran alone; what would be fused is not known."""
     try:
         scope = start(graph, batch)
     except UnsupportedError as error:
@@ -116,7 +116,7 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
 
 
 def _reason(text: str, node: Node) -> str:
-    """Without the node, which is known here, and without where the operators are listed."""
+    """The reason without the name of the node and without where the operators are listed."""
     text = text.removeprefix(f"node {node.name!r} ({node.op_type}): ")
     return text.removesuffix(f"; {LISTED}")
 

@@ -1,4 +1,4 @@
-"""What a model takes and gives, and what will be done to an image for it: told before anything runs."""
+"""What a model takes and gives, and what will be done to an image for it; shown before anything runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from models import labels
 
 
 def takes(job: Job) -> Takes:
-    """Of the first model of a job. Raises KernelscopeError where its file cannot be read."""
+    """The answer for the first model of a job. Raises KernelscopeError where its file cannot be read."""
     spec = model_spec(job.models[0], job)
     return feed_and_facts(spec, importer.load(spec.file()), job)[0]
 
 
 def feed_and_facts(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
-    """The same of a graph that is read; the graph with its other inputs as the job gives them; and how it is
-    fed, None where what the job says does not fit it."""
+    """The same for a graph that is read; also the graph with its other inputs as the job gives them, and how
+    it is fed: None where the job does not fit the model."""
     notes: tuple[str, ...] = ()
     try:
         dims = job.dims_of(spec.name)
@@ -39,7 +39,7 @@ def feed_and_facts(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Grap
 
 
 def ends(graph: Graph) -> list[tuple[str, str]]:
-    """The inputs and outputs, and the batch."""
+    """Inputs, outputs and the batch, as facts."""
     facts = [
         (kind, f"{info.name}: {info.dtype}, {shape_words(info)}")
         for kind, infos in (("input", graph.inputs), ("output", graph.outputs))
@@ -52,7 +52,7 @@ def ends(graph: Graph) -> list[tuple[str, str]]:
 
 
 def lines(feed: ImageFeed) -> list[tuple[str, str]]:
-    """The same, what is done to an image, and where the order of the classes is from."""
+    """The same, with what is done to an image, and where the order of the classes comes from."""
     facts = ends(feed.graph)
     if words := feed.words():
         facts.append(
@@ -67,7 +67,7 @@ def lines(feed: ImageFeed) -> list[tuple[str, str]]:
 
 
 def _known(shape: tuple[int | str | None, ...]) -> tuple[int, ...]:
-    """An open axis behind the batch may be of any size but one."""
+    """The shape with open axes set to 2: behind the batch they may have any size but 1."""
     return tuple(dim if isinstance(dim, int) else 2 for dim in shape)
 
 

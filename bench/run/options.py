@@ -1,8 +1,8 @@
 """The options of the commands that measure, each once: name, type, help, the commands that have it, the field
 of the job that it sets, and its name in the window's form.
 
-What applies where an option is not given is the default of the job's field, unless its `usual` says
-otherwise: a file that was written before the field was there is read as it was meant.
+Without an option the default of the job's field holds, unless its `usual` says otherwise: a file that was
+written before the field existed keeps its meaning.
 """
 
 from __future__ import annotations
@@ -642,7 +642,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
 
 
 def of(command: str) -> tuple[Option, ...]:
-    """Those of a command, in the order of the table."""
+    """The options of a command, in the order of the table."""
     options = ((group, option) for group, listed in TABLE.items() for option in listed)
     return tuple(replace(option, group=group) for group, option in options if command in option.on)
 

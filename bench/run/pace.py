@@ -1,12 +1,12 @@
-"""How long a run may still take, from what its cases took so far: a range until a fifth of them is done, then
-an estimate that counts down.
+"""How long a run may still take, from what its cases took so far: first a range, and when a fifth of them is
+done an estimate that counts down.
 
-Cases that are timed in turns end together, so what is looked at is a turn: from the first case that begins
-until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
-before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
-others; the samples go by the budget; the answers and layers that are looked at then go by the model. Each
-grows with the model and the batch size: bench.run.turn_times learns by how much from the turns that are
-over, of this run and of earlier ones on this machine.
+Cases that are timed in turns end together, so a turn is the unit: from the first case that begins until all
+that began have ended. A turn has three parts, because each depends on other things. What comes before the
+timing (reading a model, judging it, tuning) is long for a model's first turn and short for the others; the
+samples depend on the budget; the answers and layers that are looked at afterwards depend on the model. Each
+grows with the model and the batch size: bench.run.turn_times learns by how much, from finished turns of this
+run and of earlier ones on this machine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Turn:
 
     @property
     def samples(self) -> float:
-        """Of one of its cases that were timed."""
+        """Mean seconds of samples of its timed cases."""
         return (self._looked - self.start - self.before) / max(1, len(self.sampled))
 
     def took(self, nbytes: int, budget: float | None, slowed: float) -> Took:
@@ -112,15 +112,14 @@ class Pace:
         self._said: tuple[float, float] | None = None  # when, and how long it takes from then
 
     def greeted(self, machine: Environment) -> None:
-        """A worker has said what it runs on."""
+        """A worker has said on which machine it runs."""
         if self._past is None:
             return
         self._earlier = self._past.of(machine)
         self._tell_anew()
 
     def slowed(self, times: float) -> None:
-        """So many times as long as alone things take beside other programs, as these were when it began
-        (bench.run.beforehand)."""
+        """By what factor other programs made things slower when the run began (bench.run.beforehand)."""
         if times == self._slowed:
             return
         self._slowed = times
@@ -134,7 +133,7 @@ class Pace:
             self._expected.learn(turn)
 
     def keep(self) -> None:
-        """What the turns of this run took that nothing cut short, for later ones."""
+        """Store the turns of this run that were not cut short, for later runs."""
         if self._past is not None:
             self._past.keep(self._whole)
 
@@ -186,12 +185,12 @@ class Pace:
                 self.started(*told)
 
     def interrupted(self, now: float) -> None:
-        """A worker is gone: what was under way begins anew."""
+        """A worker has ended: the turn that was under way begins again."""
         self._now, self._last, self._ahead = None, now, []
 
     def left(self, cases: Sequence[Any], total: int, now: float) -> tuple[float, float] | None:
-        """Seconds that the cases still to come take, at the least and at the most; the same twice where that
-        is an estimate. None while nothing tells. total: how many there are with those that are done."""
+        """Seconds that the remaining cases take, at least and at most; twice the same where it is an
+        estimate. None while nothing is known. total: number of all cases, done ones included."""
         if not cases:
             return None
         guess = self._guess(cases, now)
@@ -203,7 +202,7 @@ class Pace:
         return guess * WIDE[0], guess * WIDE[1]
 
     def _steady(self, guess: float, now: float) -> float:
-        """What is said goes down with the clock, until something else is thought by much."""
+        """The estimate counts down with the clock, until a new one differs by much."""
         expected = self._said[1] - (now - self._said[0]) if self._said is not None else guess
         if abs(expected - guess) > STEADY * guess:
             expected = guess
@@ -211,7 +210,7 @@ class Pace:
         return expected
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
-        """What the job says before a case is done."""
+        """The estimate from the job, before a case is done."""
         if getattr(self._job, "budget_s", None) is None:
             return None
         least, most = bounds.estimate_s(count, self._job)
@@ -238,7 +237,7 @@ class Pace:
         return seconds
 
     def _of_current(self, turn: _Turn, cases: Sequence[Any], now: float) -> float:
-        """cases: those of it that have not ended."""
+        """Seconds left of the current turn. cases: those that have not ended."""
         members = [_backend(case) for case in cases if turn.timed is None or case.key in turn.sampled]
         if turn.timed is None:
             before = self._expected.part("first" if turn.first else "before", turn.where)
@@ -250,16 +249,16 @@ class Pace:
         return _rest(after, now - max(turn.last, turn.looked))
 
     def _cases(self, members: Sequence[str], where: Where) -> float:
-        """What cases of a turn take on these backends, once it is timed."""
+        """Seconds of the cases of a turn on these backends, once timing begins."""
         samples = self._expected.part("samples", where)
         return sum(self._share(each) * (samples + self._after([each], where)) for each in members)
 
     def _after(self, members: Sequence[str], where: Where) -> float:
-        """What comes after their samples."""
+        """Seconds of what comes after the samples."""
         return sum(self._expected.part("after", where, backend) for backend in members)
 
     def _share(self, backend: str) -> float:
-        """The share of a backend's cases that are measured by themselves, as far as they have ended."""
+        """The share of a backend's finished cases that were really measured."""
         own, others = self._own[backend], self._spoken_for[backend]
         return own / (own + others) if others else 1.0
 
@@ -274,5 +273,5 @@ def _backend(case: Any) -> str:
 
 
 def _rest(wanted: float, spent: float) -> float:
-    """Of a part of a turn; one that lasts longer than was thought is soon over, as far as anybody knows."""
+    """Seconds left of a part of a turn. A part that takes longer than expected is expected to end soon."""
     return max(wanted - spent, LEAST * wanted)

@@ -1,8 +1,8 @@
-"""Processes that compile rungs beside each other.
+"""Processes that compile rungs in parallel.
 
-In one process sixteen threads of NVRTC are in each other's way: 133 kernels took them 6.0 s and 78 s of
-processors on the host of an H100; one thread takes 26 s on another machine. They share one memory map,
-and what one of them gives back of it each of the others' processors has to hear of.
+Threads of NVRTC in one process hinder each other: they share one memory map, and each page that one of them
+gives back interrupts the processors of all others. On the host of an H100, 133 kernels took sixteen threads
+6.0 s and 78 s of CPU time; one thread takes 26 s on another machine.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def compile_in_parallel(
     apart: bool,
     told: Callable[[int, int], None],
 ) -> None:
-    """All of these, `count` at a time. apart: in processes; else in threads, which is as fast where there are
-    few of them. told: hears how many are done, of how many; it may raise to end it. What does not compile is
-    passed over."""
+    """Compile all of these, `count` at a time. apart: in processes; else in threads, which is as fast for few
+    rungs. told: called with (done, total); it may raise to end the work. A rung that does not compile is
+    skipped."""
     workers = _Processes() if apart else None
     compile_one = workers.compile if workers else compile_rung
     with ThreadPoolExecutor(max_workers=max(1, min(count, len(items)))) as pool:
@@ -58,7 +58,7 @@ def compile_in_parallel(
 
 
 class _Processes:
-    """One a thread that asks, started when it first does."""
+    """One compiling process for each thread that asks, started when it first asks."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -67,7 +67,7 @@ class _Processes:
         self._closed = False
 
     def compile(self, rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> None:
-        """Have it in the cache; where its process is gone, it is not."""
+        """Compile it into the cache. If the process has died, nothing is compiled."""
         process = getattr(self._own, "process", None) or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -92,7 +92,7 @@ class _Processes:
         return process
 
     def close(self) -> None:
-        """End all of them, at once."""
+        """End all of them at once."""
         with self._lock:
             self._closed = True
             for process in self._all:
@@ -108,7 +108,7 @@ class _Processes:
 
 
 def _pickled(value: Any) -> bytes:
-    """A rung's mappings cannot be changed, which pickle knows no word for."""
+    """Pickled with read-only mappings as plain dicts, because pickle does not know MappingProxyType."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer)
     pickler.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: lambda of: (dict, (dict(of),))}

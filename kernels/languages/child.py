@@ -1,9 +1,10 @@
-"""The process that runs a rung's file and its language's compiler: one question on standard input, files
-as answer.
+"""The isolated process that runs a rung's file and the compiler of its language. It reads one question from
+standard input and answers by files.
 
-It may write its own folder and nothing else, and has no network (kernels.confine, where the system offers
-it). It knows the rung's text, the types of its arguments and the device's compute capability; no input, no
-answer, no clock."""
+It may write only its own folder, and has no network (kernels.confine, where the system offers it). It knows
+the rung's text, the types of its arguments and the device's compute capability, but no input, no answer and
+no clock.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ CUBIN, PTX, LOG, FACTS, FAILED = "rung.cubin", "rung.ptx", "rung.log", "facts.js
 
 @dataclass(frozen=True)
 class Asked:
-    """folder: where everything is written; file: the rung's, there; function: its kernel. pointers: how
-    many it takes; scalars: (name, type); constants: names of defines that it takes. capability: of the
-    device."""
+    """The question. folder: where all files are written; file: the rung's file there; function: name of its
+    kernel. pointers: how many it takes; scalars: (name, type) of each; constants: names of the defines that
+    it takes; capability: of the device."""
 
     folder: Path
     file: Path
@@ -48,8 +49,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Compiled:
-    """shared_nbytes: dynamic shared memory. threads: of a block, 0 where the launch may choose. hidden:
-    pointers that the kernel takes behind the last of ours, and that are null."""
+    """The result. shared_nbytes: dynamic shared memory; threads: of a block, 0 where the launch may choose;
+    hidden: how many more pointers the kernel takes, all null."""
 
     cubin: bytes
     ptx: str
@@ -92,8 +93,8 @@ def main() -> int:
 
 
 def _trial(compiler: Any, asked: Asked) -> str:
-    """Why the language does not even compile the least kernel there is, "" where it does: then what failed
-    is the rung's own fault."""
+    """Why the language cannot compile even the smallest kernel; "" where it can, and then the error is the
+    rung's."""
     file = asked.folder / "trial.py"
     _write(file, compiler.TRIAL)
     try:
@@ -108,7 +109,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def loaded(asked: Asked, globals_too: bool = False) -> Any:
-    """The function of the rung's file; globals_too: the defines are globals of it."""
+    """The function of the rung's file. globals_too: the defines become globals of it."""
     import linecache
 
     text = asked.file.read_text(encoding="utf-8")
@@ -121,7 +122,7 @@ def loaded(asked: Asked, globals_too: bool = False) -> Any:
 
 
 def words(error: BaseException) -> str:
-    """What a compiler says, as one line without the text that it quotes."""
+    """What a compiler says, on one line, without the source that it quotes."""
     text = getattr(error, "error_message", None) or str(error) or type(error).__name__
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
     shortened = [
@@ -131,7 +132,7 @@ def words(error: BaseException) -> str:
 
 
 def line_of(error: BaseException, file: Path) -> int:
-    """The line of the rung's file that it is about, 0 where nobody says."""
+    """The line of the rung's file that an error is about, 0 where it does not say."""
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno
     chain: BaseException | None = error
@@ -153,7 +154,8 @@ if __name__ == "__main__":
 
 
 def named(asked: Asked, ptx: str, title: str) -> str:
-    """The PTX with its one kernel called as the rung's function is. Raises ValueError where it has none."""
+    """The PTX with its one kernel renamed to the rung's function. Raises ValueError where it has no
+    kernel."""
     entry = re.search(r"\.entry\s+([\w$]+)\s*\(", ptx)
     if entry is None:
         raise ValueError(f"{title} made no kernel of it")
@@ -162,7 +164,7 @@ def named(asked: Asked, ptx: str, title: str) -> str:
 
 
 def linked(asked: Asked, ptx: str, arch: str) -> tuple[bytes, str]:
-    """The cubin, and what the assembler said. Raises ValueError."""
+    """The cubin, made by nvJitLink without a device, and the assembler's messages. Raises ValueError."""
     from cuda.bindings import nvjitlink as link
 
     handle = link.create(3, [f"-arch={arch}", "-Xptxas=-v", "-verbose"])

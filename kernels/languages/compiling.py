@@ -1,8 +1,8 @@
-"""Rungs in Python compiled to cubins, each by a process apart, and kept in the cache as those in CUDA C++
-are.
+"""Rungs in Python compiled to cubins, each in an isolated process, and kept in the cache like those in CUDA
+C++.
 
-Beside the cubin are kept what the assembler said (the same words as NVRTC's, `kernels.nvrtc.resources`
-reads them), the PTX, and what its launch has to know of it.
+Beside the cubin lie the assembler's messages (in the same form as NVRTC's; `kernels.nvrtc.resources` reads
+them), the PTX, and what the launch has to know of the kernel.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def assembly(rung: Rung, arch: str, defines: Mapping[str, Any]) -> tuple[str, by
 
 
 def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
-    """Where its cubin is kept: under all that goes into it."""
+    """The path of its cubin, which depends on all that goes into it."""
     language = _language(rung)
     parts = [
         rung.path.name,
@@ -88,7 +88,8 @@ def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
 
 
 def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
-    """The launch with what only the compiled kernel knows. Raises KernelError where the two do not fit."""
+    """The launch completed by what only the compiled kernel knows. Raises KernelError where the two do not
+    fit."""
     if not rung.language:
         return how
     if how.before or how.then or how.constant is not None:
@@ -118,7 +119,7 @@ def _language(rung: Rung) -> Language:
 
 
 def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of the process apart, by their names there."""
+    """The files of the isolated process, by name."""
     takes = signature(rung.path, rung.op, rung.source)
     if lacking := [name for name in takes.constants if name not in defines]:
         raise KernelError(
@@ -163,8 +164,8 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
 
 
 def _told(rung: Rung, path: Path, **kinds: type) -> dict[str, Any]:
-    """What a file of the process apart says, which the rung's own may have written: these, of these types,
-    numbers within bounds. Raises KernelError."""
+    """The facts in a file of the isolated process. The rung may have written the file, so names, types and
+    ranges are checked. Raises KernelError."""
     try:
         facts = json.loads(_read(path))
     except (ValueError, RecursionError):
@@ -181,7 +182,7 @@ def _told(rung: Rung, path: Path, **kinds: type) -> dict[str, Any]:
 
 
 def _read(path: Path) -> bytes:
-    """A file that a stranger's process has written."""
+    """The content of a file that an untrusted process has written."""
     if path.is_symlink() or not path.is_file():
         raise FileNotFoundError(path)
     with path.open("rb") as stream:
@@ -189,8 +190,8 @@ def _read(path: Path) -> bytes:
 
 
 def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
-    """Ask the process apart; the last line that it has said. It ends with all that it started, but for what
-    has made itself a session of its own."""
+    """Run the isolated process; the last line of its output. It ends with all that it started, except a
+    process that has made a session of its own."""
     python = language.environment.interpreter()
     with subprocess.Popen(
         [python, "-P", "-c", _START],

@@ -29,21 +29,22 @@ KINDS = {"int": "int32", "index_t": "int64", "float": "float32"}
 
 @dataclass(frozen=True)
 class Signature:
-    """Names, in their order. scalars: (name, type) of them."""
+    """Names of the arguments, in order. scalars: (name, type) of each."""
 
     pointers: tuple[str, ...]
     scalars: tuple[tuple[str, str], ...]
     constants: tuple[str, ...]
 
     def values(self, op: str, scalars: Sequence[Scalar], given: Sequence[int]) -> list[Any]:
-        """Its scalars out of all those of the launch; given: the addresses of the pointers, 0 for none."""
+        """Its scalars, picked from all scalars of the launch. given: addresses of the pointers, 0 for
+        none."""
         known = dict(zip(_members(op), scalars, strict=True)) if self.scalars else {}
         there = {HAS + name: np.int32(bool(at)) for name, at in zip(self.pointers, given, strict=False)}
         return [there[name] if name in there else known[name] for name, _ in self.scalars]
 
 
 def _members(op: str) -> dict[str, str]:
-    """The struct's members and their types."""
+    """Names and types of the struct's members."""
     from kernels.arguments import members
 
     return {m.name if not m.count else f"{m.name}[]": KINDS[m.kind] for m in members(OPS[op])}

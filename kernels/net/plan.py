@@ -1,4 +1,4 @@
-"""How a net in one kernel is shared out: images a group, threads, blocks that work as a team, outputs a
+"""How a net in one kernel is shared out: images in a group, threads, blocks that form a team, outputs of a
 thread; and where everything lies in shared memory."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none 
 
 
 def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
-    """Where everything lies, within so much shared memory; None where it does not fit."""
+    """The places of everything within `nbytes` of shared memory; None where it does not fit."""
     fitted = {i: tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
     if any(tile is None for tile in fitted.values()):
         return None
@@ -137,7 +137,8 @@ def ways(
     tensor: bool = False,
     half: bool = False,
 ) -> tuple[Way, ...]:
-    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
+    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: float16 is,
+    too."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
     choices = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
@@ -175,7 +176,7 @@ def ways(
 
 
 def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
-    """Those of few images, without tensor cores."""
+    """Ways for few images, without tensor cores."""
     each = [ranks for ranks in (8, 4) if batch * ranks <= multiprocessors]
     choices = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
     choices += [Way(ranks, 1, 128) for ranks in each]
@@ -186,7 +187,7 @@ def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
 
 
 def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
-    """Those on tensor cores whose columns are places of an image."""
+    """Ways on tensor cores whose columns are pixels of one image."""
     choices: list[Way] = []
     if capability >= (9, 0):
         choices += [
@@ -207,18 +208,18 @@ def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> boo
 
 
 def block_nbytes(capability: tuple[int, int], way: Way) -> int:
-    """Shared memory that a block may take."""
+    """Shared memory that a block may use."""
     most = SHARED_NBYTES.get(capability, LEAST_SHARED_NBYTES if capability >= (8, 0) else 48 << 10)
     return most if way.blocks == 1 else (most + TOGETHER_NBYTES) // way.blocks // 128 * 128 - TOGETHER_NBYTES
 
 
 def weights_nbytes(layers: Sequence[Layer]) -> int:
-    """Of all layers, as they are in the model."""
+    """Bytes of the weights of all layers, as in the model."""
     return sum(4 * getattr(layer.params, "weights", 0) for layer in layers)
 
 
 def conv_floats(p: Conv, tile: Tile) -> int:
-    """Of a convolution's packed weights."""
+    """Floats of a convolution's packed weights."""
     if tile.tensor:
         return tensor.floats(p, tile)
     parts = ceil(p.m // p.group, tile.many)
@@ -226,12 +227,12 @@ def conv_floats(p: Conv, tile: Tile) -> int:
 
 
 def table(p: Conv, tile: Tile) -> int:
-    """Words of where a convolution's steps lie."""
+    """Words of the table that says where each step of a convolution's sum lies."""
     return tensor.slabs(p, tile) * tensor.WORDS if tile.tensor else 0
 
 
 def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
-    """What layer i reads."""
+    """The buffer that layer i reads."""
     p = layers[i].params
     if not isinstance(p, Conv) or tile is None:
         extent = layers[i].takes
@@ -261,7 +262,7 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
 
 
 def _solo(layers: Sequence[Layer], way: Way) -> int:
-    """From where on so little is to be done that a block does it sooner than the team could share it."""
+    """The first layer from which on one block finishes sooner alone than a team could."""
     solo = len(layers)
     if way.ranks == 1 or (way.images > 1 and not (way.tensor and way.ranks >= _TEAM_OF_FEW)):
         return solo
@@ -276,12 +277,12 @@ def _solo(layers: Sequence[Layer], way: Way) -> int:
 
 
 def _outputs(p: Gemm, way: Way, team: int) -> int:
-    """Of a product, those of one block of the team; on tensor cores whole sixteens."""
+    """Outputs of a product that one block of the team computes; on tensor cores a multiple of sixteen."""
     return ceil(ceil(p.n, 16), team) * 16 if way.tensor else ceil(p.n, team)
 
 
 def _slices(p: Gemm, way: Way, team: int) -> int:
-    """Warps that share the sum of a product of several images."""
+    """How many warps share the sum of a product of several images."""
     if way.images == 1 and not way.tensor:
         return 1
     warps, outputs = way.threads // WARP, _outputs(p, way, team)
@@ -301,7 +302,7 @@ _REGISTERS = 56  # of a thread beside its sums
 
 
 def tile(layer: Layer, way: Way) -> Tile | None:
-    """The one that is likely to take least time."""
+    """The tile that is likely to take least time."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     if way.tensor and (on_tensor_cores := tensor.tile(layer, way)) is not None:

@@ -1,4 +1,4 @@
-"""What the compiler is told of a net in one kernel, its launch, and its weights as the kernel reads them."""
+"""The text and launch of a net in one kernel, and its weights as the kernel reads them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FILE = registry.ROOT / "cuda" / "net" / "one_kernel.cu"
 
 @dataclass(frozen=True)
 class OneKernel:
-    """A run of steps as one kernel: what it is compiled with, its launch (arguments: input, weights, output,
-    images as an int), and how its weights are made."""
+    """Consecutive steps as one kernel: what it is compiled with, its launch (arguments: input, weights,
+    output, number of images), and how its weights are packed."""
 
     way: Way
     layers: tuple[Layer, ...]
@@ -41,30 +41,30 @@ class OneKernel:
     stage: Stage
 
     def rung(self) -> registry.Rung:
-        """Its file, for the compiler."""
+        """Its file, as the compiler takes it."""
         return registry.code(FILE, FUNCTION)
 
     def stamped(self) -> dict[str, Define]:
-        """What it is compiled with to keep clock stamps, as `stamps_shape` says."""
+        """The defines of the build with clock stamps; see `stamps_shape`."""
         return {**self.defines, "STAMPS": int(np.prod(self.stamps_shape))}
 
     @property
     def stamps_shape(self) -> tuple[int, int]:
-        """Of the kernel's `stamps`: a row a block. In it the cycles before the first layer, those of each
-        layer, and when the block began and ended, in nanoseconds."""
+        """Shape of the kernel's `stamps`: a row for each block. In it: the cycles before the first layer,
+        those of each layer, and when the block began and ended, in nanoseconds."""
         return self.stage.grid[0], len(self.layers) + 3
 
     def packed(self, given: Sequence[Weights | None]) -> np.ndarray:
-        """The weights as the kernel reads them. given: those of each of the run's steps."""
+        """The weights as the kernel reads them. given: weight and bias of each step."""
         return np.concatenate(self.parts(given))
 
     def parts(self, given: Sequence[Weights | None]) -> list[np.ndarray]:
-        """The same in pieces: what all blocks have, then each product's, in the order of the layers."""
+        """The same in pieces: first what all blocks read, then each product's, in the order of the layers."""
         return weight_parts(self.layers, self.room, self.way, given)
 
 
 def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multiprocessors: int) -> OneKernel:
-    """These layers in this way."""
+    """The kernel of these layers in this way."""
     groups = ceil(batch, way.images)
     # Two blocks find room beside each other anywhere, more of them not on every part of a device.
     teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks <= 2 else groups)
@@ -123,7 +123,7 @@ def _maps(b: Buffer, told: str, i: int) -> str:
 
 
 def _wait_before(i: int, room: Room, way: Way) -> str:
-    """What a block does before layer i, so that all that it reads is there."""
+    """The statement with which a block waits, before layer i, for all that it reads."""
     if i > room.solo:
         return "__syncthreads()"
     if not way.sent:
@@ -132,7 +132,7 @@ def _wait_before(i: int, room: Room, way: Way) -> str:
 
 
 def _expected(layers: Sequence[Layer], room: Room, way: Way) -> str:
-    """What says how many bytes the layers behind the first are told by other blocks."""
+    """The statements that announce how many bytes other blocks send for the layers after the first."""
     indices = range(1, min(room.solo + 1, len(layers)))
     calls = [f"expect_signal({i}, {4 * way.images * layers[i - 1].size})" for i in indices]
     return "; ".join(
@@ -141,7 +141,7 @@ def _expected(layers: Sequence[Layer], room: Room, way: Way) -> str:
 
 
 def _input_map(room: Room, first: str) -> str:
-    """Where images come in: where the first layer reads them, or in front of that, as floats."""
+    """Where images are copied to: where the first layer reads them, or in front of that, as floats."""
     if room.staged is None:
         return first
     channels, height, width = room.buffers[0].extent
@@ -150,8 +150,8 @@ def _input_map(room: Room, first: str) -> str:
 
 
 def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:
-    """How many of an image's rows a block of the team reads, and the first of them, by its rank: of a
-    convolution on tensor cores those that its share of the tasks begins to end with."""
+    """How many rows of an image a block of the team reads, and the first of them, as an expression of its
+    rank. On tensor cores these are the rows under its share of the tasks."""
     p, height = first.params, first.takes[1]
     if not (isinstance(p, Conv) and way.ranks > 1 and room.tiles[0][0].tensor):
         return height, "0"
@@ -169,7 +169,7 @@ def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:
 
 
 def _round(room: Room, images: int) -> str:
-    """What makes TF32 or float16 of the images that came in."""
+    """The statement that converts the images to TF32 or float16."""
     first = room.buffers[0]
     if room.staged is not None:
         return f"halve_images<{room.staged}, {_maps(first, 'MINE', 0)}>(memory)"
@@ -240,7 +240,7 @@ def _convolve_tensor(layer: Layer, tile: Tile, into: str, out: str, i: int, room
 
 
 def _window(layer: Layer, at: int) -> list[int]:
-    """Of a convolution with its weights at this place."""
+    """The template arguments of a convolution whose weights lie at `at`."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
@@ -249,7 +249,7 @@ def _window(layer: Layer, at: int) -> list[int]:
 
 
 def _pool_and_activations(p: Conv, pool: Pool | None) -> list[int]:
-    """What a convolution's sums go through."""
+    """Template arguments: pool and activations after a convolution's sums."""
     return [code("POOL", pool.kind) if pool else -1, _activation(p), _activation(pool) if pool else 0]
 
 
@@ -262,7 +262,7 @@ def _list(numbers: Sequence[int]) -> str:
 
 
 def _offsets_in_memory(room: Room) -> dict[int, int]:
-    """Where each product's weights begin in global memory."""
+    """Where the weights of each product begin in global memory."""
     places, end = {}, room.common
     for i, lies in room.products.items():
         places[i] = end
@@ -271,7 +271,7 @@ def _offsets_in_memory(room: Room) -> dict[int, int]:
 
 
 def _copies_of_weights(room: Room, ranks: int) -> list[str]:
-    """What copies a block's own rows of the products that have room."""
+    """The statements that copy a block's rows of those products that fit into shared memory."""
     calls, end = [], room.common
     for lies in room.products.values():
         each = lies.nfloats
@@ -290,8 +290,8 @@ Weights = tuple[np.ndarray, np.ndarray | None]  # of a step, and its bias
 def weight_parts(
     layers: Sequence[Layer], room: Room, way: Way, given: Sequence[Weights | None]
 ) -> list[np.ndarray]:
-    """First those of convolutions and all biases, then each product's, a block after the other. given: those
-    of each of the run's steps."""
+    """First the weights of convolutions and all biases, then those of each product, block by block. given:
+    weight and bias of each step."""
     common = np.zeros(room.common, np.float32)
     products = []
     for i, layer in enumerate(layers):
@@ -325,7 +325,8 @@ def weight_parts(
 
 
 def _conv_weights(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
-    """(m, channels, kh, kw) → (group, part, channel, kh, kw, `stride` maps), zeros for those that are not."""
+    """(m, channels, kh, kw) → (group, part, channel, kh, kw, `stride` maps), with zeros for maps that do not
+    exist."""
     outputs, taps = p.m // p.group, (p.c // p.group) * p.kh * p.kw
     parts = ceil(outputs, tile.many)
     maps = np.zeros((p.group, parts * tile.many, taps), np.float32)
@@ -337,7 +338,7 @@ def _conv_weights(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
 
 
 def _fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
-    """(n, k) → as `tensor.as_lanes` has them, as many for each block."""
+    """(n, k) → as `tensor.as_lanes`, the same number for each block."""
     n, k = rows.shape
     deep = 16 if lies.half else 8
     filled = np.zeros((lies.team * lies.rows // ceil(k, deep) * 16, ceil(k, deep) * deep), np.float32)
@@ -346,14 +347,14 @@ def _fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
 
 
 def _rows(rows: np.ndarray, lies: Shared) -> np.ndarray:
-    """(n, k) → (rank, local, lead): a block has every team-th row."""
+    """(n, k) → (rank, local, lead): block `rank` of a team gets every team-th row."""
     laid = np.zeros((lies.rows, lies.team, lies.lead), np.float32)
     laid.reshape(-1, lies.lead)[: len(rows), : rows.shape[1]] = rows
     return laid.swapaxes(0, 1)
 
 
 def _columns(rows: np.ndarray, lies: Shared) -> np.ndarray:
-    """(n, k) → (rank, k, lead): a block has `lead` outputs that follow each other."""
+    """(n, k) → (rank, k, lead): a block gets `lead` consecutive outputs."""
     n, k = rows.shape
     laid = np.zeros((lies.team, lies.nfloats), np.float32)
     whole = np.zeros((lies.team * lies.lead, k), np.float32)

@@ -1,4 +1,4 @@
-"""Products of eight-bit numbers: what the kernels of a convolution and of a matrix product have in common."""
+"""Products of eight-bit numbers: what the records of quantized convolutions and matrix products share."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Quantized(Params):
     @property
     @abstractmethod
     def product(self) -> Conv | Gemm:
-        """What it would be of real numbers."""
+        """The same product of real numbers."""
 
     @abstractmethod
     def of(self, product: Any) -> Quantized:
-        """The same of another product, with a zero point a channel where there are several."""
+        """The same of another product, with one zero point for each channel where there are several."""
 
     @property
     def channels(self) -> int:
