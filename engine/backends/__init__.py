@@ -1,8 +1,8 @@
-"""Every backend there is: by folder, a module here that defines `BACKEND` or, for several of a kind,
-`BACKENDS` (see engine.backend); and by the entry point `kernelscope.backends`, where an installed package
-names such a module (docs/writing-a-backend.md).
+"""All backends, found by folder: a module here that defines `BACKEND`, or `BACKENDS` for several (see
+engine.backend); and by the entry point `kernelscope.backends`, with which an installed package names such a
+module (docs/writing-a-backend.md).
 
-Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when asked to
+Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when they
 run.
 """
 
@@ -45,8 +45,8 @@ def _of(module: Any) -> tuple[Any, ...]:
 
 
 def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) -> Iterable[Backend]:
-    """The backends of a package that somebody installed; where they cannot be had, one that says why: what is
-    wrong with a plugin is told by `doctor`, and costs nothing else."""
+    """The backends of an installed package. If they cannot be loaded, one that says why: `doctor` shows it,
+    and all else goes on."""
     try:
         plugged = _of(point.load())
         for number, backend in enumerate(plugged):
@@ -63,7 +63,7 @@ def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) ->
 
 
 def _wrong(backend: Any, taken: Iterable[str]) -> str:
-    """What speaks against a plugin's backend, "" where nothing does."""
+    """What is wrong with a plugin's backend, "" if nothing."""
     missing = [it for it in _MEMBERS if not hasattr(backend, it)]
     missing += [it for it in _METHODS if not callable(getattr(backend, it, None))]
     if missing:
@@ -102,7 +102,8 @@ def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, 
 
 
 class Broken:
-    """See engine.backend.Backend."""
+    """Stands in the list of backends for a plugin that gives none, with the reason; see
+    engine.backend.Backend."""
 
     device = "cpu"
     reference = "ort-cpu"

@@ -1,9 +1,9 @@
-"""The way of a batch over the bus and back, on a session's stream: copy, convert pixels to numbers, the pass,
-select the best classes if asked, copy back. Everything except the first copy is one CUDA graph if the session
-is captured.
+"""One batch in flight on a GPU: copy it to the device, convert pixels to numbers, run the pass, select the
+best classes if asked, copy the answers back. Everything except the first copy is one CUDA graph if the
+session is captured.
 
-Host memory is page-locked, as a loader of images has it. Several batches are in flight: while the kernels of
-one run, another is copied.
+Host memory is page-locked, as a loader of images has it. While the kernels of one batch run, another is
+copied.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ MOST = 5  # times that it is
 
 @dataclass(frozen=True)
 class OnDevice:
-    """A session's pass as whoever puts things in front of it and behind it needs it. stream: as it is now;
-    capture: what is put on it as a graph, None where that does not work (None: passes are not captured)."""
+    """A session's pass, for code that adds work before and after it. stream: gives the current stream;
+    capture: makes a CUDA graph of what is put on it, None where that fails (None: passes are not
+    captured)."""
 
     cupy: Any
     memory: Any
@@ -47,21 +48,21 @@ class OnDevice:
 
 @runtime_checkable
 class LiesOnDevice(Protocol):
-    """A Session of which all that is known."""
+    """A Session that gives all this."""
 
     @property
     def on_device(self) -> OnDevice: ...
 
 
 def page_locked(cupy: Any, nbytes: int) -> np.ndarray:
-    """Host memory that the bus reads and writes directly."""
+    """Host memory that the GPU reads and writes directly."""
     memory = cupy.cuda.PinnedMemory(nbytes)
     return np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, nbytes)
 
 
 class CudaSlot:
-    """See engine.end_to_end.BatchSlot. session: closed with the slot. affine: None where the
-    pass itself takes what travels."""
+    """See engine.end_to_end.BatchSlot. session: closed with the slot. affine: None where the pass takes the
+    input as it is sent."""
 
     def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         device: OnDevice = session.on_device
@@ -116,7 +117,7 @@ class CudaSlot:
         return load_module(self._cupy, nvrtc.compile_rung(rung, f"sm_{digits}")).get_function(name)
 
     def _answered(self, asked: Request) -> list[Work]:
-        """What brings the answers to the host, into `answers`."""
+        """The launches that bring the answers to the host, into `answers`."""
         outputs, works = dict(self._device.outputs), list[Work]()
         if asked.top_k and VALUES not in outputs:
             scores = outputs[asked.scores]
@@ -162,8 +163,8 @@ class CudaSlot:
         self._done.synchronize()
 
     def bus(self) -> float:
-        """Bytes a second from these very buffers to the device, with nothing else to do: the best of a few
-        times that as much as takes a while was copied. Call while no batch is in flight."""
+        """Bytes a second from these buffers to the device, with no other work: the best of a few
+        measurements. Call it while no batch is in flight."""
         cupy, stream = self._cupy, self._stream
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         total = sum(nbytes for *_, nbytes in self._carried)

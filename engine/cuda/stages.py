@@ -105,7 +105,7 @@ def _kernel_or_error(rung: Rung, wanted: str, get: Callable[[str], Any], name: s
 
 
 def _held(bound: Any) -> None:
-    """Nothing to start: the launch that has this call keeps what its kernels read through."""
+    """Nothing to start: keeps an object alive that the kernels of the launch use."""
 
 
 def _copy(cupy: Any, to: int, source: int, nbytes: int) -> Callable[[], None]:
@@ -147,7 +147,7 @@ def launch_orders_of(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[
 
 
 class Launches:
-    """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
+    """The launch of each step, computed once: planning needs its scratch memory, preparing all of it."""
 
     def __init__(self, options: Options) -> None:
         self._dirs, self._tuned = options.kernel_dirs, options.tuned
@@ -175,7 +175,7 @@ class Launches:
 
 
 def linear(cupy: Any, address: int, nbytes: int) -> Any:
-    """A texture of the float32 elements that lie there; `ptr` is its handle. It ends with the object."""
+    """A texture of the float32 elements at this address; `ptr` is its handle. It ends with the object."""
     cuda, runtime = cupy.cuda, cupy.cuda.runtime
     memory = cuda.MemoryPointer(cuda.UnownedMemory(address, nbytes, None), 0)
     elements = cupy.ndarray((nbytes // 4,), cupy.float32, memptr=memory)

@@ -32,13 +32,13 @@ class Stream:
         self.on.synchronize()
 
     def put(self, work: Work) -> None:
-        """Run what launches on the current stream, this one being it."""
+        """Launch `work` with this stream as the current one."""
         with self.on:
             work()
 
     def elapsed_ns(self, work: Work, cold: bool = False, before: Work | None = None) -> float:
-        """Between two events round `work`, which starts something on this stream. cold: after the L2 cache
-        was overwritten. before: launched in front of all that."""
+        """Nanoseconds between two events around `work`, which starts something on this stream. cold: the L2
+        cache is overwritten first. before: launched before all that."""
         if before is not None:
             self.put(before)
         if cold:
@@ -55,7 +55,7 @@ class Stream:
         return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6
 
     def median_ns(self, work: Work, seconds: float) -> float:
-        """Of `work`, again and again for about so long."""
+        """The median of `work`, repeated for about so many seconds."""
         samples: list[float] = []
         end = time.perf_counter() + seconds
         while len(samples) < _FEWEST_TRAINS or (len(samples) < _MOST_TRAINS and time.perf_counter() < end):
@@ -63,8 +63,8 @@ class Stream:
         return statistics.median(samples)
 
     def capture(self, work: Work, trial: bool = True) -> tuple[Any, str]:
-        """What `work` launches as a CUDA graph, replayed once for a trial if wanted; or None and why that did
-        not work, `on` being another stream then."""
+        """The launches of `work` as a CUDA graph, replayed once as a trial if wanted; or None and the reason
+        why capturing failed; then `on` is another stream."""
         stream = self.on
         try:
             with stream:
@@ -114,8 +114,8 @@ class _Window(ctypes.Structure):
 
 
 class Context:
-    """The current one, as it is when this is made. cuda: libcuda. undone: what was changed since, in words,
-    and put back. Of what a driver does not know nothing is looked at."""
+    """The settings of the current CUDA context, as they are when this object is made. cuda: libcuda. undone:
+    what was changed since and put back, in words. Settings that the driver does not know are ignored."""
 
     def __init__(self, cuda: Any = None) -> None:
         self.undone: list[str] = []
@@ -123,7 +123,7 @@ class Context:
         self._limits = {limit: value for limit in _LIMITS if (value := self._limit(limit)) is not None}
 
     def look(self, stream: int) -> None:
-        """Put back what is otherwise than it was; a stream of ours has no lines that stay."""
+        """Put back what has changed; a stream of ours has no lines that persist in the L2 cache."""
         for limit, value in self._limits.items():
             if self._limit(limit) != value:
                 self._call("cuCtxSetLimit", limit, ctypes.c_size_t(value))
@@ -135,7 +135,7 @@ class Context:
             self._told(_WINDOW_WORDS)
 
     def forget_lines(self) -> None:
-        """Lines that were to persist in the L2 cache are as all others from now on."""
+        """Lines that were to persist in the L2 cache become ordinary ones."""
         self._call("cuCtxResetPersistingL2Cache")
 
     def _told(self, words: str) -> None:

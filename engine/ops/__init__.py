@@ -122,8 +122,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 
 def _apart(node: Node, scope: Scope) -> Lowered:
-    """`node` lowered. Where a tensor within it is called as one of the graph's (a file may have a `y:1`
-    beside a `y`), its inner tensors get other names: they are called after the node or its outputs."""
+    """`node` lowered. An inner tensor may have the name of a tensor of the graph (a file may have a `y:1`
+    beside a `y`); then the inner tensors get other names."""
     lower_it = operators()[full_name(node.domain, node.op_type)]
     lowered = lower_it(node, scope)
     within = {*lowered.specs, *lowered.constants} - set(node.outputs)

@@ -1,4 +1,5 @@
-"""Products of eight-bit tensors as one step: what becomes of a product and of what is known around it."""
+"""Products of eight-bit tensors as one step: a product, and what is known of its factors and of what follows
+it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Behind:
 
 
 def within(to: str) -> tuple[int, int]:
-    """What an eight-bit type holds."""
+    """The least and the largest number of an eight-bit type."""
     info = np.iinfo(to)
     return int(info.min), int(info.max)
 
@@ -161,7 +162,7 @@ def _check_sums(product: Conv | Gemm, weight: Whole, zeros: Zero) -> None:
 
 
 def scale_of(product_of: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Scales multiplied in float64, where the product of two float32 is exact."""
+    """The product of scales in float64, where the product of two float32 is exact."""
     scale_product = np.ones(1)
     for scale in product_of:
         scale_product = scale_product * scale.astype(np.float64).reshape(-1)

@@ -1,4 +1,5 @@
-"""Graph → Plan for one batch size, device and precision: passes, a rung a step, a place for each tensor."""
+"""Graph → Plan for one batch size, device and precision: passes, a rung for each step, a place for each
+tensor."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ from kernels.precision import FP32, NAMES
 
 
 class Chosen(NamedTuple):
-    """A rung by name, and what chose it: "named" in the options, "timed" as the fastest on this machine, or
-    the "ladder" by its order; and what it computes in."""
+    """A rung by name, what chose it ("named" in the options, "timed" as the fastest on this machine, or the
+    order of the "ladder"), and what it computes in."""
 
     rung: str
     by: str = "ladder"
@@ -133,7 +134,7 @@ def plan(
 
 
 def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
-    """Where each tensor lies in the arena, and the bytes of that."""
+    """The place of each tensor in the arena, and the bytes of the arena."""
     sizes = {
         name: spec.nbytes
         for name, spec in made.tensors.items()
@@ -157,16 +158,17 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
 
 
 def _taken(device: str, params: Params) -> bool:
-    """Whether a rung takes an element type as it is. On the CPU none computes in half precision: NumPy would
-    round after each of several operations."""
+    """Whether a kernel can take an element type as it is. On the CPU none computes in half precision: NumPy
+    would round after each of several operations."""
     if device == "cpu" and params.flops:
         return False
     return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
 
 
 def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
-    """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
-    (Split is a pad a part), those that have such a rung; where none has, all, so that it is told."""
+    """Whether the rung that is named for a node is meant for this kernel of it. A node may be several kernels
+    (Split is a pad for each part): those that have such a rung are meant; if none has, all are, so that the
+    error is reported."""
     wanted = options.rungs[node]
 
     def has(op: str) -> bool:

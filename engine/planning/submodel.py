@@ -1,4 +1,4 @@
-"""Parts of a model as models of their own, for comparing and timing one layer at a time."""
+"""Parts of a model as models, for comparing and timing one layer at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
 
 
 class _Taken(NamedTuple):
-    """What belongs to some nodes of a model: themselves, what they read and give out, their constants."""
+    """The part of a model that some nodes are: the nodes, their inputs and outputs, their constants."""
 
     nodes: list[onnx.NodeProto]
     inputs: list[onnx.ValueInfoProto]
@@ -94,7 +94,7 @@ def _taken(graph: Graph, nodes: Sequence[str], batch: int) -> _Taken:
 
 
 def _empty(graph: Graph, title: str) -> onnx.ModelProto:
-    """A model of the same operator sets and functions, without a node."""
+    """A model without nodes, with the same operator sets and functions."""
     proto = onnx.ModelProto(ir_version=max(graph.proto.ir_version, IR_VERSION))
     proto.opset_import.extend(graph.proto.opset_import)
     proto.functions.extend(graph.proto.functions)
@@ -104,16 +104,16 @@ def _empty(graph: Graph, title: str) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class Apart:
-    """Groups of nodes beside each other as one model, each fed by itself. fed: by input of `graph` the tensor
-    of the model that it stands for, which another group may make."""
+    """Groups of nodes as one model of separate parts, each with inputs of its own. fed: by input of `graph`,
+    the tensor of the original model that it stands for; another group may write that tensor."""
 
     graph: Graph
     fed: Mapping[str, str]
 
 
 def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Apart:
-    """What `extract` takes out for each of these groups, by the names of their nodes, as one model: a session
-    of it answers for all of them at once, and none reads what another makes. Raises as `extract` does."""
+    """What `extract` gives for each of these groups of nodes, as one model: one session computes all of them,
+    and none reads the output of another. Raises as `extract` does."""
     models = [_taken(graph, nodes, batch) for nodes in parts]
     outputs_inside = {name for each in models for node in each.nodes for name in node.output}
     names: dict[str, str] = {}
@@ -143,9 +143,8 @@ def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Ap
 
 
 def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
-    """The whole model with these tensors as outputs too, after its own, in the order given.
-
-    Raises InputError for a name that no node makes."""
+    """The whole model, with these tensors as further outputs, in the given order. Raises InputError for a
+    name that no node writes."""
     known_outputs = {name for node in graph.nodes for name in node.outputs if name}
     present = {info.name for info in graph.outputs}
     for name in names:

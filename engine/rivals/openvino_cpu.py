@@ -1,5 +1,5 @@
-"""A model at one batch size in OpenVINO on the CPU, in a process apart: one stream for the least latency, in
-float32 (its default on processors that have it is bfloat16)."""
+"""A model at one batch size in OpenVINO on the CPU, in an isolated process: one stream, for the least
+latency, in float32 (some processors would use bfloat16 by default)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kernels.errors import (
 
 
 class OpenVinoSession:
-    """What engine.apart.child asks of a session."""
+    """A session as engine.apart.child needs it."""
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         self._what = f"{graph.name} in OpenVINO at batch {batch}"
@@ -88,7 +88,7 @@ class OpenVinoSession:
             self._infer()
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         infer = self._infer
         with _translated(self._what):
             for inputs, outputs in copies:

@@ -1,4 +1,5 @@
-"""A model at one batch size in PyTorch on the CPU, eager or compiled; in a process apart (engine.apart)."""
+"""A model at one batch size in PyTorch on the CPU, eager or compiled, in an isolated process
+(engine.apart)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from engine.rivals import torch_here
 
 
 class TorchCpuSession:
-    """What engine.apart.child asks of a session. how: see torch_here.compiled."""
+    """A session as engine.apart.child needs it. how: see torch_here.compiled."""
 
     def __init__(self, graph: Graph, batch: int, options: Options, how: str) -> None:
         self._what = f"{graph.name} in PyTorch at batch {batch}"
@@ -68,7 +69,7 @@ class TorchCpuSession:
         self.each((((), ()),))
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         call, tensors, output_arrays = self._call, self._tensors, self._left
         with torch_here.translated_errors(self._what), self._torch.inference_mode():
             for inputs, outputs in copies:

@@ -1,8 +1,8 @@
-"""A model at one batch size in PyTorch on an NVIDIA GPU, eager or compiled, each pass launched by the host or
-replayed as a CUDA graph; in a process apart (engine.apart.device).
+"""A model at one batch size in PyTorch on an NVIDIA GPU, in an isolated process (engine.apart.device): eager
+or compiled, each pass launched by the host or replayed as a CUDA graph.
 
-As for ONNX Runtime: a stream of ours that CUDA events time, cuDNN's algorithms searched (cudnn.benchmark),
-TF32 on where the precision is tf32 alone, a float16 copy of the model for fp16.
+It is treated as ONNX Runtime is: a stream of ours with CUDA events as clock, a search of cuDNN's algorithms
+(cudnn.benchmark), TF32 only in precision tf32, a float16 copy of the model for fp16.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TorchCudaSession(LaunchedSession):
         }
 
     def _captured(self, tensors: Sequence[Any], names: Sequence[str]) -> Callable[[], object]:
-        """A launch of the pass as one CUDA graph, its outputs at fixed places."""
+        """A function that launches the pass as one CUDA graph; its outputs have fixed addresses."""
         torch = self._torch
         self._graph = graph = torch.cuda.CUDAGraph()
         self._stream.synchronize()
@@ -127,8 +127,8 @@ class TorchCudaSession(LaunchedSession):
         return launch
 
     def _launching(self, tensors: Sequence[Any]) -> Callable[[], object]:
-        """A launch of the pass call by call; its outputs are copied to fixed places, as an application has
-        them."""
+        """A function that launches the pass call by call; its outputs are copied to fixed addresses, where an
+        application would have them."""
         call, outputs, inference = self._call, tuple(self._left.values()), self._torch.inference_mode
 
         def launch() -> None:
@@ -140,7 +140,7 @@ class TorchCudaSession(LaunchedSession):
         return launch
 
     def _here(self) -> None:
-        """PyTorch's settings are the process's: they are this session's from here on."""
+        """Set PyTorch's global settings to those of this session."""
         global _whose
         if _whose is self:
             return
@@ -179,7 +179,7 @@ def _dtype(tensor: Any) -> np.dtype:
 
 
 def _own(made: Any, tensors: Sequence[Any]) -> Any:
-    """An output in memory of its own, densely laid: one that is an input again is copied."""
+    """An output in memory of its own, dense; an output that is an input is copied."""
     shared = any(made.data_ptr() == tensor.data_ptr() for tensor in tensors)
     return made.clone() if shared else made.contiguous()
 

@@ -1,4 +1,4 @@
-"""What is used of PyTorch beyond a module's operators: importing, compiling, its errors in our words."""
+"""What we use of PyTorch beyond the operators: importing it, compiling, and its errors in our words."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def net(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
 
 
 def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
-    """The module itself, or as torch.compile makes it: whole, at these shapes. It compiles with its first
-    pass."""
+    """The module as it is, or compiled as a whole by torch.compile, for these shapes. It compiles in its
+    first pass."""
     if how == EAGER:
         return cast("Callable[..., Any]", module)
     with contextlib.suppress(ImportError, AttributeError):
@@ -61,7 +61,7 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
 
 
 class translated_errors(Translated):
-    """Round what PyTorch does, whose warnings are nobody's here."""
+    """Around calls of PyTorch; its warnings are hidden."""
 
     __slots__ = ("_warnings",)
 

@@ -1,4 +1,5 @@
-"""Each ONNX operator as PyTorch's own of that meaning; what that cannot say is refused with the reason."""
+"""Each ONNX operator as PyTorch's operator of the same meaning; what PyTorch cannot do is refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def _conv(t: Translation, node: Node) -> Any:
 
 
 def _plain(axis: WindowAxis) -> bool:
-    """Whether PyTorch's pooling has the same windows along this axis: even pads of half a kernel at most, and
-    no window but those that fit."""
+    """Whether PyTorch's pooling has the same windows along this axis: equal pads of at most half a kernel,
+    and only windows that fit."""
     extent = (axis.kernel - 1) * axis.dilation + 1
     fits = (axis.size + 2 * axis.pad_begin - extent) // axis.stride + 1
     return axis.pad_begin == axis.pad_end and 2 * axis.pad_begin <= axis.kernel and fits == axis.out

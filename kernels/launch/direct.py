@@ -21,13 +21,13 @@ _SHARED_FLOATS = SHARED_NBYTES // 4
 
 @shape
 def conv_image_a_block(params: Conv, rung: Rung) -> Launch:
-    """A block of BLOCK_X × BLOCK_Y threads an image."""
+    """A block of BLOCK_X × BLOCK_Y threads for each image."""
     return _blocks(params, rung, (params.n, 1, 1))
 
 
 @shape
 def conv_map_a_block(params: Conv, rung: Rung) -> Launch:
-    """A block of BLOCK_X × BLOCK_Y threads an image and map: grid = (images, maps)."""
+    """A block of BLOCK_X × BLOCK_Y threads for each image and map: grid = (images, maps)."""
     return _blocks(params, rung, (params.n, params.m, 1))
 
 
@@ -42,9 +42,9 @@ def conv_texture(params: Conv, rung: Rung) -> Launch:
 
 @shape
 def conv_tile_a_block(params: Conv, rung: Rung) -> Launch:
-    """A block a tile of TILE_H × TILE_W outputs of one image and map, an output a thread (THREADS, whole
-    warps of them): grid = (images, maps, tiles). ROWS × COLUMNS of a channel are what the tile reads. As
-    large as 1,024 threads and 48 KB of shared memory allow."""
+    """A block computes a tile of TILE_H × TILE_W outputs of one image and map, one output for each of its
+    THREADS threads: grid = (images, maps, tiles). A tile reads ROWS × COLUMNS of a channel. It is as large as
+    1,024 threads and 48 KB of shared memory allow."""
     tiles, defines = _tiled(params, rung, 0)
     return _tile_launch(params, (params.n, params.m, tiles), defines)
 
@@ -74,8 +74,8 @@ def conv_compiled(params: Conv, rung: Rung) -> Launch:
 
 @shape
 def conv_several_maps(params: Conv, rung: Rung) -> Launch:
-    """As conv_compiled, MAPS maps of one group a thread, whose weights of a channel lie in shared memory too:
-    grid = (images, groups of MAPS maps, tiles)."""
+    """As conv_compiled, with MAPS maps of one group for each thread. The weights of a channel lie in shared
+    memory, too: grid = (images, groups of MAPS maps, tiles)."""
     maps = min(define(rung, "MAPS"), params.m // params.group)
     tiles, defines = _tiled(params, rung, maps * params.kh * params.kw)
     blocks = params.group * ceil(params.m // params.group, maps)
@@ -95,8 +95,8 @@ def _tile_launch(p: Conv, grid: tuple[int, int, int], defines: dict[str, Define]
 
 
 def _tiled(p: Conv, rung: Rung, beside: int) -> tuple[int, dict[str, Define]]:
-    """How many tiles cover a map, and the tile's defines; `beside`: floats of shared memory that hold
-    something else."""
+    """How many tiles cover a map, and the defines of a tile. beside: floats of shared memory that are used
+    otherwise."""
     _check(p, rung)
     width = min(p.out_w, _THREADS)
     height = min(p.out_h, _THREADS // width)
@@ -121,13 +121,13 @@ def _tiled(p: Conv, rung: Rung, beside: int) -> tuple[int, dict[str, Define]]:
 
 
 def shapes(p: Conv) -> dict[str, Define]:
-    """All of a convolution's shapes but the number of images, as defines of their names in capitals."""
+    """All sizes of a convolution except the number of images, as defines with their names in capitals."""
     names = "c h w m kh kw out_h out_w stride_h stride_w pad_top pad_left dilation_h dilation_w group"
     return {name.upper(): getattr(p, name) for name in names.split()}
 
 
 def _check(p: Conv, rung: Rung) -> None:
-    """These kernels count the elements of one image, its maps and its weights in 32 bits."""
+    """Raise KernelError where an image, its maps or its weights have more elements than 32 bits count."""
     if max(p.c * p.h * p.w, p.m * p.out_h * p.out_w, p.m * (p.c // p.group) * p.kh * p.kw) > MAX_X:
         raise KernelError(f"{rung.label} counts the elements of an image in 32 bits; {p} has more")
 
@@ -141,10 +141,10 @@ _FEWEST_THREADS = 64
 
 @shape
 def conv_depthwise(params: Conv, rung: Rung) -> Launch:
-    """A block PLANES whole planes of x, or one and a tile of TILE_H × TILE_W outputs; a thread DOWN outputs
-    of a column, in each map of its channel. ROWS × COLUMNS of a padded plane are what the tile reads. The
-    tiles of a plane follow each other in grid.x, the planes behind them. Threads that would be few take
-    fewer outputs, and blocks that would be few fewer planes."""
+    """A block computes PLANES whole planes of x, or a tile of TILE_H × TILE_W outputs of one plane; a thread
+    computes DOWN outputs of a column, in each map of its channel. ROWS × COLUMNS of a padded plane are what a
+    tile reads. In grid.x the tiles of a plane follow each other, then comes the next plane. Where threads
+    would be few, each computes fewer outputs; where blocks would be few, each has fewer planes."""
     p = params
     planes, counted = p.n * p.c, max(p.c * p.h * p.w, p.m * p.out_h * p.out_w, p.m * p.kh * p.kw)
     if counted > MAX_X // 2:
@@ -187,6 +187,6 @@ def conv_depthwise(params: Conv, rung: Rung) -> Launch:
 
 
 def _most_below(p: Conv) -> int:
-    """Outputs of a column a thread. A row of a narrow plane is no whole access to memory: the rows below it
-    are written by the same warp, the more of them the fewer each thread has."""
+    """Outputs of a column for each thread. One row of a narrow plane does not fill an access to memory, so
+    the same warp writes the rows below it, too: more of them, the fewer outputs each thread has."""
     return 8 if p.out_w >= WARP else 4 if p.out_w >= WARP // 2 else 2

@@ -32,8 +32,8 @@ _MOST_SHARED = 48 << 10  # bytes of a block, where nothing more is asked for
 
 @shape
 def one_thread_an_output(params: Params, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, an output a thread; where the outputs are more than a grid of 2³¹ − 1 threads,
-    a thread takes several (a grid-stride loop)."""
+    """Blocks of BLOCK threads, an output for each thread. If there are more outputs than the 2³¹ − 1 threads
+    of a grid, a thread computes several (a grid-stride loop)."""
     return _strided(params, rung, params.outputs, {})
 
 
@@ -45,20 +45,20 @@ def one_thread_typed(params: Params, rung: Rung) -> Launch:
 
 @shape
 def one_thread_an_input(params: Params, rung: Rung) -> Launch:
-    """As one_thread_typed, an element of the first input a thread."""
+    """As one_thread_typed, a thread for each element of the first input."""
     return _strided(params, rung, math.prod(params.input_shapes[0]), {"DTYPE": code("DTYPE", params.dtype)})
 
 
 @shape
 def one_thread_a_row(params: Cumulate, rung: Rung) -> Launch:
-    """As one_thread_typed, a row a thread: outer × inner of them."""
+    """As one_thread_typed, a thread for each row: outer × inner of them."""
     return _strided(params, rung, params.outer * params.inner, {"DTYPE": code("DTYPE", params.dtype)})
 
 
 @shape
 def one_block_a_sequence(params: Recurrent, rung: Rung) -> Launch:
-    """A block of BLOCK threads, whole warps, a sequence and direction; four times its hidden elements in
-    shared memory."""
+    """A block of BLOCK threads, in whole warps, for each sequence and direction; shared memory for four times
+    its hidden elements."""
     shared = 4 * 4 * params.hidden
     if shared > _MOST_SHARED:
         raise KernelError(
@@ -72,8 +72,8 @@ def one_block_a_sequence(params: Recurrent, rung: Rung) -> Launch:
 
 @shape
 def unary_quads(params: Unary, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output.
-    KIND: the function's number."""
+    """Blocks of BLOCK threads, four outputs for each thread, with the grid-stride loop of
+    one_thread_an_output. KIND: number of the function."""
     return _strided(params, rung, ceil(params.size, 4), {"KIND": UNARY_KINDS.index(params.kind)})
 
 
@@ -92,8 +92,8 @@ def multiply_add_quads(params: MultiplyAdd, rung: Rung) -> Launch:
 
 @shape
 def concat_chunks(params: Concat, rung: Rung) -> Launch:
-    """A block of BLOCK threads a run of one input, EACH of them so many times UNIT bytes: the most that
-    divide its rows and those of all others."""
+    """A block of BLOCK threads copies a run of one input; each thread copies EACH pieces of UNIT bytes, the
+    most that divide the rows of all inputs."""
     block, each, item = define(rung, "BLOCK"), define(rung, "EACH"), ITEMSIZE[params.dtype]
     unit = math.gcd(16, *(width * item for width in params.widths))
     units = [params.outer * width * item // unit for width in params.widths]
@@ -104,8 +104,9 @@ def concat_chunks(params: Concat, rung: Rung) -> Launch:
 
 @shape
 def transpose_tiles(params: Transpose, rung: Rung) -> Launch:
-    """A block of 256 threads a tile of 32×32 elements of the last axis of y and that of x, which is axis
-    TURNED of y's six; 5 where it is the same axis, or either is too short: then an element a thread."""
+    """A block of 256 threads copies a tile of 32×32 elements: of the last axis of y, and of the last axis of
+    x, which is axis TURNED of y's six. TURNED is 5 where both are the same axis, or where either is too
+    short; then each thread copies an element."""
     dims, source = params.walks()
     sizes, strides = [1] * (MAX_RANK - len(dims)) + dims, [0] * (MAX_RANK - len(dims)) + source
     turned = next((axis for axis in range(MAX_RANK) if strides[axis] == 1), MAX_RANK - 1)
@@ -142,7 +143,7 @@ def _quads(params: Broadcast, rung: Rung, more: dict[str, Define]) -> Launch:
 
 
 def _wide(total: int) -> int:
-    """1 where elements, and those of a last block beyond them, are more than 32 bits count."""
+    """1 where there are more elements, those of a last block included, than 32 bits count; else 0."""
     return int(total > MAX_X - 4096)
 
 
@@ -153,8 +154,8 @@ _MOST_WARPS = 16
 
 @shape
 def softmax_programs(params: Softmax, rung: Rung) -> Launch:
-    """A program ROWS whole rows, each in WIDTH places: the least power of two that is not below the axis;
-    WARPS as the two ask for."""
+    """A program computes ROWS whole rows, each padded to WIDTH: the least power of two that is not below the
+    axis. WARPS as these two need."""
     width = 1 << (max(1, params.axis) - 1).bit_length()
     rows = max(1, _VALUES // width)
     warps = min(_MOST_WARPS, rows * width // _VALUES)
@@ -164,9 +165,9 @@ def softmax_programs(params: Softmax, rung: Rung) -> Launch:
 
 @shape
 def gemm_programs(params: Gemm, rung: Rung) -> Launch:
-    """A program a tile of TILE_M × TILE_N outputs, smaller where y is: tiles in grid.x, column first;
-    matrices of a batch in grid.z. N, K, TRANS_A, TRANS_B, STRIDE_A, STRIDE_B: constants, from which the
-    compiler knows what lies side by side, and reads it at once."""
+    """A program computes a tile of TILE_M × TILE_N outputs, smaller where y is: tiles in grid.x, column
+    first; matrices of a batch in grid.z. N, K, TRANS_A, TRANS_B, STRIDE_A, STRIDE_B are constants, from which
+    the compiler knows what is contiguous."""
     m, n = (_fitting(define(rung, name), size) for name, size in (("TILE_M", params.m), ("TILE_N", params.n)))
     if params.batch > MAX_YZ:
         raise UnsupportedError(f"{rung.label} takes batches up to {MAX_YZ:,}, not {params.batch:,}")
@@ -192,5 +193,5 @@ def _launch(params: Params, grid: tuple[int, int, int], warps: int, defines: Map
 
 
 def _fitting(tile: int, size: int) -> int:
-    """A tile's side for so many elements."""
+    """The side of a tile for so many elements."""
     return min(tile, max(_LEAST, 1 << (max(1, size) - 1).bit_length()))

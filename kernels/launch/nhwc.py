@@ -40,8 +40,8 @@ _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 @dataclass(frozen=True)
 class ProductView:
-    """A convolution as the product over chunks sees it. fold: see `folding`; kh, kw: of the window, h, w: of
-    an image, both then folded; chunks: of a pixel and group."""
+    """A convolution as a matrix product over chunks of channels. fold: see `folding`; kh, kw: of the window,
+    h, w: of an image, both after folding; chunks: of a pixel and group."""
 
     params: Conv
     plain: bool
@@ -59,7 +59,7 @@ class ProductView:
 
     @property
     def taps(self) -> int:
-        """Chunks of its sum."""
+        """Chunks of a sum."""
         return self.kh * self.kw * self.chunks
 
     @property
@@ -69,13 +69,14 @@ class ProductView:
 
     @property
     def defines(self) -> dict[str, Define]:
-        """What a kernel is told of it."""
+        """The defines that follow from it."""
         after = code("ACTIVATION", self.params.activation)
         return {"FOLD": self.fold, "PADDED": int(self.padded), "AFTER": after}
 
 
 def product_view(p: Conv, rung: Rung) -> ProductView:
-    """Raises KernelError where the rung cannot read or write these channels, or count them."""
+    """The convolution as such a product. Raises KernelError where the rung cannot read or write these
+    channels, or count them in 32 bits."""
     each = define(rung, "EACH")
     plain = rung.read_layout == layouts.PLAIN
     channels, wide = p.c // p.group, p.m // p.group
@@ -101,10 +102,11 @@ def with_layout_stage(
     blocks: Callable[[int], tuple[int, int, int]],
     at_once: bool = False,
 ) -> Launch:
-    """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
-    float32 or its numbers are to be scaled: for all images, or a few at a time, so that what was laid out is
-    read while it is still in the cache. blocks: the grid for so many images; at_once: they cannot be told
-    apart. Where numbers are scaled, the stage conv_largest before that finds what each image is scaled by."""
+    """The launch with the stage conv_lay_out before it, which writes x as chunks to the beginning of the
+    scratch memory, where x is NCHW float32 or its numbers must be scaled. It does this for all images, or for
+    a few at a time, so that they are still in the cache when they are read. blocks: the grid for so many
+    images; at_once: images cannot be done separately. Where numbers are scaled, a stage conv_largest before
+    that finds the scale of each image."""
     if not of.plain and not _scaled(rung):
         return how
     p, operands = of.params, define(rung, "OPERANDS", 1)
@@ -144,9 +146,9 @@ def with_layout_stage(
 
 @shape
 def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
-    """As conv_tensor, over NHWC chunks of EACH channels. An x that lies as NCHW float32 is laid out
-    so by a stage before it, conv_lay_out, at the beginning of the scratch memory; partial sums lie behind.
-    FOLD: how many rows and columns of pixels that stage makes channels of one (`folding`)."""
+    """As conv_tensor, over NHWC chunks of EACH channels. If x is NCHW float32, a stage before it,
+    conv_lay_out, writes it as chunks to the beginning of the scratch memory; partial sums follow. FOLD: how
+    many rows and columns of pixels that stage turns into channels of one (`folding`)."""
     p, in_chunk = params, define(rung, "EACH")
     of, wide = product_view(p, rung), p.m // p.group
     slabs = ceil(of.taps * in_chunk, packing.depth(rung.precision))
@@ -170,7 +172,8 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
 
 @shape
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
-    """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels; parts are a cluster's blocks."""
+    """As conv_nhwc_tensor, with a warpgroup for each 64 of a block's TILE_ROWS pixels; the parts of a sum are
+    blocks of a cluster."""
     p, of, wide = params, product_view(params, rung), params.m // params.group
     operands = define(rung, "OPERANDS", 1)
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
@@ -204,8 +207,8 @@ def _scaled(rung: Rung) -> bool:
 
 
 def folding(p: Conv, each: int) -> int:
-    """How many rows and columns of pixels become channels of one: the stride, where chunks are then filled
-    better."""
+    """How many rows and columns of pixels become channels of one pixel: the stride, if that fills chunks
+    better; else 1."""
     fold = p.stride_h
     alike = p.stride_w == fold and p.dilation_h == p.dilation_w == p.group == 1
     if not alike or not 1 < fold <= _MOST_FOLD:
@@ -216,9 +219,9 @@ def folding(p: Conv, each: int) -> int:
 
 @shape
 def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
-    """A block a band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of EACH channels, a thread each chunk
-    of a column of the image; fewer rows where blocks would be few. All shapes but the number of images are
-    compiled in under their names in capitals."""
+    """A block for each band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of EACH channels; a thread for
+    each chunk of a column of the image. Fewer rows where blocks would be few. All sizes except the number of
+    images are compiled in under their names in capitals."""
     p = params
     pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, lrn_defines(p))
     chunks = ceil(p.c, define(rung, "EACH"))
@@ -243,8 +246,8 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
 
 @shape
 def nhwc_chunks(params: Lrn, rung: Rung) -> Launch:
-    """A thread a chunk of EACH channels of a pixel. The channels C and the SIZE of the window are compiled
-    in."""
+    """A thread for each chunk of EACH channels of a pixel. The channels C and the SIZE of the window are
+    compiled in."""
     p, each = params, define(rung, "EACH")
     units = p.n * p.inner * ceil(p.c, each)
     if max(units, p.c * p.inner) > MAX_X - _THREADS:

@@ -34,8 +34,8 @@ _TAPS = 8  # of one pixel that a thread writes
 
 @shape
 def conv_im2col(params: Conv, rung: Rung) -> Launch:
-    """Some images at a time (see images_at_once) `conv` writes their patches, (group, tap, pixel of those
-    images), each row beginning on 16 bytes; `conv_product` multiplies, a block a tile out of
+    """For some images at a time (see images_at_once) `conv` writes their patches (group, tap, pixel of those
+    images), each row on a multiple of 16 bytes. `conv_product` multiplies, a block for each tile out of
     LARGE_CONV_TILES: grid = (pixel tiles, channel tiles of a group, groups). Weights are read VECTOR_W at
     once."""
     p, taps = params, params.c // params.group * params.kh * params.kw
@@ -131,7 +131,8 @@ def gemm_cublas(params: Gemm, rung: Rung) -> Launch:
 
 def images_at_once(p: Conv, rung: Rung, floats_an_image: int) -> int:
     """How many images go through the scratch memory together: about as many as SCRATCH_MIB holds, at least
-    one, as evenly as can be. Raises KernelError where one alone is more than kernels count in 32 bits."""
+    one, in parts of about the same size. Raises KernelError where one alone has more elements than 32 bits
+    count."""
     if max(floats_an_image, p.c * p.h * p.w, p.m * p.out_h * p.out_w) > MAX_X:
         raise KernelError(f"{rung.label} counts what it makes of an image in 32 bits; {p} has more")
     most = min(MAX_X, (define(rung, "SCRATCH_MIB") << 20) // 4)
@@ -140,16 +141,16 @@ def images_at_once(p: Conv, rung: Rung, floats_an_image: int) -> int:
 
 
 def parts(p: Conv, images: int) -> Iterator[tuple[Conv, int, int]]:
-    """The convolution of `images` at a time (the last may have fewer), and how many elements of input and
-    output lie in front of each."""
+    """The convolution of `images` images at a time (the last may have fewer), with the offsets of its input
+    and output in elements."""
     for first in range(0, p.n, images):
         part = replace(p, n=min(images, p.n - first))
         yield part, first * p.c * p.h * p.w, first * p.m * p.out_h * p.out_w
 
 
 def row(elements: int) -> int:
-    """Elements from one row in scratch memory to the next, so that each begins on a sector of memory, 32
-    bytes."""
+    """Elements from one row in scratch memory to the next: each row begins on a multiple of 32 bytes, a
+    sector of memory."""
     return ceil(elements, 8) * 8
 
 
