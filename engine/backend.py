@@ -18,6 +18,7 @@ from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.stirring import Witness, Witnessed
 from kernels.errors import UnsupportedError
+from kernels.precision import FP32
 
 __all__ = [
     "Backend",
@@ -230,7 +231,7 @@ class Backend(Protocol):
         """Why this backend refuses this model (naming node, op and what is supported), or None."""
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""

@@ -143,14 +143,35 @@ def _state(pid: int) -> str:
         return ""
 
 
-def words(code: int) -> str:
-    """How a process ended, in words. code: its exit status, negative for a signal."""
-    if code >= 0:
-        return f"ended with exit code {code}"
+def signal_name(code: int) -> str:
+    """The name of the signal of a negative exit status."""
     try:
-        return f"was killed by {signal.Signals(-code).name}"
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def exit_words(code: int) -> str:
+    """An exit status in words: "was killed by SIGSEGV (segmentation fault)", "ended with exit code 3"."""
+    if code >= 0:
+        # Windows reports a fault by its NTSTATUS.
+        known = {0xC0000005: " (access violation)", 0xC00000FD: " (stack overflow)"}
+        return f"ended with exit code {code}{known.get(code & 0xFFFFFFFF, '')}"
+    try:
+        number = signal.Signals(-code)
     except ValueError:
         return f"was killed by signal {-code}"
+    text = (signal.strsignal(number) or "").lower()
+    hint = ", which is how the system ends a process when memory runs out" if number.name == "SIGKILL" else ""
+    return f"was killed by {number.name} ({text}){hint}"
+
+
+def last_line(stderr: str) -> str:
+    """The last line that is not blank, shortened for a sentence. The lines of Python's fault handler are left
+    out: they say where a process died, not why."""
+    stderr = stderr.partition("Fatal Python error:")[0]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
 
 
 def worked_ns(pid: int) -> int:

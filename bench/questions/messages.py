@@ -12,6 +12,7 @@ from bench.questions.asked import Answer, Failed, Looking, Question, Takes, Whic
 from bench.questions.preview import Preview, WhichPreview
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
+from kernels.precision import FP32
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
@@ -43,7 +44,7 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     model: str
     batch: int = 1
     device: str = ""
-    precision: str = "fp32"
+    precision: str = FP32
 
 
 AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview

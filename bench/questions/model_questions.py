@@ -40,10 +40,10 @@ from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
 from bench.run.client import worker_environment
-from bench.run.exits import exit_words, last_line, signal_name
 from bench.run.supervisor import LINE_LIMIT_NBYTES
 from kernels import errors
 from kernels.errors import KernelscopeError, ModelError
+from kernels.processes import exit_words, last_line, signal_name
 from models import names
 
 TICK_S = 0.05

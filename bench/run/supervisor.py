@@ -18,7 +18,7 @@ from bench.kinds.registry import Kind
 from bench.results import reading
 from bench.results.messages import Done, Hello, Log
 from bench.results.records import KILLED_BY
-from bench.run.exits import exit_words, last_line, signal_name
+from kernels.processes import exit_words, last_line, signal_name
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
 LOAD = "load"  # the stage in which a model's file is read, for all cases of the model

@@ -321,7 +321,8 @@ class Child:
             return False
         if not processes.ending(self.pid, "T" if self._answered else "S", dying):
             return False
-        self.lost = f"the process of {self.what} {processes.words(self._process.wait())} while it was stopped"
+        ended = processes.exit_words(self._process.wait())
+        self.lost = f"the process of {self.what}, while it was stopped, {ended}"
         self.ended, self.ended_by = True, turn
         self._end.close()
         return True
@@ -360,7 +361,7 @@ class Child:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
-            words = processes.words(code)
+            words = processes.exit_words(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"
             if isinstance(error, ChildProcessError):

@@ -17,6 +17,7 @@ from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
 from engine.backend import OpTime, check_inputs
 from kernels.errors import CrashedError, KernelError
+from kernels.precision import FP32
 
 
 class ApartSession(Held):
@@ -25,7 +26,7 @@ class ApartSession(Held):
     many it was told to take (0: not known)."""
 
     backend = ""
-    precision = "fp32"
+    precision = FP32
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from engine.backend import Backend, Options, Session
 from engine.graph.graph import Graph
 from kernels.errors import InputError, UnavailableError
 from kernels.nearest import did_you_mean
+from kernels.precision import FP32
 
 ENTRY_POINTS = "kernelscope.backends"
 _MEMBERS = ("name", "title", "device", "reference", "precisions", "apart")
@@ -107,7 +108,7 @@ class Broken:
 
     device = "cpu"
     reference = "ort-cpu"
-    precisions: tuple[str, ...] = ("fp32",)
+    precisions: tuple[str, ...] = (FP32,)
     apart = ""
     asked_only = True
     get = ""
@@ -124,6 +125,6 @@ class Broken:
         return self._reason
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         raise UnavailableError(f"{self.name} cannot run here: {self._reason}")

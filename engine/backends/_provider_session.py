@@ -16,11 +16,12 @@ from engine.options import Options
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import OrtCudaSession
 from kernels.errors import UnavailableError
+from kernels.precision import FP32
 
 
 def on_cpu(provider: Provider, graph: Graph, batch: int, options: Options) -> OrtCpuSession:
     """A session on a processor. Raises as OrtCpuSession, and UnavailableError where it falls back."""
-    return _made(provider, OrtCpuSession, _settings=MappingProxyType(provider.of("fp32")))(
+    return _made(provider, OrtCpuSession, _settings=MappingProxyType(provider.of(FP32)))(
         graph, batch, options
     )
 

@@ -18,6 +18,7 @@ from engine.machine import host
 from engine.planning.planner import plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
+from kernels.precision import FP32
 from kernels.registry import Rung
 
 NAME = "engine-cpu"
@@ -102,7 +103,7 @@ class EngineCpuHere(CpuSession):
     """The same in this process, for tests and profiles."""
 
     backend = NAME
-    precision = "fp32"
+    precision = FP32
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._planned = planned = _Planned(graph, batch, precision, options)
@@ -164,7 +165,7 @@ class EngineCpu:
         return None
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> EngineCpuApart:
         """A session ready to bind and run.
 
@@ -174,7 +175,7 @@ class EngineCpu:
         return EngineCpuApart(graph, batch, precision, options or Options())
 
     def prepare_here(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> EngineCpuHere:
         """As `prepare`, in this process."""
         return EngineCpuHere(graph, batch, precision, options or Options())

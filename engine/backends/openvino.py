@@ -10,6 +10,7 @@ from engine.graph.graph import Graph
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 GET = how_to_install("openvino")
 ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
@@ -25,7 +26,7 @@ class OpenVinoCpu:
     title = "OpenVINO (CPU)"
     device = "cpu"
     reference = "ort-cpu"
-    precisions: tuple[str, ...] = ("fp32",)
+    precisions: tuple[str, ...] = (FP32,)
     apart = APART
     asked_only = True
     get = GET
@@ -38,7 +39,7 @@ class OpenVinoCpu:
         return refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""

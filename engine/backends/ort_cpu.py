@@ -25,6 +25,7 @@ from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
+from kernels.precision import FP32
 
 PROVIDER = "CPUExecutionProvider"
 APART = "ort"  # see engine.apart.pool.KINDS
@@ -37,7 +38,7 @@ class OrtCpuSession:
     """A model at one batch size on the CPU provider; see engine.backend.Session."""
 
     backend = "ort-cpu"
-    precision = "fp32"
+    precision = FP32
     provider = PROVIDER
     _settings: Mapping[str, str] = {}
     _helps = "install the extra cpu"
@@ -282,7 +283,7 @@ class OrtCpu:
     device = "cpu"
     reference = "ort-cpu"
     end_to_end = "model"
-    precisions: tuple[str, ...] = ("fp32",)
+    precisions: tuple[str, ...] = (FP32,)
     apart = APART
 
     def unavailable(self) -> str | None:
@@ -294,7 +295,7 @@ class OrtCpu:
         return ort.refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> OrtCpuApart:
         """A session ready to bind and run.
 
@@ -306,7 +307,7 @@ class OrtCpu:
         return OrtCpuApart(graph, batch, options or Options())
 
     def prepare_here(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> OrtCpuSession:
         """As `prepare`, in this process, for whoever looks at a session from within."""
         reason = self.supports(graph, batch, precision)

@@ -10,6 +10,7 @@ from engine.machine import driver as cuda_driver
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import CUDA_EXTRA, PROVIDER, OrtCudaSession
 from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 
 class OrtCuda:
@@ -20,7 +21,7 @@ class OrtCuda:
     device = "cuda"
     reference = "ort-cuda"
     end_to_end = "model"
-    precisions: tuple[str, ...] = ("fp32", "tf32", "fp16")
+    precisions: tuple[str, ...] = (FP32, "tf32", "fp16")
     apart = ""
 
     def unavailable(self) -> str | None:
@@ -56,7 +57,7 @@ class OrtCuda:
         return ort.refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> OrtCudaSession:
         """A session ready to bind and run, its CUDA graph captured.
 

@@ -16,6 +16,7 @@ from engine.ort import sessions as ort
 from engine.ort import tuning as ort_tuning
 from engine.planning.choices import Choice
 from kernels.errors import UnsupportedError
+from kernels.precision import FP32
 
 
 class Tuned:
@@ -47,7 +48,7 @@ class Tuned:
         return replace(options, ort=self._configuration(graph, batch, precision))
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """As the plain backend's; options without a configuration are resolved first. Raises
         UnsupportedError also where no sweep has been made."""

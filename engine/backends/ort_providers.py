@@ -14,6 +14,7 @@ from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment
 from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 _UNTRIED = "nobody has run it here yet; its answers are checked as any other's"
 
@@ -57,7 +58,7 @@ class OrtProvider:
         return refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError (a silent fall-back,
         too), OutOfMemoryError, KernelError."""
@@ -93,7 +94,7 @@ BACKENDS = (
             helps="OpenVINO's libraries did not load",
         ),
         "ONNX Runtime (OpenVINO)",
-        ("fp32",),
+        (FP32,),
         _get("onnxruntime-openvino", "ORT_OPENVINO"),
     ),
     # TensorRT may compute float32 in TF32, and is not told otherwise: it offers no fp32.

@@ -18,6 +18,7 @@ from engine.ort.sessions import refusal
 from engine.rivals import torch_net
 from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 GET = how_to_install("torch")
 ENVIRONMENT = Environment("torch", "PyTorch", "torch", GET, needs=NEEDED)
@@ -40,7 +41,7 @@ class Torch:
         self.name, self.title = name, title
         self.device = "cuda" if "-cuda" in name else "cpu"
         self.reference = f"ort-{self.device}"
-        self.precisions: tuple[str, ...] = ("fp32", "tf32", "fp16") if self.device == "cuda" else ("fp32",)
+        self.precisions: tuple[str, ...] = (FP32, "tf32", "fp16") if self.device == "cuda" else (FP32,)
         self.apart = CUDA if self.device == "cuda" else CPU
         self._how, self._replayed = how, replayed
 
@@ -63,7 +64,7 @@ class Torch:
         return refusal(graph, batch, precision, self.precisions, self.name) or torch_net.refusal(graph)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run, compiled and captured. Raises UnsupportedError, UnavailableError,
         OutOfMemoryError, KernelError."""

@@ -28,8 +28,8 @@ def rewritten(graph: Graph, asked: Request) -> Graph:
         _takes_bytes(proto, asked, values)
     if asked.top_k:
         _answers_best(graph, proto, asked, values)
-    told = (graph.sha256, asked.image, asked.affine, asked.scores, asked.top_k)
-    digest = hashlib.sha256("\0".join(map(str, told)).encode())
+    key_parts = (graph.sha256, asked.image, asked.affine, asked.scores, asked.top_k)
+    digest = hashlib.sha256("\0".join(map(str, key_parts)).encode())
     return from_proto(proto, graph.name, sha256=digest.hexdigest(), values=values)
 
 
@@ -42,20 +42,20 @@ def _takes_bytes(proto: onnx.ModelProto, asked: Request, values: dict[str, np.nd
     tensor.elem_type = TensorProto.UINT8
     steps = [("Cast", []), ("Mul", affine.factors)]
     steps += [("Add", affine.offsets)] if affine.shifts else []
-    made, nodes = name, []
+    current, nodes = name, []
     for op, channels in steps:
-        read, made = made, f"{name}:{op.lower()}"
+        read, current = current, f"{name}:{op.lower()}"
         if op == "Cast":
-            nodes.append(helper.make_node(op, [read], [made], f"{made}:node", to=TensorProto.FLOAT))
+            nodes.append(helper.make_node(op, [read], [current], f"{current}:node", to=TensorProto.FLOAT))
             continue
-        constant = f"{made}:constant"
+        constant = f"{current}:constant"
         values[constant] = affine.per_channel(channels, shape)
         proto.graph.initializer.append(initializer(constant, values[constant]))
-        nodes.append(helper.make_node(op, [read, constant], [made], f"{made}:node"))
+        nodes.append(helper.make_node(op, [read, constant], [current], f"{current}:node"))
     for node in proto.graph.node:
         for index, read in enumerate(node.input):
             if read == name:
-                node.input[index] = made
+                node.input[index] = current
     own = list(proto.graph.node)
     del proto.graph.node[:]
     proto.graph.node.extend([*nodes, *own])

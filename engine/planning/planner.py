@@ -51,7 +51,7 @@ def plan(
     graph: Graph,
     batch: int,
     device: str = "cpu",
-    precision: str = "fp32",
+    precision: str = FP32,
     options: Options | None = None,
     *,
     choose: Choose | None = None,

@@ -9,8 +9,8 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from bench.results.messages import Done
-from bench.run.exits import exit_words, last_line
 from gui.sessions.child import ChildProcess
+from kernels.processes import exit_words, last_line
 
 MOST_NBYTES = 64 << 20  # of an answer
 

@@ -15,9 +15,9 @@ from bench.kinds.folder import Folder
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Progress, Provisional
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
-from bench.run.exits import exit_words
 from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
+from kernels.processes import exit_words
 
 pytestmark = pytest.mark.slow
 

@@ -252,7 +252,7 @@ def test_who_ends_itself_while_it_is_stopped_is_not_anothers_victim(tmp_path: Pa
             while time.monotonic() < until:
                 other.time_runs(5)
 
-    with pytest.raises(CrashedError, match="SIGKILL while it was stopped"):
+    with pytest.raises(CrashedError, match="while it was stopped, was killed by SIGKILL"):
         turns()
     assert not any(other._child.spoilt for other in others)
     assert all(other.witnesses() for other in others)
