@@ -17,7 +17,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.stirring import Witness, Witnessed
-from kernels.errors import UnsupportedError
+from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Witness",
     "Witnessed",
     "check_inputs",
+    "check_runs",
     "is_ort",
 ]
 
@@ -235,6 +236,15 @@ class Backend(Protocol):
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""
+
+
+def check_runs(backend: Backend, graph: Graph, batch: int, precision: str) -> None:
+    """Raise UnsupportedError where the backend refuses this model, UnavailableError where it cannot run
+    here."""
+    if reason := backend.supports(graph, batch, precision):
+        raise UnsupportedError(reason)
+    if reason := backend.unavailable():
+        raise UnavailableError(f"{backend.name} cannot run here: {reason}")
 
 
 def check_inputs(

@@ -77,11 +77,11 @@ SHELF = _Shelf()
 
 def dumped(value: Any) -> tuple[bytes, set[int]]:
     """The object in bytes, and the numbers of the blocks that its arrays lie in."""
-    found: dict[int, np.ndarray] = {}
+    arrays_by_id: dict[int, np.ndarray] = {}
 
     def large(item: Any) -> Any:
         if type(item) is np.ndarray and item.nbytes >= LARGE_NBYTES and item.dtype.kind in "fiub":
-            found[id(item)] = item
+            arrays_by_id[id(item)] = item
             return id(item)
         return None
 
@@ -90,10 +90,10 @@ def dumped(value: Any) -> tuple[bytes, set[int]]:
     pickler.dispatch_table = {MappingProxyType: lambda held: (_proxy, (dict(held),))}
     pickler.persistent_id = large  # type: ignore[method-assign]
     pickler.dump(value)
-    missing = {key: array for key, array in found.items() if SHELF.place(array) is None}
+    missing = {key: array for key, array in arrays_by_id.items() if SHELF.place(array) is None}
     if missing:
         SHELF.lay(missing)
-    places = {key: SHELF.place(array) for key, array in found.items()}
+    places = {key: SHELF.place(array) for key, array in arrays_by_id.items()}
     return pickle.dumps((places, stream.getvalue())), {p.block for p in places.values() if p is not None}
 
 
@@ -108,8 +108,8 @@ def loaded(data: bytes, blocks: Mapping[int, np.ndarray]) -> Any:
     @functools.cache  # an array that is there twice is one
     def lying(key: int) -> np.ndarray:
         place = places[key]
-        held = blocks[place.block][place.offset : place.offset + place.spec.nbytes]
-        return held.view(place.spec.dtype).reshape(place.spec.shape)
+        contents = blocks[place.block][place.offset : place.offset + place.spec.nbytes]
+        return contents.view(place.spec.dtype).reshape(place.spec.shape)
 
     unpickler = pickle.Unpickler(io.BytesIO(inner))
     unpickler.persistent_load = lying  # type: ignore[method-assign]

@@ -67,12 +67,12 @@ class Channel:
         if length > LIMIT_NBYTES:
             raise ChannelClosed(f"a message of {length:,} bytes")
         if len(data) < HEADER.size + length:
-            parts, left = [data], HEADER.size + length - len(data)
-            while left > 0:
-                part, more = self._some(min(left, 1 << 20), wait)
+            parts, remaining = [data], HEADER.size + length - len(data)
+            while remaining > 0:
+                part, more = self._some(min(remaining, 1 << 20), wait)
                 parts.append(part)
                 fds += more
-                left -= len(part)
+                remaining -= len(part)
             data = b"".join(parts)
         if len(data) != HEADER.size + length:
             raise ChannelClosed("more than was asked for")

@@ -63,30 +63,30 @@ class Server:
                 if kind == channel.TRAIN:
                     number, ahead, count, each, awake, stops = TRAIN.unpack(body)
                     if awake:
-                        said = b"".join(map(TOOK.pack, _timed(self._sessions[number], ahead, count, each)))
+                        reply = b"".join(map(TOOK.pack, _timed(self._sessions[number], ahead, count, each)))
                     else:
-                        done = stop_here if stops else partial(_asked_on, end)
-                        self._sessions[number].session.passes(ahead, count, done)
-                        said = b""
+                        after_pass = stop_here if stops else partial(_asked_on, end)
+                        self._sessions[number].session.passes(ahead, count, after_pass)
+                        reply = b""
                 else:
-                    said = encode(self._answered(body, fds))
+                    reply = encode(self._answered(body, fds))
             except BaseException as error:  # whatever a kernel raises
                 end.send(channel.ERROR, encode(Error(type(error).__name__, str(error)[:4000])))
                 if stops and not awake:
                     stop_here()  # what is waited for
             else:
-                end.send(kind, said)
+                end.send(kind, reply)
 
     def _answered(self, body: bytes, fds: list[int]) -> Any:
         call: Call = pickle.loads(body)  # the parent's, who is trusted
-        given = iter(fds)
+        descriptors = iter(fds)
         for number, path, nbytes in call.blocks:
-            self._blocks[number] = attach(next(given, -1), path, nbytes, own=True)
+            self._blocks[number] = attach(next(descriptors, -1), path, nbytes, own=True)
         for number in call.forget:
             self._blocks.pop(number, None)
         arguments = list(arrays.loaded(call.arguments, self._blocks))
         if call.memory is not None:
-            arguments.append(attach(next(given, -1), *call.memory, own=False))
+            arguments.append(attach(next(descriptors, -1), *call.memory, own=False))
         return getattr(self, f"do_{call.do}")(call.number, *arguments)
 
     def do_note(self, number: int) -> None:
@@ -109,23 +109,27 @@ class Server:
         memory: np.ndarray,
     ) -> None:
         """Map what a session's inputs are read from, and its outputs written to."""
-        held = self._sessions[number]
+        session = self._sessions[number]
         specs = {f"in {n}": s for n, s in inputs.items()} | {f"out {n}": s for n, s in outputs.items()}
-        found = views(memory, specs, count)
-        given = {name: found[f"in {name}"] for name in inputs}
-        left = {name: found[f"out {name}"] for name in outputs}
+        arrays_by_name = views(memory, specs, count)
+        input_arrays = {name: arrays_by_name[f"in {name}"] for name in inputs}
+        output_arrays = {name: arrays_by_name[f"out {name}"] for name in outputs}
         if not timed:
-            if hasattr(held.session, "hold"):  # its passes read and write these themselves
-                held.session.hold(
-                    {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
+            if hasattr(session.session, "hold"):  # its passes read and write these themselves
+                session.session.hold(
+                    {n: a[0, ...] for n, a in input_arrays.items()},
+                    {n: a[0, ...] for n, a in output_arrays.items()},
                 )
-            held.plain = {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
+            session.plain = (
+                {n: a[0, ...] for n, a in input_arrays.items()},
+                {n: a[0, ...] for n, a in output_arrays.items()},
+            )
             return
-        to, of = held.session.given, held.session.answers()
-        held.copies = [
+        to, of = session.session.given, session.session.answers()
+        session.copies = [
             (
-                [(to[name], array[k, ...]) for name, array in given.items()],
-                [(array[k, ...], of[name]) for name, array in left.items()],
+                [(to[name], array[k, ...]) for name, array in input_arrays.items()],
+                [(array[k, ...], of[name]) for name, array in output_arrays.items()],
             )
             for k in range(count)
         ]
@@ -135,22 +139,23 @@ class Server:
         self._sessions[number].session.place(*arguments)
 
     def do_bind(self, number: int) -> None:
-        held = self._sessions[number]
-        assert held.plain is not None
-        if hasattr(held.session, "bind"):  # its inputs lie on a device
-            held.session.bind(held.plain[0])
+        session = self._sessions[number]
+        assert session.plain is not None
+        if hasattr(session.session, "bind"):  # its inputs lie on a device
+            session.session.bind(session.plain[0])
             return
-        for name, array in held.session.given.items():
-            np.copyto(array, held.plain[0][name])
+        for name, array in session.session.given.items():
+            np.copyto(array, session.plain[0][name])
 
     def do_run(self, number: int) -> None:
         self._sessions[number].session.run()
 
     def do_fetch(self, number: int) -> tuple[OutputReply, ...]:
-        held = self._sessions[number]
-        assert held.plain is not None
+        session = self._sessions[number]
+        assert session.plain is not None
         return tuple(
-            _answer(name, array, held.plain[1].get(name)) for name, array in held.session.answers().items()
+            _answer(name, array, session.plain[1].get(name))
+            for name, array in session.session.answers().items()
         )
 
     def do_ask(self, number: int, name: str, *arguments: Any) -> Any:
@@ -163,9 +168,9 @@ class Server:
         host.overwrite_caches()
 
     def do_close(self, number: int) -> None:
-        held = self._sessions.pop(number, None)
-        if held is not None:
-            held.session.close()
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            session.session.close()
 
 
 def _asked_on(end: channel.Channel) -> None:

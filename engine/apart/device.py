@@ -69,8 +69,8 @@ class OnDevice:
         }
 
     def answers(self) -> dict[str, np.ndarray]:
-        found = self._session.fetch()
-        return {name: found[name].astype(dtype) for name, (_, dtype) in self._session.outputs.items()}
+        outputs = self._session.fetch()
+        return {name: outputs[name].astype(dtype) for name, (_, dtype) in self._session.outputs.items()}
 
     def stirred(self) -> tuple[int, float] | None:
         """The seed of what is bound, and what stirring takes a pass."""
@@ -139,7 +139,7 @@ class ApartDeviceSession(ApartSession):
         return self._stirred_by()[1]
 
     def witnesses(self) -> tuple[Witness, ...]:
-        told = self._asked("ask", "witnesses", answers=tuple[WitnessReply, ...])
+        replies = self._asked("ask", "witnesses", answers=tuple[WitnessReply, ...])
         return tuple(
             Witness(
                 it.number,
@@ -148,13 +148,13 @@ class ApartDeviceSession(ApartSession):
                     for name, (at, values, dtype) in it.outputs.items()
                 },
             )
-            for it in told
+            for it in replies
         )
 
     def _stirred_by(self) -> tuple[Stirring | None, float]:
         if self._known is None:
-            told = self._asked("ask", "stirred", answers=tuple[int, float] | None)
-            if told is None:
+            reply = self._asked("ask", "stirred", answers=tuple[int, float] | None)
+            if reply is None:
                 self._known = None, 0.0
             else:
                 # As engine.cuda.stirring has them: what is empty is not stirred.
@@ -164,7 +164,7 @@ class ApartDeviceSession(ApartSession):
                     for name, spec in self._outputs.items()
                     if spec.nbytes
                 }
-                self._known = Stirring(inputs, outputs, told[0]), told[1]
+                self._known = Stirring(inputs, outputs, reply[0]), reply[1]
         return self._known
 
     def _bound_or_zeros(self) -> dict[str, np.ndarray]:

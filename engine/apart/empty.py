@@ -74,13 +74,13 @@ def waiting_ns(
         busy_ns = 0 if threads == 1 else BUSY_NS
         child.call("ask", number, "wait_with", threads, busy_ns)
         slots = Slots(inputs, outputs, min(SLOTS, most([*inputs.values(), *outputs.values()])), own=True)
-        given, left = (
+        input_arrays, output_arrays = (
             {name: np.zeros(spec.shape, spec.dtype) for name, spec in of.items()} for of in (inputs, outputs)
         )
-        slots.bind(given)
+        slots.bind(input_arrays)
         slots.stir(1, slots.count)
-        before, after = between(slots, given, left, cold)
-        found = child.passes(
+        before, after = between(slots, input_arrays, output_arrays, cold)
+        pass_times = child.passes(
             number,
             waits,
             UNTIMED,
@@ -90,8 +90,8 @@ def waiting_ns(
             threads,
         )
         child.call("close", number)
-        low = statistics.quantiles(found, n=10)[0] if one_core else float(min(found))
-        _waiting[key] = Off(low - busy_ns, statistics.median(found) - low + COLD_NS)
+        low = statistics.quantiles(pass_times, n=10)[0] if one_core else float(min(pass_times))
+        _waiting[key] = Off(low - busy_ns, statistics.median(pass_times) - low + COLD_NS)
     return _waiting[key]
 
 
@@ -123,8 +123,8 @@ def train_ns(
 
 
 def _session(shape: Shape, at_most: int) -> tuple[Child, int, Slots]:
-    held = _sessions.get(shape)
-    if held is None or held[0].lost is not None or held[2].count < at_most:
+    known = _sessions.get(shape)
+    if known is None or known[0].lost is not None or known[2].count < at_most:
         inputs, outputs = dict(shape[0]), dict(shape[1])
         child = pool.child("empty awake")
         number = child.number()
@@ -134,10 +134,10 @@ def _session(shape: Shape, at_most: int) -> tuple[Child, int, Slots]:
         child.call("hold", number, inputs, outputs, slots.rows, True, memory=slots.block)
         slots.close()
         slots.bind({name: np.zeros(spec.shape, spec.dtype) for name, spec in inputs.items()})
-        held = _sessions[shape] = (child, number, slots)
+        known = _sessions[shape] = (child, number, slots)
     _sessions.move_to_end(shape)
     while len(_sessions) > KEPT:
         child, number, _ = _sessions.popitem(last=False)[1]
         if child.lost is None:
             child.call("close", number)
-    return held
+    return known

@@ -62,17 +62,17 @@ def child(kind: str, what: str = "", own: object = None) -> Child:
     """The process for sessions of this kind, started where there is none. own: what a user's kernels are
     told apart by, and what: their words; None where all are ours. Give it back with `done`."""
     key = (kind, own) if own is not None else (_free(kind), None)
-    found = _children.get(key)
-    if found is not None and found.lost is not None:
+    known = _children.get(key)
+    if known is not None and known.lost is not None:
         _drop(key)
-        found = None
-    if found is None:
-        found = _children[key] = _started(kind) if own is None else _fresh(what)
-        found.users = own is not None
+        known = None
+    if known is None:
+        known = _children[key] = _started(kind) if own is None else _fresh(what)
+        known.users = own is not None
     _children.move_to_end(key)
-    _used[id(found)] = _used.get(id(found), 0) + 1
+    _used[id(known)] = _used.get(id(known), 0) + 1
     _trim()
-    return found
+    return known
 
 
 def done(child: Child) -> None:
@@ -111,25 +111,25 @@ def _numbered(kind: str, number: int) -> str:
 def _fresh(what: str) -> Child:
     """A process that nothing has run in: the one that lies ready; and from the second on another in its
     place, since whoever has two kernels of a user's mostly has more."""
-    found = _spare.pop() if _spare else Child(what)
+    fresh_child = _spare.pop() if _spare else Child(what)
     if any(own is not None for _, own in _children):
         _spare.append(Child("a user's kernel"))
-    if found.lost is None and not found.ended_meanwhile(None):
-        found.what = what
-        return found
+    if fresh_child.lost is None and not fresh_child.ended_meanwhile(None):
+        fresh_child.what = what
+        return fresh_child
     return Child(what)
 
 
 def pids() -> list[int]:
     """The processes apart that there are now."""
-    return [held.pid for held in (*_children.values(), *_spare) if held.lost is None]
+    return [process.pid for process in (*_children.values(), *_spare) if process.lost is None]
 
 
 def afresh() -> None:
     """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
     runs in new ones."""
-    for key, held in [*_children.items()]:
-        if (key[0].startswith("rung") or key[1] is not None) and not _used.get(id(held), 0):
+    for key, process in [*_children.items()]:
+        if (key[0].startswith("rung") or key[1] is not None) and not _used.get(id(process), 0):
             _drop(key)
 
 
@@ -143,15 +143,15 @@ def close_all() -> None:
 
 
 def _trim() -> None:
-    idle = [key for key, held in _children.items() if key[1] is not None and not _used.get(id(held), 0)]
+    idle = [key for key, process in _children.items() if key[1] is not None and not _used.get(id(process), 0)]
     for key in idle[: max(0, len(idle) - IDLE)]:
         _drop(key)
 
 
 def _drop(key: tuple[str, object]) -> None:
-    held = _children.pop(key)
-    _used.pop(id(held), None)
-    held.close()
+    process = _children.pop(key)
+    _used.pop(id(process), None)
+    process.close()
 
 
 atexit.register(close_all)

@@ -74,8 +74,8 @@ class Shared:
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
         """What of a train's time is not the passes'."""
-        taken = empty.train_ns(self._inputs, self._outputs, count, self.slots.count, cold, rough)
-        return empty.Off(taken, 0.0)
+        overhead = empty.train_ns(self._inputs, self._outputs, count, self.slots.count, cold, rough)
+        return empty.Off(overhead, 0.0)
 
     def measure_again(self) -> None:
         empty.forget()
@@ -122,9 +122,9 @@ class Given:
                 meanwhile.append(self._threads())
             make_ready(k)
 
-        found = self._child.passes(self._number, count, untimed, before, after, one_core, arena.told)
+        times_ns = self._child.passes(self._number, count, untimed, before, after, one_core, arena.told)
         self._waiting = min(*meanwhile, self._threads(), 2 * arena.threads - 1), one_core
-        return [float(sum(found[k : k + (each or count)])) for k in range(0, count, each or count)]
+        return [float(sum(times_ns[k : k + (each or count)])) for k in range(0, count, each or count)]
 
     def _threads(self) -> int:
         """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours

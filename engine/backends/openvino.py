@@ -5,11 +5,10 @@ from __future__ import annotations
 from engine.apart import pool
 from engine.apart.pool import Kind
 from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment, how_to_install
-from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
 
 GET = how_to_install("openvino")
@@ -43,10 +42,7 @@ class OpenVinoCpu:
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
         session = ApartSession(APART, what, batch, (graph, batch, options or Options()))
         session.backend = self.name

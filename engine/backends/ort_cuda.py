@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 
-from engine.backend import Options
+from engine.backend import Options, check_runs
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import CUDA_EXTRA, PROVIDER, OrtCudaSession
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.errors import UnavailableError
 from kernels.precision import FP32
 
 
@@ -64,12 +64,7 @@ class OrtCuda:
         Raises UnsupportedError (batch, precision or a node), UnavailableError (no GPU, or a silent fall-back
         to the CPU), OutOfMemoryError, KernelError.
         """
-        reason = self.supports(graph, batch, precision)
-        if reason is not None:
-            raise UnsupportedError(reason)
-        reason = self.unavailable()
-        if reason is not None:
-            raise UnavailableError(f"ort-cuda cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         return OrtCudaSession(graph, batch, precision, options or Options())
 
 

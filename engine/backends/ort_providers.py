@@ -7,13 +7,12 @@ from engine.apart import pool
 from engine.apart.device import ApartDeviceSession
 from engine.apart.pool import Kind
 from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.backends._provider_session import Provider
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment
-from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
 
 _UNTRIED = "nobody has run it here yet; its answers are checked as any other's"
@@ -62,10 +61,7 @@ class OrtProvider:
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError (a silent fall-back,
         too), OutOfMemoryError, KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what, cuda = f"{graph.name} on {self.name} at batch {batch}", self.device == "cuda"
         arguments = (self._provider, graph, batch, precision, options or Options(), cuda)
         session: ApartSession

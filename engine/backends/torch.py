@@ -11,13 +11,12 @@ from engine.apart import pool
 from engine.apart.device import ApartDeviceSession
 from engine.apart.pool import Kind
 from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
 from kernels.environment import NEEDED, Environment, how_to_install
-from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
 
 GET = how_to_install("torch")
@@ -68,10 +67,7 @@ class Torch:
     ) -> Session:
         """A session ready to bind and run, compiled and captured. Raises UnsupportedError, UnavailableError,
         OutOfMemoryError, KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
         options = options or Options()
         session: ApartSession

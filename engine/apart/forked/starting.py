@@ -245,10 +245,10 @@ def forked(
     except OSError:  # no folder is there to be in
         return None
     for _ in range(2):  # one that has ended is noticed when it is asked
-        if (found := _template(environment)) is None:
+        if (ready := _template(environment)) is None:
             break
         with contextlib.suppress(_Gone):
-            return Forked(found, found.ask(wanted, (end.fileno(), 2)), plain, settled)
+            return Forked(ready, ready.ask(wanted, (end.fileno(), 2)), plain, settled)
     return None
 
 
@@ -272,9 +272,9 @@ def environment(folders: Sequence[Path] = ()) -> dict[str, str]:
 
 def _template(environment: Mapping[str, str]) -> _Template | None:
     key = _key(environment)
-    found = _templates.get(key)
-    if found is not None and found.owner == os.getpid() and not found.gone:
-        return found
+    known = _templates.get(key)
+    if known is not None and known.owner == os.getpid() and not known.gone:
+        return known
     # It ends with the thread that started it, and all that it forked with it.
     if threading.current_thread() is not threading.main_thread():
         return None
@@ -328,34 +328,34 @@ def _forked_here(end: socket.socket) -> _Started:
         return _Own(pid)
     try:
         os.setsid()
-        kept = os.dup(end.fileno())
-        os.closerange(3, kept)
-        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
-        os._exit(template.serve(socket.socket(fileno=kept), parent))
+        end_copy = os.dup(end.fileno())
+        os.closerange(3, end_copy)
+        os.closerange(end_copy + 1, os.sysconf("SC_OPEN_MAX"))
+        os._exit(template.serve(socket.socket(fileno=end_copy), parent))
     finally:
         os._exit(1)
 
 
 def pids() -> set[int]:
     """The templates."""
-    return {held.pid for held in _templates.values() if held.owner == os.getpid()}
+    return {each.pid for each in _templates.values() if each.owner == os.getpid()}
 
 
 def harmed() -> list[str]:
     """The templates that somebody has ended since this was asked, or stopped, in words; others are started in
     their places, or they go on."""
-    for held in _templates.values():
-        if held.owner != os.getpid() or held.gone:
+    for each in _templates.values():
+        if each.owner != os.getpid() or each.gone:
             continue
-        if processes.stopped(held.pid):
-            processes.resume(held.pid)
-            _lost.append(held.pid)
-        elif processes.ending(held.pid, "S"):
-            held.close()
-            _lost.append(held.pid)
-    found = ["the process that others are forked from"] if _lost else []
+        if processes.stopped(each.pid):
+            processes.resume(each.pid)
+            _lost.append(each.pid)
+        elif processes.ending(each.pid, "S"):
+            each.close()
+            _lost.append(each.pid)
+    sentences = ["the process that others are forked from"] if _lost else []
     _lost.clear()
-    return found
+    return sentences
 
 
 def _umask() -> int:
@@ -366,9 +366,9 @@ def _umask() -> int:
 
 def close_all() -> None:
     """End the templates, and what they forked."""
-    for held in _templates.values():
-        if held.owner == os.getpid():
-            held.close()
+    for each in _templates.values():
+        if each.owner == os.getpid():
+            each.close()
     _templates.clear()
 
 

@@ -58,8 +58,8 @@ def serve(control: socket.socket, parent: int) -> int:
             return 0
         if not data:
             return 0
-        asked: Fork = pickle.loads(data)  # the parent's, who is trusted
-        answer = _forked(asked, fds, control, parent)
+        request: Fork = pickle.loads(data)  # the parent's, who is trusted
+        answer = _forked(request, fds, control, parent)
         for fd in fds:
             os.close(fd)
         control.send(PID.pack(answer))
@@ -85,13 +85,13 @@ def _forked(asked: Fork, fds: list[int], control: socket.socket, parent: int) ->
         if between == 0:
             _between(asked, [*fds, reads, writes, control.detach()], parent)
         os.close(writes)
-        told = os.read(reads, PID.size)
+        pid_bytes = os.read(reads, PID.size)
         os.waitpid(between, 0)
     except OSError:
         return 0
     finally:
         os.close(reads)
-    return int(PID.unpack(told)[0]) if told else 0
+    return int(PID.unpack(pid_bytes)[0]) if pid_bytes else 0
 
 
 def _between(asked: Fork, fds: list[int], parent: int) -> NoReturn:

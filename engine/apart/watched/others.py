@@ -39,11 +39,11 @@ class Beside:
         """It is stopped: what it has started beside itself."""
         if not self._now() - self._before:
             return set()
-        found = self._unknown()
-        if found:
+        unknown = self._unknown()
+        if unknown:
             time.sleep(AGAIN_S)
-            found &= self._unknown()
-        return found
+            unknown &= self._unknown()
+        return unknown
 
     def _unknown(self) -> set[int]:
         return self._now() - self._before - processes.OURS - self._known()

@@ -30,20 +30,20 @@ Limits = tuple[tuple[int, int], ...]  # soft and hard, by number of the limit
 
 def of_threads(pid: int) -> Threads:
     """Of each thread of a process; {} where it is gone."""
-    found: Threads = {}
+    by_thread: Threads = {}
     if not LINUX:
-        return found
+        return by_thread
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
             tid = int(name)
             with contextlib.suppress(OSError):
-                found[tid] = Settings(
+                by_thread[tid] = Settings(
                     frozenset(os.sched_getaffinity(tid)),
                     os.getpriority(os.PRIO_PROCESS, tid),
                     os.sched_getscheduler(tid),
                     os.sched_getparam(tid).sched_priority,
                 )
-    return found
+    return by_thread
 
 
 def limits(pid: int) -> Limits:
@@ -52,11 +52,11 @@ def limits(pid: int) -> Limits:
         import resource
 
         with contextlib.suppress(OSError):
-            found = [resource.prlimit(pid, number) for number in range(_COUNT)]
+            all_limits = [resource.prlimit(pid, number) for number in range(_COUNT)]
             # This program limits its own memory while it reads a file (bench.questions.confined).
             data = resource.RLIMIT_DATA
-            found[data] = found[data][1], found[data][1]
-            return tuple(found)
+            all_limits[data] = all_limits[data][1], all_limits[data][1]
+            return tuple(all_limits)
     return ()
 
 
@@ -112,16 +112,16 @@ class Watched:
 
     def changed(self) -> tuple[list[str], list[str]]:
         """What was changed since of the others, and of its own; all of it as it was, where it may be."""
-        told = []
-        for pid, words, threads, held in self._others:
-            told += [f"{way} of {words}" for way in dict.fromkeys(_undone(threads, of_threads(pid)))]
-            if held and (now := limits(pid)) and now != held:
-                told.append(f"the limits of {words}{_restored(pid, held, now)}")
+        sentences = []
+        for pid, words, threads, limits_before in self._others:
+            sentences += [f"{way} of {words}" for way in dict.fromkeys(_undone(threads, of_threads(pid)))]
+            if limits_before and (now := limits(pid)) and now != limits_before:
+                sentences.append(f"the limits of {words}{_restored(pid, limits_before, now)}")
         threads = of_threads(self._own)
         first = self._own_threads.get(self._own)
         meant = {tid: self._own_threads.get(tid, first) for tid in threads} if first else {}
         own = _undone({tid: was for tid, was in meant.items() if was}, threads)
-        return told, list(dict.fromkeys(own))
+        return sentences, list(dict.fromkeys(own))
 
 
 def _undone(was: Mapping[int, Settings], now: Mapping[int, Settings]) -> Iterator[str]:

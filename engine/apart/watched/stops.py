@@ -39,7 +39,7 @@ def timed(
     clock, kill, wait, worked, go = (
         time.perf_counter_ns, os.kill, processes.until_stopped, processes.worked_ns, signal.SIGCONT,
     )  # fmt: skip
-    taken: list[int] = []
+    times: list[int] = []
     stray = busy = 0
     went_on = False
     with SENTRY.over(fd, pid), on_one_core(pid) if one_core else contextlib.nullcontext():
@@ -54,19 +54,19 @@ def timed(
             started = clock()
             kill(pid, go)
             wait(pid)
-            taken.append(clock() - started)
+            times.append(clock() - started)
             silent()
             busy += worked(pid) - begun
             after(k)
     if went_on:
-        return taken, "had itself go on while it was to be stopped"
+        return times, "had itself go on while it was to be stopped"
     if stray > STRAY_NS * (count + 50):
-        return taken, f"worked for {stray / 1e6:.1f} ms while it was to be stopped"
+        return times, f"worked for {stray / 1e6:.1f} ms while it was to be stopped"
     most, beyond_ns = (ON_ONE, ON_ONE_NS) if one_core else (ON_SEVERAL * cores, ON_SEVERAL_NS)
-    if busy > most * sum(taken) + beyond_ns:
-        given = "one" if one_core else f"{cores}"
-        return taken, f"kept {busy / sum(taken):.1f} cores busy in its passes, and was given {given}"
-    return taken, ""
+    if busy > most * sum(times) + beyond_ns:
+        core_words = "one" if one_core else f"{cores}"
+        return times, f"kept {busy / sum(times):.1f} cores busy in its passes, and was given {core_words}"
+    return times, ""
 
 
 # --------------------------------------------------------------------------------------------------- sentry
