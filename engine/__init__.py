@@ -38,8 +38,8 @@ What runs a plan:
   faster. `replays/overlap`: launches that begin before the kernel in front has ended.
 - `ort/`: ONNX Runtime as the reference. `rivals/`: PyTorch and OpenVINO, each in a process of the Python that
   has the package.
-- `apart/`: isolated processes. Python kernels, ONNX Runtime on the CPU and rivals run in them. Such a process
-  knows no clock that counts, no expected answer, and nothing that the worker says to its parent.
+- `isolated/`: isolated processes. Python kernels, ONNX Runtime on the CPU and rivals run in them. Such a
+  process knows no clock that counts, no expected answer, and nothing that the worker says to its parent.
   `client.Child` is the worker's side of it, `child` the other. Arrays lie in shared memory (`memory`,
   `arrays`); answers are decoded to known types (`messages`). A process with a user's kernel gets one pass at
   a time: it stops itself after each; while it is stopped the worker writes the next inputs and reads the

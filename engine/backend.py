@@ -215,7 +215,7 @@ def is_ort(backend: Backend) -> bool:
 class Backend(Protocol):
     """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that it is compared with
     on this device (a reference names itself); precisions: those that it offers; apart: the kind of isolated
-    process that its sessions run in (engine.apart.pool.KINDS), "" for the worker's own process."""
+    process that its sessions run in (engine.isolated.pool.KINDS), "" for the worker's own process."""
 
     name: str
     title: str

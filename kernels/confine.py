@@ -21,7 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# For a process that starts others apart: `engine.apart` shuts them in where this is set.
+# For a process that starts others apart: `engine.isolated` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
 OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `forbid_background_work` does nothing

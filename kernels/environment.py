@@ -14,7 +14,7 @@ from kernels.errors import UnavailableError
 
 _PROGRAM = Path(__file__).resolve().parents[1]
 ROOT = _PROGRAM  # where its environments lie
-NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process apart itself
+NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of an isolated process itself
 
 
 def for_children(*folders: Path) -> dict[str, str]:

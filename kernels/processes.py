@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-# psutil is loaded by whoever ends others: a process apart, which ends with its parent, starts without it.
+# psutil is loaded by whoever ends others: an isolated process, which ends with its parent, starts without it.
 
 LINUX = sys.platform == "linux"
 # Where a stopped child would outlive its parent it is not stopped.

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.apart.forked import template
-from engine.apart.forked.starting import LATER, possible
+from engine.isolated.forked import template
+from engine.isolated.forked.starting import LATER, possible
 from kernels import processes
 from tests.standin import SITE as STANDIN
 from tests.standin.settings import VARIABLE
@@ -58,8 +58,8 @@ LOADED = (
     "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
-    "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
-    "engine.apart.open_empty", "engine.cpu.precompile", "main",
+    "bench.extras.course.judging", "engine.isolated.pool", "engine.isolated.child",
+    "engine.isolated.open_rung", "engine.isolated.open_empty", "engine.cpu.precompile", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
 # imported: every process would differ from then on, and be started plainly.

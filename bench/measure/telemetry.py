@@ -16,7 +16,7 @@ import psutil
 
 from bench.results.records import Telemetry
 from bench.run import nvml
-from engine.apart import pool
+from engine.isolated import pool
 from engine.machine.host import usable_cores
 from engine.machine.load import Reading, Spent, difference, reading
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bench.measure import worker_process
 from bench.results.messages import Hello, Start
-from engine.apart.forked import starting
+from engine.isolated.forked import starting
 from kernels import processes
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from engine.apart.device import OnDevice
 from engine.backends.ort_cpu import OrtCpuSession
 from engine.graph.graph import Graph
+from engine.isolated.device import OnDevice
 from engine.options import Options
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import OrtCudaSession

@@ -1,5 +1,5 @@
 """Our engine on the CPU. The kernels are Python and may be the user's, so they run in an isolated process
-(engine.apart)."""
+(engine.isolated)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engine.apart.memory import Spec
-from engine.apart.session import ApartSession
 from engine.backend import OpTime, Options, check_inputs
 from engine.cpu.session import CpuSession, refuse_too_large
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
+from engine.isolated.memory import Spec
+from engine.isolated.session import IsolatedSession
 from engine.machine import host
 from engine.planning.planner import plan
 from kernels import registry
@@ -22,7 +22,7 @@ from kernels.precision import FP32
 from kernels.registry import Rung
 
 NAME = "engine-cpu"
-APART = "engine"  # see engine.apart.pool.KINDS
+APART = "engine"  # see engine.isolated.pool.KINDS
 
 
 class _Planned:
@@ -63,7 +63,7 @@ class _Planned:
         return {"load": self.load_ns, **phases}
 
 
-class EngineCpuApart(ApartSession):
+class EngineCpuIsolated(IsolatedSession):
     """A model at one batch size on our CPU kernels, in an isolated process; see engine.backend.Session."""
 
     backend = NAME
@@ -166,13 +166,13 @@ class EngineCpu:
 
     def prepare(
         self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
-    ) -> EngineCpuApart:
+    ) -> EngineCpuIsolated:
         """A session ready to bind and run.
 
         Raises UnsupportedError (a node, batch or precision), InputError (an unknown node or rung in the
         options), KernelError (a rung that breaks), OutOfMemoryError.
         """
-        return EngineCpuApart(graph, batch, precision, options or Options())
+        return EngineCpuIsolated(graph, batch, precision, options or Options())
 
     def prepare_here(
         self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None

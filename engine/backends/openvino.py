@@ -1,12 +1,12 @@
-"""OpenVINO on the CPU as a rival, in a process apart, in the environment that has it."""
+"""OpenVINO on the CPU as a rival, in an isolated process, in the environment that has it."""
 
 from __future__ import annotations
 
-from engine.apart import pool
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
 from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.precision import FP32
@@ -44,7 +44,7 @@ class OpenVinoCpu:
         KernelError."""
         check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
-        session = ApartSession(APART, what, batch, (graph, batch, options or Options()))
+        session = IsolatedSession(APART, what, batch, (graph, batch, options or Options()))
         session.backend = self.name
         return session
 

@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart.session import ApartSession
-from engine.apart.slots import Copies
 from engine.backend import OpTime, Options, check_inputs
 from engine.graph.graph import Graph
+from engine.isolated.session import IsolatedSession
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.machine.host import free_nbytes
 from engine.options import Configuration
@@ -28,7 +28,7 @@ from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 from kernels.precision import FP32
 
 PROVIDER = "CPUExecutionProvider"
-APART = "ort"  # see engine.apart.pool.KINDS
+APART = "ort"  # see engine.isolated.pool.KINDS
 
 # Models at batches whose bound pass answered as a plain one, in this process, so configured.
 _agreed: set[tuple[str, int, str, str]] = set()
@@ -253,7 +253,7 @@ class OrtCpuSession:
         self._outputs.clear()
 
 
-class OrtCpuApart(ApartSession):
+class OrtCpuIsolated(IsolatedSession):
     """The same in an isolated process, woken and timed as our kernels are."""
 
     backend = "ort-cpu"
@@ -296,7 +296,7 @@ class OrtCpu:
 
     def prepare(
         self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
-    ) -> OrtCpuApart:
+    ) -> OrtCpuIsolated:
         """A session ready to bind and run.
 
         Raises UnsupportedError (batch, precision or a node), UnavailableError, OutOfMemoryError, KernelError.
@@ -304,7 +304,7 @@ class OrtCpu:
         reason = self.supports(graph, batch, precision)
         if reason is not None:
             raise UnsupportedError(reason)
-        return OrtCpuApart(graph, batch, options or Options())
+        return OrtCpuIsolated(graph, batch, options or Options())
 
     def prepare_here(
         self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None

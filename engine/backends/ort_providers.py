@@ -1,15 +1,15 @@
 """ONNX Runtime's other providers as rivals: OpenVINO on the CPU, TensorRT and TensorRT for RTX on a GPU. Each
-in a process apart, since their builds of ONNX Runtime exclude each other."""
+in an isolated process, since their builds of ONNX Runtime exclude each other."""
 
 from __future__ import annotations
 
-from engine.apart import pool
-from engine.apart.device import ApartDeviceSession
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
 from engine.backend import Options, Session, check_runs
 from engine.backends._provider_session import Provider
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.device import IsolatedDeviceSession
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment
@@ -64,11 +64,11 @@ class OrtProvider:
         check_runs(self, graph, batch, precision)
         what, cuda = f"{graph.name} on {self.name} at batch {batch}", self.device == "cuda"
         arguments = (self._provider, graph, batch, precision, options or Options(), cuda)
-        session: ApartSession
+        session: IsolatedSession
         if cuda:
-            session = ApartDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+            session = IsolatedDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
         else:
-            session = ApartSession(self.apart, what, batch, arguments)
+            session = IsolatedSession(self.apart, what, batch, arguments)
         session.backend = self.name
         return session
 

@@ -1,18 +1,18 @@
 """PyTorch as a rival: eager, compiled by torch.compile, and on a GPU replayed as a CUDA graph, too.
 
-Each runs in a process apart, in the environment that has PyTorch (kernels.environment).
+Each runs in an isolated process, in the environment that has PyTorch (kernels.environment).
 """
 
 from __future__ import annotations
 
 import re
 
-from engine.apart import pool
-from engine.apart.device import ApartDeviceSession
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
 from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.device import IsolatedDeviceSession
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
@@ -70,12 +70,12 @@ class Torch:
         check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
         options = options or Options()
-        session: ApartSession
+        session: IsolatedSession
         if self.device == "cpu":
-            session = ApartSession(self.apart, what, batch, (graph, batch, options, self._how))
+            session = IsolatedSession(self.apart, what, batch, (graph, batch, options, self._how))
         else:
             arguments = (graph, batch, precision, options, self._how, self._replayed and options.cuda_graph)
-            session = ApartDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+            session = IsolatedDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
         session.backend = self.name
         return session
 

@@ -1,8 +1,7 @@
 """One CPU kernel of the ladder as a session of a single step, divided among threads as the engine does it.
 
-The kernel runs in an isolated process (engine.apart.open_rung). Its buffers are shared memory: this process
-writes the inputs and the poison, and reads the output and the guard bytes.
-"""
+The kernel runs in an isolated process (engine.isolated.open_rung). Its buffers are shared memory: this
+process writes the inputs and the poison, and reads the output and the guard bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart import pool
-from engine.apart.held import Held
-from engine.apart.memory import Block, Spec
-from engine.apart.messages import Opened
-from engine.apart.timed import Arena
-from engine.apart.trains import ApartTrains
 from engine.cpu.steps import threads_worth
+from engine.isolated import pool
+from engine.isolated.memory import Block, Spec
+from engine.isolated.messages import Opened
+from engine.isolated.reopenable import Reopenable
+from engine.isolated.timed import Arena
+from engine.isolated.trains import IsolatedTrains
 from engine.machine import host
 from engine.rung_rows import Given, blocks, bytes_of, changed
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
@@ -29,7 +28,7 @@ from kernels.registry import Rung
 MOST_WORKSPACE_NBYTES = 1 << 40
 
 
-class CpuRungSession(Held):
+class CpuRungSession(Reopenable):
     """See engine.rung_session.RungSession; also an engine.stirring.Witnessed."""
 
     def __init__(
@@ -89,7 +88,7 @@ class CpuRungSession(Held):
         shapes = [(view.shape, view.dtype.name) for view in self._inputs]
         self._child.call("place", self._number, self._layout, shapes, self._data, memory=block)
         block.close()
-        self._trains = ApartTrains(
+        self._trains = IsolatedTrains(
             self._child,
             self._number,
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.name) for i in self._data},

@@ -1,8 +1,7 @@
 """Runs the steps of a plan on the CPU: the kernels are bound once, then called one after the other.
 
-The same code runs in an isolated process (engine.apart) and in this one: it knows the plan and its kernels,
-and nothing of models, of ONNX or of the caller.
-"""
+The same code runs in an isolated process (engine.isolated) and in this one: it knows the plan and its
+kernels, and nothing of models, of ONNX or of the caller."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart import slots
-from engine.apart.slots import Copies
 from engine.cpu.program import Program
 from engine.cpu.steps import Blas, CpuStep, aligned, calls_of_pass, divide
 from engine.graph.plan import Plan, Step
+from engine.isolated import slots
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.machine.host import free_nbytes
 from kernels.cpu import Bound, CpuKernel, line_in, load
@@ -145,7 +144,7 @@ class CpuSession:
             slots.each(self._calls, copies)
 
     def passes(self, untimed: int, count: int, done: Callable[[], None]) -> None:
-        """See engine.apart.slots.passes."""
+        """See engine.isolated.slots.passes."""
         with self._in_words("running"), np.errstate(all="ignore"):
             slots.passes(self._calls, untimed, count, done)
 

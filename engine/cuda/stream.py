@@ -88,8 +88,8 @@ class Stream:
 # What of a device's context the time of a kernel hangs on, beside the kernel: how much of the L2 cache is
 # kept for lines that persist, how much is fetched at once, and which lines a stream has stay there.
 #
-# A kernel has no code on the host, and what compiles it runs in a process apart. But what a library sets in
-# this process stays set for all that follow. So these are looked at before each train, put back, and told.
+# A kernel has no code on the host, and what compiles it runs in an isolated process. But what a library sets
+# in this process stays set for all that follow. So these are looked at before each train, put back, and told.
 
 
 _LIMITS = {  # CUlimit

@@ -103,7 +103,7 @@ def _empty(graph: Graph, title: str) -> onnx.ModelProto:
 
 
 @dataclass(frozen=True)
-class Apart:
+class SeparateParts:
     """Groups of nodes as one model of separate parts, each with inputs of its own. fed: by input of `graph`,
     the tensor of the original model that it stands for; another group may write that tensor."""
 
@@ -111,7 +111,7 @@ class Apart:
     fed: Mapping[str, str]
 
 
-def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Apart:
+def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> SeparateParts:
     """What `extract` gives for each of these groups of nodes, as one model: one session computes all of them,
     and none reads the output of another. Raises as `extract` does."""
     models = [_taken(graph, nodes, batch) for nodes in parts]
@@ -139,7 +139,7 @@ def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Ap
     proto.graph.initializer.extend(initializer(name, array) for name, array in constants.items())
     words = ["side by side", str(batch), *(node for nodes in parts for node in (*nodes, ""))]
     combined = from_proto(proto, proto.graph.name, sha256=_digest(graph, *words), values=constants)
-    return Apart(combined, {new: name for name, new in names.items()})
+    return SeparateParts(combined, {new: name for name, new in names.items()})
 
 
 def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart.slots import Copies
 from engine.graph.graph import Graph
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.options import Options
 from engine.passes.trace import known
@@ -25,7 +25,7 @@ from kernels.errors import (
 
 
 class OpenVinoSession:
-    """A session as engine.apart.child needs it."""
+    """A session as engine.isolated.child needs it."""
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         self._what = f"{graph.name} in OpenVINO at batch {batch}"

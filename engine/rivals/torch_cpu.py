@@ -1,5 +1,5 @@
 """A model at one batch size in PyTorch on the CPU, eager or compiled, in an isolated process
-(engine.apart)."""
+(engine.isolated)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart.slots import Copies
 from engine.graph.graph import Graph
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.options import Options
 from engine.passes.trace import known
@@ -18,7 +18,7 @@ from engine.rivals import torch_here
 
 
 class TorchCpuSession:
-    """A session as engine.apart.child needs it. how: see torch_here.compiled."""
+    """A session as engine.isolated.child needs it. how: see torch_here.compiled."""
 
     def __init__(self, graph: Graph, batch: int, options: Options, how: str) -> None:
         self._what = f"{graph.name} in PyTorch at batch {batch}"

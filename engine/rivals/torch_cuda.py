@@ -1,5 +1,5 @@
-"""A model at one batch size in PyTorch on an NVIDIA GPU, in an isolated process (engine.apart.device): eager
-or compiled, each pass launched by the host or replayed as a CUDA graph.
+"""A model at one batch size in PyTorch on an NVIDIA GPU, in an isolated process (engine.isolated.device):
+eager or compiled, each pass launched by the host or replayed as a CUDA graph.
 
 It is treated as ONNX Runtime is: a stream of ours with CUDA events as clock, a search of cuDNN's algorithms
 (cudnn.benchmark), TF32 only in precision tf32, a float16 copy of the model for fp16.
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart.device import OnDevice
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
+from engine.isolated.device import OnDevice
 from engine.options import Options
 from engine.ort.trains import LaunchedSession
 from engine.passes.trace import known

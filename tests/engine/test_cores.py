@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from engine.apart import trains
 from engine.backend import Options
 from engine.backends import get
+from engine.isolated import trains
 from engine.machine import cores
 from engine.machine.cores import quietest
 from kernels.processes import LINUX

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 
-from engine.apart.forked import template
+from engine.isolated.forked import template
 from kernels import processes
 from tests import preloaded
 from tests.gui import forked_client

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from engine.apart.forked import starting
+from engine.isolated.forked import starting
 from kernels import confine, processes
 
 
@@ -43,12 +43,12 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
     from bench.measure.timing import Stopped
     from bench.results.messages import Done, Hello, Log
     from bench.run.supervisor import RESTART_STATUS, TUNE
-    from engine.apart import pool
+    from engine.isolated import pool
 
     at: list[GradeCase] = list(start.cases[:1])
     lock = DeviceLock.of_this_process(lambda: say(TaskStarted(case=at[0], stage=TUNE)))
     if start.job.device == "cpu":
-        pool.ahead("rung")
+        pool.start_early("rung")
     say(Hello(environment=environment.collect()))
     judging = Judging(
         start.job,

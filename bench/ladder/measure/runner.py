@@ -36,7 +36,7 @@ from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
-from engine.apart import pool
+from engine.isolated import pool
 from engine.planning import tuned_defines
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -68,7 +68,7 @@ class LadderRunner:
             ours = any(case.scope == "rung" and not case.user for case in self._cases)
             others = any(case.scope != "rung" for case in self._cases)
             kinds = [*["engine" if self._job.op == net.OP else "rung"] * ours, *["ort"] * others, "empty"]
-            pool.ahead(*kinds, alive=self._job.instances)
+            pool.start_early(*kinds, alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:

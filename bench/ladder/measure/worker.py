@@ -11,7 +11,7 @@ from bench.ladder.records import LadderStart
 from bench.measure import worker_process
 from bench.measure.parent_channel import read_line
 from bench.results.messages import Hello
-from engine.apart.forked import starting
+from engine.isolated.forked import starting
 from kernels import processes
 
 

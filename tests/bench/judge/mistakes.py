@@ -17,7 +17,7 @@ from unittest import mock
 
 from bench import judge
 from bench.results.finding import Finding
-from engine.apart import pool
+from engine.isolated import pool
 from kernels import processes
 from tests.bench.judge import (
     planted_conv,

@@ -58,7 +58,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for the package, where this Python and the process apart find it."""
+    """A stand-in for the package, where this Python and the isolated process find it."""
     monkeypatch.syspath_prepend(str(PACKAGES))
     monkeypatch.setenv("PYTHONPATH", str(PACKAGES))
     environment._place.cache_clear()
