@@ -1,4 +1,4 @@
-"""The one interface every backend stands behind; bench knows nothing else of an engine.
+"""The interface of all backends; bench knows nothing else of an engine.
 
 A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below, or a module
 that an installed package names by entry point (see `engine.backends`). `prepare` compiles, allocates and
@@ -16,8 +16,9 @@ import numpy as np
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
-from engine.witness import Witness, Witnessed
-from kernels.errors import UnsupportedError
+from engine.stirring import Witness, Witnessed
+from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 __all__ = [
     "Backend",
@@ -34,19 +35,19 @@ __all__ = [
     "Witness",
     "Witnessed",
     "check_inputs",
+    "check_runs",
     "is_ort",
 ]
 
 
 @dataclass(frozen=True)
 class OpTime:
-    """Median time of one operator in its profile pass, by the clock named in `clock`.
+    """The median time of one operator.
 
-    `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
-    "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its
-    blocks tell it) or "isolated" (a one-step model of its own, timed by events). `nbytes`: what it reads and
-    writes as the session keeps its tensors; None where the session does not tell.
-    """
+    nodes: names of the ONNX nodes that it covers. clock: "host" (perf_counter around a synchronous call),
+    "events" (CUDA events), "stamps" (its share of one kernel's time, by clock stamps of the kernel's blocks),
+    or "isolated" (a model of this step alone, timed by events). nbytes: bytes that it reads and writes, as
+    the session keeps its tensors; None where the session does not say."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -59,7 +60,8 @@ class OpTime:
 
 @dataclass(frozen=True)
 class Part:
-    """Of a launch that does several steps: what it is called, the step that it is of, and nanoseconds."""
+    """One part of a launch that does several steps: its name, the step that it belongs to, its
+    nanoseconds."""
 
     name: str
     step: Step
@@ -70,10 +72,10 @@ class Session(Protocol):
     """A prepared model at one batch size. Not thread-safe. `close` frees everything; using it after is an
     error.
 
-    phases: ns spent preparing: "load" (graph passes and planning), "compile", "alloc", "upload" (weights).
-    memory: nbytes by "weights", "arena", "workspace" (what the backend knows; absent where it doesn't).
-    facts: what was really used, in words, for the record ("provider": "CUDAExecutionProvider", …).
-    """
+    phases: nanoseconds of each phase of preparing: "load" (graph passes and planning), "compile", "alloc",
+    "upload" (weights). memory: nbytes by "weights", "arena", "workspace" (what the backend knows; absent
+    where it doesn't). facts: what was really used, in words; kept in the record ("provider":
+    "CUDAExecutionProvider", …)."""
 
     backend: str
     precision: str
@@ -83,8 +85,9 @@ class Session(Protocol):
     facts: Mapping[str, str]
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied. The
-        arrays stay as they are until others are bound: timed passes are held against them."""
+        """Copy the inputs (name → array of the full batch) to where `run` reads them. Returns when they are
+        copied. The caller must not change the arrays until others are bound: timed passes are checked against
+        them."""
 
     def run(self) -> None:
         """Start one forward pass; on a GPU it may return before the pass has ended."""
@@ -96,20 +99,20 @@ class Session(Protocol):
         """Copies of the outputs of the last pass, float32, by ONNX name."""
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds that `count` passes in a row take on the device's own clock (CUDA events, or
-        perf_counter on a CPU), nothing else included. `cold` (count 1): the caches are overwritten before,
-        outside the timed window. No two passes are given the same inputs where the session is `Witnessed`;
-        afterwards those that were bound lie there again."""
+        """Nanoseconds of `count` passes in a row on the device's own clock (CUDA events, or perf_counter on a
+        CPU), and of nothing else. cold (only with count 1): the caches are overwritten before the pass, which
+        is not timed. In a `Witnessed` session each pass gets other inputs; afterwards the bound inputs are
+        restored."""
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """Per-operator times from a pass of its own over the bound inputs, spending about `seconds`."""
+        """The time of each operator, from extra passes over the bound inputs that take about `seconds`."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class Planned(Protocol):
-    """A Session that runs a plan of ours. plan: what runs, step by step, by which rung."""
+    """A Session that runs a plan of our engine. plan: the steps, and which rung computes each."""
 
     @property
     def plan(self) -> Plan: ...
@@ -120,7 +123,7 @@ class Stepped(Protocol):
     """A Session that runs its plan step by step on the host."""
 
     def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
-        """One forward pass: each step with perf_counter_ns when it began and when it had ended."""
+        """Run one forward pass. For each step: perf_counter_ns at its begin and at its end."""
 
 
 @runtime_checkable
@@ -128,74 +131,76 @@ class Launching(Protocol):
     """A Session that starts the same kernels in the same order in every pass."""
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What one pass puts on the device, in order: the step it belongs to, and the kernel's name, or
-        "memcpy", or "cuBLAS" for one or several kernels of names that are the library's."""
+        """What one pass starts on the device, in order: the step, and the name of the kernel, or "memcpy", or
+        "cuBLAS" for one or several kernels of that library."""
 
 
 @runtime_checkable
 class Parted(Protocol):
-    """A Session one of whose launches may do several steps."""
+    """A Session in which one launch may do several steps."""
 
     def launch_parts(self) -> tuple[Part, ...]:
-        """That launch's parts, one after the other, as clock stamps in a build of its own tell them; () where
-        there is no such launch, or that cannot be had. Passes are run for it."""
+        """The parts of that launch, in order, measured by clock stamps in a special build of its kernel. ()
+        where there is no such launch, or no such build. Runs passes."""
 
 
 @runtime_checkable
 class Queued(Protocol):
-    """A Session whose device can be held back while its passes are queued."""
+    """A Session whose device can be made to wait until all its passes are queued."""
 
     def time_queued(self, count: int) -> int:
-        """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
-        takes to start each (tens of µs in ONNX Runtime) is not in it."""
+        """As time_runs, but the time of the device alone: the passes start only when all are queued, so that
+        the host's time for starting each (tens of µs in ONNX Runtime) is not included."""
 
 
 def in_one_thread(session: Any) -> bool:
-    """Whether its passes take one thread, on the core that all such are timed on (engine.machine.cores)."""
+    """Whether its passes use one thread only; all such sessions are timed on the same core
+    (engine.machine.cores)."""
     return bool(getattr(session, "one_thread", False))
 
 
 def parts_ns(session: Any) -> Sequence[float]:
-    """Of one that takes one thread: nanoseconds of a pass in each part of what was timed last."""
+    """For a session of one thread: nanoseconds of a pass, in each part of the samples that were timed
+    last."""
     parts: Sequence[float] = session.parts_ns
     return parts
 
 
 class Warmed(Protocol):
-    """What takes samples, and can run passes whose times nobody keeps. Asked before each train, so that it is
-    looked for by its method's name."""
+    """A session that can also run warm-up passes, whose times are not kept. Found by the name of its method,
+    because that is asked before each train of passes."""
 
     def warm_runs(self, count: int) -> int:
-        """As time_runs, for less: what is taken off the time is known less well."""
+        """As time_runs, but cheaper: what is subtracted from the time is known less exactly."""
 
 
 def warm_runs(session: Any, count: int) -> int:
-    """Nanoseconds of passes in a warm-up, of whatever has time_runs."""
-    taken: int = getattr(session, "warm_runs", session.time_runs)(count)
-    return taken
+    """Nanoseconds of warm-up passes of any session that has time_runs."""
+    elapsed_ns: int = getattr(session, "warm_runs", session.time_runs)(count)
+    return elapsed_ns
 
 
 @runtime_checkable
 class Variant(Protocol):
-    """A Backend that is another one, configured by what was measured on this machine. It takes part only
-    where it is asked for.
+    """A Backend that is another backend, configured by measurements on this machine. It takes part only where
+    it is named.
 
-    variant_of: the other's name. lenient: its answers are shown with their error, and count as right up to
-    the loosest bound of any precision.
+    variant_of: name of the other backend. lenient: its answers are shown with their error, and count as right
+    up to the loosest bound of all precisions.
     """
 
     variant_of: str
     lenient: bool
 
     def resolved(self, graph: Graph, batch: int, precision: str, options: Options) -> Options:
-        """`options` with the configuration for this model, batch and precision filled in, so that parts of
-        the model run by it too. Raises UnsupportedError where nothing was measured for them."""
+        """`options` with the configuration for this model, batch and precision, so that parts of the model
+        can run with it, too. Raises UnsupportedError where nothing was measured for them."""
 
 
 @runtime_checkable
 class Rival(Protocol):
-    """A Backend that takes part only where it is asked for by name. asked_only: True; get: how it comes to
-    this machine, in a sentence; untried: "" where it was run by those who wrote it, else a sentence."""
+    """A Backend that takes part only where it is named. asked_only: True; get: a sentence on how to install
+    it; untried: "" where its authors have run it, else a sentence that says so."""
 
     asked_only: bool
     get: str
@@ -208,9 +213,9 @@ def is_ort(backend: Backend) -> bool:
 
 
 class Backend(Protocol):
-    """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that ours is compared
-    with on this device (a reference names itself); precisions: those it offers; apart: the kind of process
-    that its sessions run in (engine.apart.pool.KINDS), "" for the worker's own."""
+    """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that it is compared with
+    on this device (a reference names itself); precisions: those that it offers; apart: the kind of isolated
+    process that its sessions run in (engine.isolated.pool.KINDS), "" for the worker's own process."""
 
     name: str
     title: str
@@ -220,17 +225,26 @@ class Backend(Protocol):
     apart: str
 
     def unavailable(self) -> str | None:
-        """Why this backend cannot run here and what would help, in a sentence; None if it can. Cheap: it
+        """Why this backend cannot run here and what would help, in a sentence; None if it can. Quick: it
         starts no device."""
 
     def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
         """Why this backend refuses this model (naming node, op and what is supported), or None."""
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""
+
+
+def check_runs(backend: Backend, graph: Graph, batch: int, precision: str) -> None:
+    """Raise UnsupportedError where the backend refuses this model, UnavailableError where it cannot run
+    here."""
+    if reason := backend.supports(graph, batch, precision):
+        raise UnsupportedError(reason)
+    if reason := backend.unavailable():
+        raise UnavailableError(f"{backend.name} cannot run here: {reason}")
 
 
 def check_inputs(

@@ -1,10 +1,9 @@
-"""Host images to host answers as a sustained rate: several batches in flight, each on a lane of its own.
+"""The rate from images in host memory to answers in host memory, with several batches in flight.
 
-This is a clock of its own beside that of the forward pass alone. A lane carries a batch to the device, runs
-it and brings the answers back; while one computes, another copies. Batches are windows into a pool of images,
-at places that nobody can foresee, so that no two in flight are given the same rows: whoever hands out the
-answers of another batch is found, whichever of those in flight it was.
-"""
+It is measured beside the forward pass alone, with a clock of its own. Each batch in flight has a slot, which
+copies the batch to the device, runs it and copies the answers back; while one slot computes, another copies.
+A batch is a window into a pool of images, at a random offset. No two batches in flight have the same offset:
+so answers that belong to another batch are found."""
 
 from __future__ import annotations
 
@@ -23,13 +22,14 @@ import numpy as np
 
 from engine.machine import host
 
-# In, through, out, and one whose answers the host takes while it sends off the next: with three a small batch
-# waits for the host (on an H100, 100 images of LeNet-5 took 13.7 µs, with four 10.6, with more no less).
-LANES = 4
-SPARE = 32  # images of a pool beyond a batch: a batch begins at any of these
+# One batch is copied to the device, one is computed, one is copied back, and the host reads the answers of
+# one while it sends the next. With three, a small batch waits for the host: on an H100, 100 images of LeNet-5
+# took 13.7 µs with three, 10.6 µs with four, and no less with more.
+MOST_IN_FLIGHT = 4
+SPARE = 32  # images that a pool has more than a batch: a batch begins at any of them
 CHANGED = 4  # values of an image that change from one sample to the next
-FILLS = 4  # a sample is of so many batches a lane at least
-EACH_NBYTES = 1 << 18  # of pixels that are worth a thread
+FILLS = 4  # a sample has at least so many batches for each slot
+EACH_NBYTES = 1 << 18  # bytes of pixels for which one more thread is worth it
 KEPT = 2  # samples whose answers are kept to be checked
 VALUES, PLACES = "top values", "top classes"  # the answers where only the best classes are wanted
 
@@ -38,7 +38,8 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Affine:
-    """input = factor · pixel + offset, one of each a channel; `inner`: values of a channel in a row."""
+    """input = factor · pixel + offset, with a factor and an offset for each channel. inner: how many values
+    of one channel follow each other."""
 
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
@@ -52,26 +53,27 @@ class Affine:
     def shifts(self) -> bool:
         return any(self.offsets)
 
-    def laid_out(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
-        """`values`, one a channel, float32, to be broadcast over inputs of this shape."""
+    def per_channel(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
+        """`values`, one for each channel, as float32 in a shape that broadcasts over inputs of this shape."""
         one = np.array(values, np.float32)
         if self.uniform:
             return one[0].reshape(())
         return np.tile(one, shape[-1] // len(one)) if self.inner == 1 else one.reshape(-1, 1, 1)
 
     def apply(self, pixels: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """float32 of uint8, rounded after each of the two operations, as the kernel does it."""
+        """uint8 pixels → float32, rounded after each of the two operations, as the kernel does."""
         out = np.empty(pixels.shape, np.float32) if out is None else out
-        np.multiply(pixels, self.laid_out(self.factors, pixels.shape), out=out)
+        np.multiply(pixels, self.per_channel(self.factors, pixels.shape), out=out)
         if self.shifts:
-            out += self.laid_out(self.offsets, pixels.shape)
+            out += self.per_channel(self.offsets, pixels.shape)
         return out
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is sent and what is wanted back. image: the input that travels as uint8 where its `affine` is not
-    None; constants: inputs that do not travel; top_k: of `scores`, classes (0: all outputs)."""
+class Request:
+    """What is sent and what is wanted back. image: the input that is sent as uint8 if `affine` is not None;
+    constants: inputs that are not sent with each batch; top_k: how many of the best classes of the output
+    `scores` are wanted (0: all outputs are)."""
 
     image: str = ""
     affine: Affine | None = None
@@ -81,18 +83,19 @@ class Asked:
 
 
 @runtime_checkable
-class Offers(Protocol):
-    """A Backend that can be measured so. end_to_end: who makes numbers of pixels, a "kernel" of ours in front
-    of the first step or the "model", rewritten."""
+class EndToEndBackend(Protocol):
+    """A Backend that can be measured end to end. end_to_end: what converts pixels to numbers: a "kernel" of
+    ours in front of the first step, or the rewritten "model"."""
 
     end_to_end: str
 
 
-class Lane(Protocol):
-    """One batch at a time. answers: of the batch that was finished, until the next is started."""
+class BatchSlot(Protocol):
+    """Place of one batch in flight. answers: those of the batch that was finished last; they are valid until
+    the next batch is started."""
 
     def start(self, offset: int) -> None:
-        """Put the images of the pool from `offset` on their way; may return long before they are through."""
+        """Send the batch that begins at `offset` of the pool. May return long before it is computed."""
 
     def finish(self) -> None:
         """Wait until the answers lie on the host."""
@@ -104,8 +107,8 @@ class Lane(Protocol):
 
 
 class Pool:
-    """What batches are cut out of: by input, batch + SPARE rows. allocate: an array of the host's that holds
-    so many bytes (page-locked, for a bus)."""
+    """The images that batches are cut out of: for each input an array of batch + SPARE rows. allocate: gives
+    host memory of so many bytes (page-locked, for a GPU)."""
 
     def __init__(
         self, plain: Arrays, batch: int, allocate: Callable[[int], np.ndarray] | None = None
@@ -118,19 +121,19 @@ class Pool:
             if allocate is None:
                 self.arrays[name] = array.copy()
             else:
-                held = allocate(max(array.nbytes, 1))[: array.nbytes].view(array.dtype)
-                self.arrays[name] = held.reshape(array.shape)
+                memory = allocate(max(array.nbytes, 1))[: array.nbytes].view(array.dtype)
+                self.arrays[name] = memory.reshape(array.shape)
                 self.arrays[name][...] = array
         self._seed = secrets.randbits(62)
         self._number = -1
 
     @property
     def nbytes(self) -> int:
-        """Of a batch."""
+        """Bytes of one batch."""
         return sum(array[: self.batch].nbytes for array in self.arrays.values())
 
     def stir(self) -> int:
-        """Change a few values of every image, and take back what was changed before; the change's number."""
+        """Undo the last change, then change a few values of every image. Returns the number of the change."""
         if self._number >= 0:
             for name, (places, _) in self._changes(self._number).items():
                 self.arrays[name].reshape(-1)[places] = self.plain[name].reshape(-1)[places]
@@ -140,41 +143,43 @@ class Pool:
         return self._number
 
     def changed(self, number: int, offset: int) -> dict[str, np.ndarray]:
-        """The batch at `offset` as it was after that change."""
-        found = {}
+        """By input, the batch at `offset` as it was after the change of this number."""
+        changes = {}
         for name, (places, values) in self._changes(number).items():
             whole = self.plain[name].copy()
             whole.reshape(-1)[places] = values
-            found[name] = whole[offset : offset + self.batch]
-        return found
+            changes[name] = whole[offset : offset + self.batch]
+        return changes
 
     def _changes(self, number: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        found = {}
+        changes = {}
         random = np.random.default_rng([self._seed, number])
         for name, array in self.plain.items():
             size = math.prod(array.shape[1:])
             rows = np.arange(len(array))[:, None] * size
             places = (rows + random.integers(0, size, (len(array), min(CHANGED, size)))).reshape(-1)
             places = np.unique(places)
-            found[name] = places, array.reshape(-1)[random.integers(0, array.size, places.size)]
-        return found
+            changes[name] = places, array.reshape(-1)[random.integers(0, array.size, places.size)]
+        return changes
 
     def drawn(self, count: int, apart: int) -> list[int]:
-        """Where so many batches begin; of `apart` + 1 in a row no two begin alike, where there is room."""
+        """The offsets of `count` batches, at random; among each `apart` + 1 in a row all differ, if the pool
+        is large enough."""
         apart = min(apart, self.offsets - 1)
         random = np.random.default_rng(secrets.randbits(62))
-        found: list[int] = []
+        offsets: list[int] = []
         for at in random.integers(0, self.offsets, count).tolist():
-            before = found[-apart:] if apart else []
+            before = offsets[-apart:] if apart else []
             while at in before:
                 at = (at + 1) % self.offsets
-            found.append(at)
-        return found
+            offsets.append(at)
+        return offsets
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A batch of a timed sample: after which change, where it began, what came back."""
+class CheckedBatch:
+    """A batch of a timed sample that is checked later. number: of the change; offset: where it began;
+    answers: what came back."""
 
     number: int
     offset: int
@@ -182,84 +187,86 @@ class Kept:
 
 
 class Pipeline:
-    """Timed as sessions are (bench.measure.timing.Timeable): a pass is a batch."""
+    """The slots of one backend. It is timed as a session is (bench.measure.timing.Timeable): a pass is a
+    batch."""
 
     def __init__(
-        self, lanes: Sequence[Lane], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
+        self, slots: Sequence[BatchSlot], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
     ) -> None:
-        """guard: a context in which a library's errors become ours."""
-        self.lanes = list(lanes)
+        """guard: a context manager that turns the errors of a library into ours."""
+        self.slots = list(slots)
         self.pool = pool
         self._guard = guard
-        self.kept: list[list[Kept]] = []
+        self.kept: list[list[CheckedBatch]] = []
         self._samples = 0
 
     def batches(self, count: int) -> int:
-        """How many a sample of `count` is really of: as many a lane, and enough that the lanes are full for
-        nearly all of it."""
-        lanes = len(self.lanes)
-        return count if lanes == 1 else lanes * max(FILLS, -(-count // lanes))
+        """How many batches a sample of `count` really has: the same number in each slot, and so many that
+        nearly all the time all slots are full."""
+        slots = len(self.slots)
+        return count if slots == 1 else slots * max(FILLS, -(-count // slots))
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of `count` batches in a steady flow: from the end of one to the end of that many after
-        it, the lanes being full all the time."""
+        """Nanoseconds of `count` batches in a steady flow: from the end of one batch to the end of the batch
+        that comes `count` later; meanwhile all slots are full."""
         with self._guard():
             return self._timed(count)
 
     def _timed(self, count: int) -> int:
-        lanes, clock = self.lanes, time.perf_counter_ns
+        slots, clock = self.slots, time.perf_counter_ns
         number, size = self.pool.stir(), self.batches(count)
-        many = len(lanes)
+        many = len(slots)
         total = size if many == 1 else size + many
         offsets = self.pool.drawn(total, many)
         began = clock()
-        for lane, at in zip(lanes, offsets, strict=False):
-            lane.start(at)
+        for slot, at in zip(slots, offsets, strict=False):
+            slot.start(at)
         if many > 1:
-            lanes[0].finish()
+            slots[0].finish()
             began = clock()
-            lanes[0].start(offsets[many])
+            slots[0].start(offsets[many])
         for index in range(1 if many > 1 else 0, total - many + 1 if many > 1 else total):
-            lane = lanes[index % many]
-            lane.finish()
+            slot = slots[index % many]
+            slot.finish()
             if index + many < total:
-                lane.start(offsets[index + many])
+                slot.start(offsets[index + many])
         took = clock() - began
         last = range(total - many, total)
         for index in last[1:]:
-            lanes[index % many].finish()
-        self._keep([(number, offsets[index], lanes[index % many]) for index in last])
+            slots[index % many].finish()
+        self._keep([(number, offsets[index], slots[index % many]) for index in last])
         return max(1, round(took * count / size))
 
-    def _keep(self, last: Sequence[tuple[int, int, Lane]]) -> None:
-        """The batches in flight when the clock stopped, of a few samples that are drawn now."""
+    def _keep(self, last: Sequence[tuple[int, int, BatchSlot]]) -> None:
+        """Keep the batches that were in flight when the clock stopped; of all samples a few are kept, drawn
+        at random."""
         place = self._samples if self._samples < KEPT else secrets.randbelow(self._samples + 1)
         self._samples += 1
         if place >= KEPT:
             return
-        found = [
-            Kept(number, offset, {name: np.array(array) for name, array in lane.answers.items()})
-            for number, offset, lane in last
+        samples = [
+            CheckedBatch(number, offset, {name: np.array(array) for name, array in slot.answers.items()})
+            for number, offset, slot in last
         ]
-        self.kept[place : place + 1] = [found]
+        self.kept[place : place + 1] = [samples]
 
     def keep(self, count: int) -> None:
-        """Close all lanes but so many; nothing is in flight."""
-        surplus, self.lanes = self.lanes[count:], self.lanes[:count]
+        """Close all slots but `count`. Nothing may be in flight."""
+        surplus, self.slots = self.slots[count:], self.slots[:count]
         with contextlib.ExitStack() as stack:
-            for lane in surplus:
-                stack.callback(lane.close)
+            for slot in surplus:
+                stack.callback(slot.close)
 
     def close(self) -> None:
         self.keep(0)
 
 
-class HostLane:
-    """A session whose inputs and outputs lie on the host. affine: of pixels, done here by as many threads as
-    there are cores (None: as they are). Where the session says where its inputs lie (`given`), they are
-    written there; else they are bound."""
+class HostSlot:
+    """The slot of a session whose inputs and outputs lie in host memory. affine: how pixels become numbers,
+    done here by as many threads as there are cores (None: pixels are passed as they are). If the session has
+    `given`, inputs are written into it; else they are bound."""
 
-    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+    def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         self._session, self._pool, self._asked, self._affine = session, pool, asked, affine
         self._constants = dict(asked.constants or {})
         batches = {name: array[: pool.batch] for name, array in pool.arrays.items()}
@@ -296,11 +303,11 @@ class HostLane:
 
     def finish(self) -> None:
         self._session.synchronize()
-        found = self._session.fetch()
-        asked = self._asked
-        if asked.top_k and VALUES not in found:
-            found = top(found[asked.scores], asked.top_k)
-        self.answers = found
+        outputs = self._session.fetch()
+        request = self._asked
+        if request.top_k and VALUES not in outputs:
+            outputs = top(outputs[request.scores], request.top_k)
+        self.answers = outputs
 
     def close(self) -> None:
         if self._threads is not None:

@@ -1,7 +1,7 @@
-"""The rungs of a whole net: how its steps are put together into a pass, from one launch a step to one launch
-for all. The kernels of the steps are the same in all of them, those that an engine takes by itself.
+"""The ladder of a whole net: ways to put its steps together into a pass, from one launch for each step to one
+launch for all. The kernels of the steps are the same in all of them: those that the engine takes by default.
 
-They are no kernels, so they have no files of their own: each shows the file that does it.
+These rungs are no kernels and have no files of their own; each shows the file that implements it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ENGINE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class _Way:
-    """asked: what a session is asked for, of Options; fact: of its session, which begins with "no" where the
-    session did not do as it was asked."""
+    """asked: fields of Options that the session gets; fact: name of the session's fact that begins with "no"
+    if the session could not do as asked."""
 
     name: str
     idea: str
@@ -90,7 +90,7 @@ _WAYS = {
 
 
 def rungs(device: str, precision: str = FP32) -> tuple[Rung, ...]:
-    """Those of a device, from the plainest on. precision: what the session is asked to compute in."""
+    """The rungs of a device, the simplest first. precision: what the session computes in."""
     nothing = MappingProxyType[str, int | float | str | bool]({})
     return tuple(
         Rung(
@@ -103,26 +103,26 @@ def rungs(device: str, precision: str = FP32) -> tuple[Rung, ...]:
 
 def find(device: str, name_or_number: str, precision: str = FP32) -> Rung:
     """As kernels.registry.find."""
-    found = rungs(device, precision)
-    for rung in found:
+    ladder = rungs(device, precision)
+    for rung in ladder:
         if name_or_number in (rung.name, str(rung.number)):
             return rung
-    hint = did_you_mean(name_or_number, [rung.name for rung in found])
-    known = ", ".join(f"{rung.number} {rung.name}" for rung in found)
+    hint = did_you_mean(name_or_number, [rung.name for rung in ladder])
+    known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder)
     raise InputError(f"no rung {name_or_number!r} of {OP} on {device}{hint}; there are: {known}")
 
 
 def options(rung: Rung, given: Options) -> Options:
-    """What a session is prepared with that is this rung."""
-    asked: dict[str, Any] = dict(_way(rung).asked)
-    return replace(given, **asked)
+    """The options with which a session is this rung."""
+    requested: dict[str, Any] = dict(_way(rung).asked)
+    return replace(given, **requested)
 
 
 def refusal(rung: Rung, facts: Mapping[str, str]) -> str | None:
-    """Why a session with these facts is not this rung, though it was asked for; None where it is."""
+    """Why a session with these facts is not this rung although it was asked for; None where it is."""
     way = _way(rung)
-    said = facts.get(way.fact, "no: it takes a CUDA graph, which could not be made") if way.fact else ""
-    return said.removeprefix("no: ") if said.startswith("no") else None
+    outcome = facts.get(way.fact, "no: it takes a CUDA graph, which could not be made") if way.fact else ""
+    return outcome.removeprefix("no: ") if outcome.startswith("no") else None
 
 
 def _way(rung: Rung) -> _Way:

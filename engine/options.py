@@ -1,4 +1,4 @@
-"""What a caller may ask of a session, whichever backend's it is."""
+"""What a caller may ask of a session of any backend."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ OPTIMIZATION = ("all", "extended", "basic", DISABLED)
 
 @dataclass(frozen=True)
 class Configuration:
-    """provider_options: (name, value) pairs for the execution provider, over the backend's own. fused_conv:
-    the model is rewritten by engine.ort.fused_conv first. optimization: ONNX Runtime's level of graph
-    optimisation, one of OPTIMIZATION."""
+    """How ONNX Runtime is configured. provider_options: (name, value) pairs for the execution provider, which
+    override the backend's own. fused_conv: the model is first rewritten by engine.ort.fused_conv.
+    optimization: ONNX Runtime's level of graph optimisation, one of OPTIMIZATION."""
 
     provider_options: tuple[tuple[str, str], ...] = ()
     fused_conv: bool = False
@@ -31,8 +31,8 @@ class Configuration:
 
 
 def cuda() -> tuple[Configuration, ...]:
-    """The CUDA provider's options that bear on a net's time, in every combination. The first is what
-    engine.backends.ort_cuda does untold."""
+    """Every combination of the CUDA provider's options that change the time of a net. The first is the
+    default of engine.backends.ort_cuda."""
     searches, flags = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT"), ("0", "1")
     return tuple(
         Configuration(

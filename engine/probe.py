@@ -1,8 +1,9 @@
-"""What this machine reaches: bytes copied and operations done a second, by work of our own.
+"""What this machine reaches at most: bytes copied and operations done in a second, measured by kernels of
+ours.
 
-No data sheet: a copy of memory far larger than the caches, one within them, and multiplications that need no
-memory at all, in float32 and, where a GPU has them, by its matrix units.
-A CPU's BLAS may know less of it than our compiled kernels do, and be half as fast: both are asked.
+No data sheet is used, but a copy of memory far larger than the caches, one within the caches, and
+multiplications that need no memory: in float32 and, on a GPU that has them, by the matrix units. A CPU's BLAS
+may be half as fast as our compiled kernels, because it does not know the processor well: both are tried.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.cpu.steps import Blas
-from engine.cpu.team import team
+from engine.cpu.steps import Blas, team
 from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
 from engine.machine import host
-from engine.machine.memory import free_nbytes
-from kernels import jit, nvrtc, registry
+from engine.machine.host import free_nbytes
+from kernels import numba_support, nvrtc, registry
 from kernels.cpu import rates
 from kernels.errors import KernelError
 from kernels.registry import Rung
@@ -45,10 +45,10 @@ MMA_CAPABILITY = (8, 0)
 
 @dataclass(frozen=True)
 class Reached:
-    """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
-    the precision of the factors; matrix_missing: why a GPU's are not known. cache_nbytes: of the caches
-    together, 0 where not known. cache_bytes_per_s: of the second-level caches together; nearest_nbytes: what
-    may lie nearer than these from one pass to the next (0.0 and 0 where that is not known)."""
+    """Rates in a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units,
+    by precision of the factors; matrix_missing: why a GPU's rates are not known. cache_nbytes: of all caches
+    together, 0 where not known. cache_bytes_per_s: of all second-level caches together. nearest_nbytes: what
+    may stay in caches nearer than these from one pass to the next. Both are 0 where not known."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -63,8 +63,8 @@ class Reached:
 
 
 def cpu(threads: int | None = None) -> Reached:
-    """NumPy's copy or the BLAS's reading, and the BLAS's matrix product or compiled chains of multiply-adds,
-    whichever is faster, by so many threads (None: one a physical core)."""
+    """The faster of NumPy's copy and BLAS's reading; the faster of BLAS's matrix product and compiled chains
+    of multiply-adds. threads: None: one for each physical core."""
     threads = threads or host.physical_cores()
     blas = Blas()
     room = free_nbytes() // 8
@@ -75,8 +75,8 @@ def cpu(threads: int | None = None) -> Reached:
     calls = [partial(np.copyto, into, of) for into, of in parts]
     copying = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
     # What only reads is faster than a copy, which fetches what it overwrites as well.
-    asked = [partial(np.dot, part, part) for part in np.array_split(source, threads)]
-    reading = _best(partial(team(threads).run, asked) if threads > 1 else asked[0])
+    products = [partial(np.dot, part, part) for part in np.array_split(source, threads)]
+    reading = _best(partial(team(threads).run, products) if threads > 1 else products[0])
     moved = [(2 * source.nbytes / copying, "copying"), (source.nbytes / reading, "reading")]
     bytes_per_s, doing = max(moved)
     nearest, second = host.level_nbytes(1)[0], host.level_nbytes(2)[1]
@@ -86,11 +86,11 @@ def cpu(threads: int | None = None) -> Reached:
     product = np.empty_like(a)
     multiplying = _best(lambda: np.matmul(a, a, out=product))
     words = f"{threads} thread{'s' if threads > 1 else ''}"
-    found = [(2 * MATRIX**3 / multiplying, f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}")]
-    if jit.unavailable() is None:
+    measured_rates = [(2 * MATRIX**3 / multiplying, f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}")]
+    if numba_support.unavailable() is None:
         with contextlib.suppress(KernelError):  # what is then known is the BLAS's
-            found.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
-    flops_per_s, multiplied_by = max(found)
+            measured_rates.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
+    flops_per_s, multiplied_by = max(measured_rates)
     return Reached(
         bytes_per_s=bytes_per_s,
         flops_per_s=flops_per_s,
@@ -103,8 +103,8 @@ def cpu(threads: int | None = None) -> Reached:
 
 
 def _cached(threads: int, cache_nbytes: int) -> float:
-    """Bytes a second by as many threads, each within half of a second-level cache of its own: copying,
-    adding or reading, whichever is the fastest."""
+    """Bytes a second of all threads, each within half of its own second-level cache: copying, adding or
+    reading, whichever is the fastest."""
     pairs = [np.ones((2, cache_nbytes // 4 // 4), np.float32) for _ in range(threads)]
 
     def again(call: Callable[[np.ndarray], object], pair: np.ndarray) -> None:
@@ -116,16 +116,16 @@ def _cached(threads: int, cache_nbytes: int) -> float:
         (lambda pair: np.add(pair[0], pair[0], out=pair[1]), 2),
         (lambda pair: np.dot(pair[0], pair[0]), 1),
     )
-    found = []
+    bandwidths = []
     for call, moved in ways:
         calls = [partial(again, call, pair) for pair in pairs]
         seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], 1 / len(ways))
-        found.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
-    return max(found)
+        bandwidths.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
+    return max(bandwidths)
 
 
 def _chained(threads: int) -> float:
-    """Operations a second by as many threads, with tiles of the shape that is the fastest in one."""
+    """Operations a second of all threads, with tiles of the shape that is fastest in one thread."""
 
     def seconds(shape: tuple[int, int]) -> float:
         call = rates.chains(*shape, 1)
@@ -134,13 +134,13 @@ def _chained(threads: int) -> float:
     rows, vectors = shape = min(rates.SHAPES, key=seconds)
     rounds = max(1, round(TILES_S / (seconds(shape) * rates.operations(*shape, 1))))
     calls = [rates.chains(rows, vectors, rounds) for _ in range(threads)]
-    taken = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
-    return threads * rates.operations(rows, vectors, rounds) / taken
+    best_seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    return threads * rates.operations(rows, vectors, rounds) / best_seconds
 
 
 def cuda() -> Reached:
-    """Kernels of ours on the current device: a copy in device memory, chains of multiply-adds, and of
-    products by the matrix units. Raises what engine.cuda.rung does."""
+    """The rates of the current device, by kernels of ours: a copy in device memory, chains of multiply-adds,
+    and products by the matrix units. Raises what engine.cuda.rung raises."""
     cupy = import_cupy()
     with translated("the probes of the GPU"):
         device, capability = cupy.cuda.Device(), capability_of(cupy)
@@ -182,7 +182,7 @@ def cuda() -> Reached:
 
 
 def no_matrix_units(capability: tuple[int, int]) -> str | None:
-    """Why the matrix units of a device of this compute capability are not probed, or None."""
+    """Why the matrix units of a device of this compute capability are not measured, or None."""
     if capability >= MMA_CAPABILITY:
         return None
     needed, have = (".".join(map(str, c)) for c in (MMA_CAPABILITY, capability))
@@ -190,7 +190,7 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 
 def probe(name: str) -> Rung:
-    """A probe's file in the shape of a rung, for the compiler. Memory is read as a cache is, once."""
+    """A kernel of the probe as the compiler takes it. The file is read once."""
     rounds = {"cache": CACHE_ROUNDS, "memory": 1}.get(name)
     file = name if rounds is None else "reading"
     defines = {} if rounds is None else {"ROUNDS": rounds}
@@ -198,7 +198,7 @@ def probe(name: str) -> Rung:
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:
-    """Seconds of the fastest launch, by events."""
+    """Seconds of the fastest launch, by CUDA events."""
     kernel = load_module(cupy, nvrtc.compile_rung(probe(name), arch)).get_function("probe")
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     times: list[float] = []
@@ -213,8 +213,8 @@ def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tup
 
 
 def _best(work: Callable[[], object], share: float = 1.0) -> float:
-    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it. share: of SECONDS,
-    for which it is looked for."""
+    """Seconds of the fastest call, so that other programs do not count. share: of SECONDS, how long to
+    try."""
     times: list[float] = []
     end = time.perf_counter() + share * SECONDS
     while len(times) < 3 or time.perf_counter() < end:

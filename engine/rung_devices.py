@@ -1,4 +1,4 @@
-"""A session of one rung, on whichever device is the rung's own."""
+"""Opens the session of one kernel, on the CPU or the GPU as the kernel needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from kernels.registry import Rung
 
 
 def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None) -> RungSession:
-    """A session of this rung on its own device, given all inputs in the params' order, which stay as they
-    are while it lives.
-
-    threads: on the CPU (None: one a physical core). Raises KernelError (it does not compile, load or bind),
-    UnavailableError, OutOfMemoryError.
-    """
+    """A session of this kernel. inputs: all inputs in the order of the params; they must not change while the
+    session lives. threads: on the CPU (None: one for each physical core). Raises KernelError (it does not
+    compile, load or bind), UnavailableError, OutOfMemoryError."""
     if rung.device == "cpu":
         from engine.cpu.rung import CpuRungSession
 

@@ -1,8 +1,7 @@
-"""Batches that repeat a few images, held as those few: what the judge feeds a rung.
+"""Batches that repeat a few rows, stored as these few: the inputs that the judge gives a kernel.
 
-Rows are what a kernel works out one independently of the other: images, the rows of one matrix product or of
-a softmax. Whatever the batch size, a few rows and their answers are enough; which of them lies where is
-drawn.
+A row is what a kernel computes independently of the others: an image, a row of a matrix product or of a
+softmax. At any batch size a few distinct rows and their answers are enough; which row lies where is random.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ CHUNK_NBYTES = 1 << 20  # compared at once: little enough to stay in the caches
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An array whose row i is `distinct[index[i]]`, made on the CPU by `np.asarray` alone. shape: of the
-    whole, in which axes of 1 may stand in front of the rows'."""
+    """An array whose row i is `distinct[index[i]]`; `np.asarray` makes the whole array. shape: of the whole;
+    it may have axes of 1 in front of the rows' axis."""
 
     distinct: np.ndarray
     index: np.ndarray
@@ -39,11 +38,11 @@ class Rows:
         return len(self.index) * self.row_nbytes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        made = self.distinct[self.index].reshape(self.shape)
-        return made if dtype is None else made.astype(dtype)
+        whole = self.distinct[self.index].reshape(self.shape)
+        return whole if dtype is None else whole.astype(dtype)
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """The elements at these flat places of the whole, which is not made for it."""
+        """The elements at these flat places of the whole array, without making it."""
         row, inside = np.divmod(places, math.prod(self.distinct.shape[1:]))
         return self.distinct.reshape(len(self.distinct), -1)[self.index[row], inside]
 
@@ -52,14 +51,14 @@ Given = np.ndarray | Rows
 """An input of a rung, whole or as the few rows that it repeats."""
 
 
-def raw(array: np.ndarray) -> np.ndarray:
-    """Its bytes."""
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The bytes of an array, as uint8."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one size hold the same bytes."""
-    left, right = raw(a), raw(b)
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of the same size have the same bytes."""
+    left, right = bytes_of(a), bytes_of(b)
     whole = left.size // 8 * 8
     for start in range(0, whole, CHUNK_NBYTES):
         part = slice(start, min(start + CHUNK_NBYTES, whole))
@@ -69,12 +68,13 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def changed(held: np.ndarray, given: Given, start: int = 0) -> tuple[int, int] | None:
-    """Where bytes that were read, the first of them byte `start` of the array, are not what was given: the
-    first such byte of the array, and how many; None where they are."""
+    """Where bytes that were read differ from an input. held: the bytes, which begin at byte `start` of the
+    array; given: the input. Returns the first differing byte of the array and how many differ; None if all
+    are the same."""
     first, count = -1, 0
     for at, expected in _stretches(given, start, start + held.size):
         part = held[at - start : at - start + expected.size]
-        if not same(part, expected):
+        if not same_bytes(part, expected):
             wrong = np.flatnonzero(part != expected)
             first = at + int(wrong[0]) if first < 0 else first
             count += wrong.size
@@ -82,20 +82,21 @@ def changed(held: np.ndarray, given: Given, start: int = 0) -> tuple[int, int] |
 
 
 def _stretches(given: Given, start: int, stop: int) -> list[tuple[int, np.ndarray]]:
-    """The bytes from start to stop as (place, bytes), one after another, nothing of them copied."""
+    """The bytes from start to stop as (place, bytes), one after the other, without copying."""
     if isinstance(given, np.ndarray):
-        return [(start, raw(given)[start:stop])]
-    each, found = given.row_nbytes, []
+        return [(start, bytes_of(given)[start:stop])]
+    each, stretches = given.row_nbytes, []
     while start < stop:
         row, inside = divmod(start, each)
         end = min(stop, (row + 1) * each)
-        found.append((start, raw(given.distinct[given.index[row]])[inside : inside + end - start]))
+        stretches.append((start, bytes_of(given.distinct[given.index[row]])[inside : inside + end - start]))
         start = end
-    return found
+    return stretches
 
 
 def blocks(nbytes: int, whole: bool, random: np.random.Generator, each: int, count: int) -> list[slice]:
-    """Stretches of an array that are looked at: all of it, or its two ends and some between, drawn anew."""
+    """The parts of an array that are checked: all of it if `whole` or if it is small; else its two ends and
+    `count` parts at random places. each: bytes of a part."""
     if whole or nbytes <= (count + 2) * each:
         return [slice(start, min(start + each, nbytes)) for start in range(0, nbytes, each)]
     starts = {0, nbytes - each, *random.integers(0, nbytes - each, count).tolist()}
@@ -103,5 +104,5 @@ def blocks(nbytes: int, whole: bool, random: np.random.Generator, each: int, cou
 
 
 def picked(rows: slice | Sequence[int] | np.ndarray, count: int) -> np.ndarray:
-    """The rows as places among so many."""
+    """The rows as indices, out of `count` rows."""
     return np.arange(count)[rows] if isinstance(rows, slice) else np.asarray(rows, np.int64)

@@ -1,8 +1,8 @@
-"""One rung alone on one params record: a session of a single step, with sentinels round everything it
-touches.
+"""One kernel alone on one set of params: a session of a single step, with guard bytes around all its buffers.
+The ladder checks and times kernels in such sessions.
 
-What the ladder checks and times. Its inputs' values are the caller's; the weights among them are given
-once, as an engine knows them when it prepares a model.
+The caller gives the values of the inputs. Weights are given once, as an engine knows them when it prepares a
+model.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Picked = slice | Sequence[int] | np.ndarray | None  # rows of an output; None: a
 
 @dataclass(frozen=True)
 class Stray:
-    """A write where nothing was to be written: which buffer ("output", "input 0", "workspace"), where:
-    bytes from its start (negative: in front of it; beyond its size: behind it), and how many bytes
-    changed."""
+    """A write outside the output and the workspace. buffer: the nearest one ("output", "input 0",
+    "workspace"). offset: bytes from its start (negative: in front of it; `size` or more: behind it). nbytes:
+    how many bytes changed."""
 
     buffer: str
     offset: int
@@ -58,9 +58,9 @@ def _bytes(count: int) -> str:
 
 
 class RungSession(Protocol):
-    """A prepared rung. `facts`: what was really used, in words; `compiled`: compile-time facts by name
-    (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU). `moved`:
-    the bytes that it reads and writes at least, weights as they lie for it (engine.planning.traffic)."""
+    """A prepared kernel. facts: what was really used, in words. compiled: compile-time facts by name
+    (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU). moved: the
+    bytes that it reads and writes at least, with weights as they are packed (engine.planning.traffic)."""
 
     compiled: Mapping[str, float]
     moved: int
@@ -69,7 +69,7 @@ class RungSession(Protocol):
     def facts(self) -> Mapping[str, str]: ...
 
     def write(self, data: Sequence[Given]) -> None:
-        """Put new values into the inputs that are no weights, where they lie."""
+        """Write new values into the inputs that are no weights."""
 
     def poison(self, byte: int) -> None:
         """Fill output and workspace with this byte."""
@@ -81,31 +81,30 @@ class RungSession(Protocol):
         """Wait for every started pass; errors of the device surface here."""
 
     def output(self, rows: Picked = None) -> np.ndarray:
-        """A copy of the output, (params.output_shape), or of these of its rows (params.output_rows) alone."""
+        """A copy of the output (params.output_shape), or only of these of its rows (params.output_rows)."""
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
-        """What was written since it was prepared beside the output and the workspace: all that lies round
-        the buffers, and the inputs, of which `whole` says whether more is looked at than some stretches
-        drawn anew."""
+        """The writes outside the output and the workspace since the session was prepared. All guard bytes are
+        checked. Inputs are checked completely if `whole`, else in parts at random places."""
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds that so many passes take in a row, as engine.backend.Session says. What they were given
-        and left is told as engine.backend.Witnessed does, of the inputs "input 0", … that are no weights, and
-        of "output"."""
+        """Nanoseconds of `count` passes in a row, as in engine.backend.Session. Inputs change and passes are
+        recorded as in engine.stirring.Witnessed, for the inputs "input 0", … that are no weights, and for
+        "output"."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class ArenaLayout:
-    """Where the buffers lie in one arena: offset and size in bytes by name, guards between them."""
+    """The places of the buffers in one allocation: (offset, bytes) by name, with guards between them."""
 
     places: Mapping[str, tuple[int, int]]
     nbytes: int
 
     @property
     def guards(self) -> tuple[tuple[int, int], ...]:
-        """(start, end) of every stretch of sentinels."""
+        """(start, end) of every stretch of guard bytes."""
         spans, start = [], 0
         for offset, size in self.places.values():
             spans.append((start, offset))
@@ -113,7 +112,7 @@ class ArenaLayout:
         return (*spans, (start, self.nbytes))
 
     def stray(self, position: int, nbytes: int) -> Stray:
-        """A change of the guard byte at this position, told from the nearest buffer."""
+        """The changed guard bytes at this position as a Stray of the nearest buffer."""
 
         def distance(item: tuple[str, tuple[int, int]]) -> int:
             offset, size = item[1]
@@ -126,8 +125,8 @@ class ArenaLayout:
 
 
 def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> ArenaLayout:
-    """An arena for inputs, output and workspace, every buffer on 256 bytes with guards at both sides. The
-    end of a buffer is exact: the first byte behind it is a sentinel."""
+    """The layout for inputs, output and workspace. Every buffer begins on a multiple of 256 bytes, with
+    guards on both sides. The guard behind a buffer begins at the first byte after its end."""
     sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
     itemsize = np.dtype(p.out_dtype).itemsize
     sizes["output"] = p.outputs * itemsize

@@ -1,35 +1,39 @@
-"""What changes before each timed pass: a few values of every input and some of every output, at places that
-nobody who computes the pass can foresee.
+"""Changes before each timed pass: a few values of every input change, and a few of every output are
+overwritten, at places that a kernel cannot predict.
 
-A kernel whose input never changes can answer from memory. So before pass `number` each input is as it was
-bound but for a few values, at least one a row (of the first axis, up to MOST rows), and some of each output
-is poison. Places and values follow from `number` and a secret seed by a counter-based hash (splitmix64), so
-that the pass can be rebuilt later from its number alone, on the host as on a device. Values are the input's
-own: what is drawn stays within what the net is given (an index stays an index).
+A kernel whose input never changes can answer from memory. So each timed pass has a number, and before pass
+`number` each input is as it was bound except for a few values: at least one in each row (of the first axis,
+up to MOST rows). A few values of each output are poisoned. Places and values follow from `number` and a
+secret seed by a counter-based hash (splitmix64), so that the inputs of a pass can be made again later from
+its number, on the host as on a device. New values are taken from the values of the same input: an index stays
+a valid index.
+
+Sessions that do this are `Witnessed`: some timed passes are recorded (`Witness`) and checked afterwards.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from engine.rung_rows import Given, Rows
 
-FEWEST, MOST = 512, 4096  # places a tensor and pass
-VALUES = 1024  # that are drawn from, at most
-# What all new inputs are drawn from: as many stretches between neighbouring quantiles of the bound values, of
-# which so many are looked at; a draw is a stretch and a place in it of so many bits.
+FEWEST, MOST = 512, 4096  # changed places of a tensor in a pass
+VALUES = 1024  # distinct values of an input that new values are drawn from, at most
+# Inputs that are all new are drawn from the distribution of the bound values: SAMPLED of these are sorted and
+# divided at 2^CELL_BITS quantiles; a draw picks a cell between two quantiles, and a place in it of
+# PLACE_BITS.
 CELL_BITS, PLACE_BITS = 12, 20
 SAMPLED = 4 << CELL_BITS
-LEAST = 0.05  # of what was measured is left to the passes, whatever is taken off for what goes with them
+LEAST = 0.05  # share of a measured time that is left to the passes, however much is subtracted from it
 POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
 
-# What a hash is for, so that no two draws go together.
+# The purpose of a hash, so that two draws are never correlated.
 CHANGED, VALUE, POISONED, LOOKED_AT = range(4)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -37,12 +41,12 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 Number = int | np.ndarray
-"""Of a pass; or of several, (passes,) uint64: then every draw has them as its first axis."""
+"""The number of a pass, or of several: uint64 (passes,); then every draw has them as its first axis."""
 
 
 def hashed(seed: int, number: Number, tensor: int, purpose: int, count: int) -> np.ndarray:
-    """uint64 (count,): the j-th is splitmix64's output at the state that seed, pass, tensor, purpose and j
-    make; see stirring.cuh for the same in CUDA."""
+    """uint64 (count,): number j is the output of splitmix64 at the state made of seed, pass, tensor, purpose
+    and j. stirring.cuh has the same in CUDA."""
     with np.errstate(over="ignore"):
         stream = _mixed(np.uint64(seed) + np.asarray(number, np.uint64) * _GOLDEN)
         stream = _mixed(stream + np.uint64(4 * tensor + purpose + 1) * _GOLDEN)
@@ -57,8 +61,8 @@ def _mixed(state: Any) -> Any:
 
 @dataclass(frozen=True)
 class Stirred:
-    """A tensor that is stirred. index: its own among those of the session (inputs first, then outputs);
-    count: how many places a pass; values: what an input's are drawn from (empty for an output)."""
+    """A tensor that changes. index: its place among those of the session (inputs first, then outputs); count:
+    how many values change in a pass; values: what new values are drawn from (empty for an output)."""
 
     index: int
     shape: tuple[int, ...]
@@ -72,7 +76,8 @@ class Stirred:
 
     @cached_property
     def stretches(self) -> tuple[np.ndarray, np.ndarray]:
-        """uint64 (count,) each: where the stretches begin that have a place each, and how long they are."""
+        """Two arrays uint64 (count,): the tensor is divided into `count` stretches, in each of which one
+        value changes; where each begins, and its length."""
         edges = np.arange(self.count + 1, dtype=np.uint64) * np.uint64(self.size)
         edges //= np.uint64(max(self.count, 1))
         return edges[:-1], np.maximum(np.diff(edges), np.uint64(1))
@@ -80,16 +85,16 @@ class Stirred:
 
 @dataclass(frozen=True)
 class Cells:
-    """Where new values of an input lie: uint64 (1 << CELL_BITS,) each, the bits of the value of a stretch
-    that is least in magnitude, and how many there are behind it. As likely as among the bound values, within
-    their range, and of floats hardly any twice; whole numbers, Booleans and what lies on both sides of 0 are
-    the bound values themselves."""
+    """The distribution that new values of an input are drawn from. base, span: uint64 (1 << CELL_BITS,) each:
+    for each cell the bits of its value of least magnitude, and how many bit patterns follow it in the cell.
+    New values have the distribution and the range of the bound ones; floats hardly ever repeat. Whole
+    numbers, Booleans, and cells with values on both sides of 0 give bound values themselves."""
 
     base: np.ndarray
     span: np.ndarray
 
     def drawn(self, hashes: np.ndarray) -> np.ndarray:
-        """uint64, the bits of a value for each uint64."""
+        """hashes: uint64. Returns the bits of one value for each hash, uint64."""
         cell = hashes >> np.uint64(64 - CELL_BITS)
         place = (hashes >> np.uint64(PLACE_BITS)) & np.uint64((1 << PLACE_BITS) - 1)
         span, bits = self.span[cell], np.uint64(PLACE_BITS)
@@ -98,7 +103,7 @@ class Cells:
 
 
 def cells(sample: np.ndarray) -> Cells:
-    """Of some values of an input, two different ones at least."""
+    """The cells of a sample of an input's values; at least two of them differ."""
     ordered, count = np.sort(sample), 1 << CELL_BITS
     number = np.arange(count)
     if sample.dtype.kind != "f" or (ordered == np.rint(ordered)).all():
@@ -114,7 +119,8 @@ def cells(sample: np.ndarray) -> Cells:
 
 
 def places_of(shape: tuple[int, ...]) -> int:
-    """How many places of such a tensor a pass changes: as many in each row, at least FEWEST in all."""
+    """How many values of a tensor of this shape change in a pass: the same number in each row, at least
+    FEWEST in all."""
     size = int(np.prod(shape, dtype=np.int64))
     rows = shape[0] if len(shape) > 1 else 1
     if rows > MOST:
@@ -129,8 +135,8 @@ def places(seed: int, tensor: Stirred, number: Number, purpose: int) -> np.ndarr
 
 
 class Stirring:
-    """The changes of a session's passes. inputs: as bound; outputs: shape and dtype by name, as they lie
-    where the pass writes them. seed: 64 bits; drawn where none is given."""
+    """The changes of all passes of a session. inputs: the bound arrays by name; outputs: shape and dtype by
+    name, as the pass writes them. seed: 64 bits; random if None."""
 
     def __init__(
         self,
@@ -153,30 +159,32 @@ class Stirring:
             self.outputs[name] = Stirred(i, tuple(shape), np.dtype(dtype), places_of(tuple(shape)), none)
 
     def places(self, tensor: Stirred, number: Number, purpose: int) -> np.ndarray:
-        """int64 (tensor.count,), flat and distinct: one in each of as many stretches of equal length."""
+        """int64 (tensor.count,): flat places, all distinct: one in each of `count` stretches of equal
+        length."""
         return places(self.seed, tensor, number, purpose)
 
     def changes(self, name: str, number: Number) -> tuple[np.ndarray, np.ndarray]:
-        """Where input `name` differs in this pass from what was bound, and what lies there."""
+        """The flat places where input `name` differs in this pass from the bound array, and the values
+        there."""
         tensor = self.inputs[name]
         at = self.places(tensor, number, CHANGED)
         picked = hashed(self.seed, number, tensor.index, VALUE, tensor.count) % np.uint64(len(tensor.values))
-        # The one behind it where it would be no change.
+        # The next value, where the drawn one would change nothing.
         same = _bits(tensor.values[picked.astype(np.int64)]) == _bits(_elements(self._bound[name], at))
         picked = (picked + same.astype(np.uint64)) % np.uint64(len(tensor.values))
         return at, tensor.values[picked.astype(np.int64)]
 
     def inputs_of(self, number: int) -> dict[str, np.ndarray]:
-        """All inputs as this pass is given them."""
-        found = {}
+        """All inputs of this pass."""
+        inputs = {}
         for name, bound in self._bound.items():
-            found[name] = np.asarray(bound) if isinstance(bound, Rows) else bound.copy()
+            inputs[name] = np.asarray(bound) if isinstance(bound, Rows) else bound.copy()
             at, values = self.changes(name, number)
-            found[name].reshape(-1)[at] = values
-        return found
+            inputs[name].reshape(-1)[at] = values
+        return inputs
 
     def cells(self, name: str) -> Cells:
-        """What all new values of this input are drawn from."""
+        """The distribution that all-new values of this input are drawn from."""
         tensor = self.inputs[name]
         if tensor.dtype == np.bool_:
             return cells(tensor.values)
@@ -186,39 +194,86 @@ class Stirring:
         return cells(some if len(some) and (some != some[0]).any() else tensor.values)
 
     def _values(self, index: int, array: Given) -> np.ndarray:
-        """Distinct values of the input, two at least."""
+        """At least two distinct values of the input."""
         size = int(np.prod(array.shape, dtype=np.int64))
         if size == 0:
             return np.empty(0, array.dtype)
         if array.dtype == np.bool_:
             return np.array([False, True])
         drawn = hashed(self.seed, 0, index, LOOKED_AT, min(4 * VALUES, size)) % np.uint64(size)
-        found = np.unique(_elements(array, drawn.astype(np.int64)))
-        if found.dtype.kind == "f":
-            found = found[np.isfinite(found)]
-        if len(found) == 0:
-            found = np.array([0, 1], array.dtype)
-        if len(found) == 1:
-            found = np.unique([found[0], _other(found[0])])
-        if len(found) > VALUES:
-            found = found[np.linspace(0, len(found) - 1, VALUES).astype(np.int64)]
-        return found.astype(array.dtype)
+        distinct = np.unique(_elements(array, drawn.astype(np.int64)))
+        if distinct.dtype.kind == "f":
+            distinct = distinct[np.isfinite(distinct)]
+        if len(distinct) == 0:
+            distinct = np.array([0, 1], array.dtype)
+        if len(distinct) == 1:
+            distinct = np.unique([distinct[0], _other(distinct[0])])
+        if len(distinct) > VALUES:
+            distinct = distinct[np.linspace(0, len(distinct) - 1, VALUES).astype(np.int64)]
+        return distinct.astype(array.dtype)
 
 
 def _elements(array: Given, places: np.ndarray) -> np.ndarray:
-    """Those at flat places. A batch that repeats a few rows is not made whole for it: it may be gigabytes."""
+    """The elements at these flat places. A batch that repeats a few rows is not expanded: it may be
+    gigabytes."""
     return array.at(places) if isinstance(array, Rows) else array.reshape(-1)[places]
 
 
 def _other(value: Any) -> Any:
-    """Of a tensor that holds one value alone: half of it, or one where that is no other; an index is no
-    higher than it was."""
+    """A second value for a tensor that has only one: half of it, or 1 where half is the same. An index gets
+    no larger."""
     if value.dtype.kind in "iu":
         return value.dtype.type(0 if value else 1)
     return value.dtype.type(value / 2 if value else 1)
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
-    """Equal where every bit is: a NaN is what it is, and 0.0 is not -0.0."""
+    """The bits as unsigned integers: compares NaN with NaN as equal, and 0.0 with -0.0 as different."""
     unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
     return np.ascontiguousarray(array).view(unsigned)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The record of one timed pass. number: its inputs are `stirring.inputs_of(number)`; outputs: by name,
+    flat places (int64) and the values that the pass left there. rough: a pass of the warm-up, whose time is
+    not kept."""
+
+    number: int
+    outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    rough: bool = False
+
+
+@runtime_checkable
+class Witnessed(Protocol):
+    """A session whose inputs change from one timed pass to the next.
+
+    stirring: the changes of the bound inputs; None before the first timed pass. stirring_ns: nanoseconds a
+    pass that changing the inputs, or waking the process, takes; subtracted from the times."""
+
+    @property
+    def stirring(self) -> Stirring | None: ...
+
+    @property
+    def stirring_ns(self) -> float: ...
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """The recorded passes: those of the last train, or one of each train since the last call."""
+
+
+NEW, SAME = 1, 0  # values of `alike`
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """A session whose passes can be timed over inputs that are all new."""
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """Nanoseconds of one pass, out of a train of about `count`. Before each pass every value of each
+        input is written again; the time for starting a pass is subtracted. alike: NEW: each pass has other
+        inputs, none of which was there before; SAME: inputs differ in a few values, as in `time_runs`. A
+        kernel cannot tell a train over SAME from one of `time_runs`."""
+
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+        """Inputs and outputs of one pass of each such train since the last call. Of the last train over
+        all-new inputs only, where no more can be had; of none, where this would take long."""

@@ -1,14 +1,14 @@
-"""What a CUDA kernel takes behind its pointers: the scalars of its operator as one struct, by value.
+"""The arguments of a CUDA kernel: pointers, then the scalars of its operator as one struct, by value.
 
-A record of kernels.ops declares the struct once, as C does (`Params.struct`). From that come its text, which
-the compiler reads before a rung's (`declaration`), and its layout, in which the scalars are packed for a
-launch (`layout`, `packed`). A kernel takes it as `const ConvParams p`, by value: the compiler then reads each
-member once, as it reads an argument, and most rungs take the registers that they took with one argument a
-scalar. Where another form takes fewer, a kernel may have it, for the call is the same: with
-`__grid_constant__`, whose members are read where they are used, or a copy of that (both in gemm).
+A record of kernels.ops declares the struct once, in C syntax (`Params.struct`). From that follow its text,
+which the compiler reads before a rung's (`declaration`), and its memory layout, in which the scalars are
+packed for a launch (`layout`, `packed`). A kernel takes it as `const ConvParams p`, by value: the compiler
+then reads each member once, as it reads an argument, and most rungs need as many registers as with one
+argument for each scalar. Where another form needs fewer, a kernel may use it, because the call is the same:
+with `__grid_constant__`, whose members are read where they are used, or a copy of that (both in gemm).
 
 A kernel that takes the scalars as arguments of their own is refused, with what to write instead: by its text
-(`preamble`), and by what it was compiled to, where a macro hides them (`check_compiled`).
+(`preamble`), and, where a macro hides them, by its PTX (`check_compiled`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from functools import lru_cache
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.includes import headers
 from kernels.ops import OPS, Params, Scalar
-from kernels.registry import Rung
+from kernels.registry import Rung, headers
 
 FILE = "params.cuh"  # what the compiler calls the struct's text
 NAME = "p"  # of the argument, in our rungs
@@ -54,8 +53,9 @@ def struct_name(record: type[Params]) -> str:
 
 @lru_cache
 def members(record: type[Params]) -> tuple[Member, ...]:
-    """What the record declares. Raises TypeError for what is no declaration of int, index_t or float."""
-    found = []
+    """The members that a record declares. Raises TypeError for what is no declaration of int, index_t or
+    float."""
+    declared_members = []
     for line in filter(None, map(str.strip, record.struct.split(";"))):
         kind, _, names = line.partition(" ")
         for declared in names.split(","):
@@ -64,20 +64,20 @@ def members(record: type[Params]) -> tuple[Member, ...]:
                 raise TypeError(
                     f"{record.__name__}.struct has {line!r}; members are int, index_t or float, as C has them"
                 )
-            found.append(Member(kind, match[1], int(match[2] or 0)))
-    return tuple(found)
+            declared_members.append(Member(kind, match[1], int(match[2] or 0)))
+    return tuple(declared_members)
 
 
 @lru_cache
 def layout(record: type[Params]) -> np.dtype[np.void]:
-    """The struct as C lays it out, each member on a multiple of its size."""
+    """The struct's memory layout as in C: each member on a multiple of its size."""
     fields = [(m.name, _TYPES[m.kind][1], (m.count,) if m.count else ()) for m in members(record)]
     return np.dtype(fields, align=True)
 
 
 @lru_cache
 def declaration(record: type[Params]) -> str:
-    """The struct's text."""
+    """The struct as C text."""
     lines: list[str] = []
     before = ""
     for member in members(record):
@@ -91,13 +91,13 @@ def declaration(record: type[Params]) -> str:
 
 
 def listed(record: type[Params]) -> str:
-    """Its members in a sentence: "int n, c, h, w; float scale"."""
+    """The members in a sentence: "int n, c, h, w; float scale"."""
     return "; ".join(" ".join(line.split()) for line in declaration(record).split("{")[1].split(";")[:-2])
 
 
 def packed(op: str, scalars: Sequence[Scalar]) -> np.ndarray:
     """An operator's scalars as its struct: an array of one element, which CuPy passes by value. Raises
-    TypeError where they are not those that the struct declares."""
+    TypeError where they are not the declared ones."""
     record = OPS[op]
     wanted = [_TYPES[m.kind][1] for m in members(record) for _ in range(m.count or 1)]
     if [type(value) for value in scalars] != wanted:
@@ -111,15 +111,15 @@ def packed(op: str, scalars: Sequence[Scalar]) -> np.ndarray:
 
 
 def unpacked(op: str, content: bytes) -> list[int | float]:
-    """The scalars of a struct, in their order."""
+    """The scalars of a struct, in order."""
     whole = np.frombuffer(content, layout(OPS[op]), count=1)[0]
     return [value for m in members(OPS[op]) for value in np.atleast_1d(whole[m.name]).tolist()]
 
 
 def preamble(rung: Rung) -> str:
-    """What the compiler reads before the rung's text: the struct, where the text or a header of it speaks of
-    one and has none of that name of its own. Raises KernelError where a kernel of the operator takes a scalar
-    as an argument of its own: it would be given the struct in its place."""
+    """What the compiler reads before the rung's text: the struct, if the text or one of its headers uses that
+    name and does not define it. Raises KernelError where a kernel takes a scalar as a separate argument: it
+    would get the struct in its place."""
     record = OPS.get(rung.op)
     if record is None or not rung.launch:  # of a file of ours that is no rung (kernels.registry.code)
         return ""
@@ -154,5 +154,5 @@ def _one_by_one(rung: Rung, record: type[Params]) -> KernelError:
 
 
 def parameter(record: type[Params]) -> str:
-    """The argument that a kernel takes behind its pointers."""
+    """The argument that a kernel takes after its pointers."""
     return f"const {struct_name(record)} {NAME}"

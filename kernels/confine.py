@@ -1,11 +1,13 @@
-"""Walls round a process that runs what a stranger wrote: no network, no files, no other process, so much
-memory. What the system does not offer is left out and said.
+"""Restrictions for a process that runs untrusted code: no network, no files, no other processes, limited
+memory. What the system does not offer is left out, and reported.
 
-`alone` is for a process that has started no thread yet: it takes the network away (a user and a network
-namespace of its own). `shut` is for a process of kernels alone: it may read what Python needs, write nothing,
-signal and trace nobody (Landlock, Linux 5.13 and later; signals from 6.12 on). Whatever these processes start
-is within the same walls. `keep` is for every process of a user's kernels: what it does is over when it is
-stopped, and leaves the machine as it was for others.
+- `isolate_network` is for a process that has started no thread yet: it gets a user namespace and a network
+  namespace of its own.
+- `restrict` is for a process that runs only kernels: it may read what Python needs, write nothing, and signal
+  or trace no process (Landlock, Linux 5.13 and later; signals from 6.12 on). Processes that it starts are
+  restricted, too.
+- `forbid_background_work` is for every process of a user's kernels: nothing that it started goes on while it
+  is stopped, and it cannot change the machine for others.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# For a process that starts others apart: `engine.apart` shuts them in where this is set.
+# For a process that starts others apart: `engine.isolated` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
-OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `keep` does nothing
+OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `forbid_background_work` does nothing
 NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
@@ -42,8 +44,8 @@ _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
 _PROCESSES = 512  # and threads, in a namespace of their own
 
 
-def alone() -> str:
-    """Take this process's network away. Why it could not be, "" where it was."""
+def isolate_network() -> str:
+    """Take the network away from this process. Returns why that failed, "" if it worked."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no network namespaces"
     ids = os.geteuid(), os.getegid()
@@ -56,38 +58,38 @@ def alone() -> str:
     return ""
 
 
-def unseen() -> None:
-    """Nobody of the same user may look into this process, or at its open files."""
+def hide_memory() -> None:
+    """Other processes of the same user cannot read the memory or open files of this process."""
     if sys.platform.startswith("linux"):
         _libc().prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def blind() -> None:
-    """This process may not look into others that are `unseen`, nor write there, even if it is root's."""
+def forbid_tracing() -> None:
+    """This process cannot look into others that called `hide_memory`, nor write there, even as root."""
     if not sys.platform.startswith("linux"):
         return
     _without(_CAP_SYS_PTRACE)
 
 
 def _without(*capabilities: int) -> None:
-    """This thread, and those that it starts, lose these rights of root's, whatever they execute."""
+    """This thread, and those that it starts, lose these capabilities of root, whatever they execute."""
     libc = _libc()
     for capability in capabilities:
         libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    held = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
-    if libc.capget(header, held) == 0:
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
+    if libc.capget(header, sets) == 0:
         for capability in capabilities:
             for place in range(3):
-                held[3 * (capability // 32) + place] &= ~(1 << capability % 32)
-        libc.capset(header, held)
+                sets[3 * (capability // 32) + place] &= ~(1 << capability % 32)
+        libc.capset(header, sets)
 
 
-def keep() -> None:
-    """This process is about to run what a user wrote, and is stopped while others run. It may start no
-    process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as
-    root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system
-    does not offer of this is left out; `unkept` tells."""
+def forbid_background_work() -> None:
+    """This process is about to run a user's code, and is stopped while others run. From now on it cannot
+    start a process, a timer or anything else that works on while it is stopped; change the machine as root
+    could (its clock, counters, /proc, /sys and /dev); or signal others. What the system does not offer is
+    left out; `missing_restrictions` tells."""
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
     _without(*_OF_THE_MACHINE)
@@ -97,21 +99,23 @@ def keep() -> None:
     with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
         places += [f"/{name}" for name in os.listdir("/") if name not in machine]
         _restricted(dict.fromkeys(places, writes), writes, network=False)
-    install()
+    install_filter()
 
 
-def unkept(pid: int) -> str:
-    """In words, what a process of a user's kernels could do that `keep` keeps it from; "" if that holds."""
+def missing_restrictions(pid: int) -> str:
+    """In words, what a process of a user's kernels could still do although `forbid_background_work` was
+    called; "" if nothing."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            told = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+            status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
     except OSError:  # it has ended
         return ""
-    return "" if told.get("Seccomp", "0").strip() == "2" else "start processes and timers"
+    return "" if status.get("Seccomp", "0").strip() == "2" else "start processes and timers"
 
 
-def limit(mib: int) -> str:
-    """So much memory for this process, and for each that it starts; no core dumps. Why it could not be."""
+def limit_memory(mib: int) -> str:
+    """Limit the memory of this process, and of each process that it starts, to so many MiB; no core dumps.
+    Returns why that failed, "" if it worked."""
     try:
         import resource
     except ImportError:
@@ -124,9 +128,9 @@ def limit(mib: int) -> str:
     return ""
 
 
-def shut(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
-    """Shut this process in: see the module. readable: what it may read beside what Python needs; writable:
-    folders in which it may do anything. Why it could not be, "" where it was."""
+def restrict(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
+    """Restrict this process; see the module. readable: what it may read beside what Python needs; writable:
+    folders in which it may do anything. Returns why that failed, "" if it worked."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no Landlock"
     allowed = _allowed(readable) | dict.fromkeys(writable, -1)
@@ -143,9 +147,9 @@ def shut(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
 
 
 def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) -> None:
-    """From now on this thread, and those that it starts, may do with files what is allowed by path, of the
-    kinds of access that are `handled`, of which there are as many as the system knows; signal nobody outside;
-    and use no TCP. Raises OSError in words."""
+    """From now on this thread, and those that it starts, may access files only as `allowed` says, by path.
+    handled: the kinds of access that are restricted. They cannot signal processes outside; without `network`
+    they may use TCP. Raises OSError with the reason."""
     libc = _libc()
     version = libc.syscall(_CREATE_RULESET, None, 0, 1)
     if version < 1:
@@ -154,8 +158,8 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
     tcp = 3 if version >= 4 and network else 0  # bind, connect
     scoped = 3 if version >= 6 else 0  # abstract sockets, signals
     size = 8 if version < 4 else 16 if version < 6 else 24
-    made = struct.pack("<QQQ", handled, tcp, scoped)[:size]
-    rules = libc.syscall(_CREATE_RULESET, made, size, 0)
+    attributes = struct.pack("<QQQ", handled, tcp, scoped)[:size]
+    rules = libc.syscall(_CREATE_RULESET, attributes, size, 0)
     if rules < 0:
         raise OSError(ctypes.get_errno(), f"Landlock refuses ({os.strerror(ctypes.get_errno())})")
     try:
@@ -168,9 +172,9 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
         os.close(rules)
 
 
-def shut_as_told() -> str:
-    """Shut this process in as its environment says."""
-    return shut(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
+def restrict_by_environment() -> str:
+    """Restrict this process as its environment variable says."""
+    return restrict(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
 
 
 def _first_user_namespace() -> str:
@@ -183,9 +187,9 @@ def _allowed(readable: Sequence[str]) -> dict[str, int]:
     ours = [str(_ROOT / name) for name in ("engine", "kernels")]
     python = [path for path in sys.path if path and Path(path).resolve() != _ROOT]
     system = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/sys", "/proc"]
-    kept = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix or ""]
-    found = {path: _READ for path in (*ours, *python, *system, *kept, *readable) if path}
-    return found | {
+    python_homes = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix or ""]
+    allowed = {path: _READ for path in (*ours, *python, *system, *python_homes, *readable) if path}
+    return allowed | {
         "/dev/null": _READ_FILE | _WRITE_FILE,
         "/dev/urandom": _READ_FILE,
         "/dev/zero": _READ_FILE,
@@ -236,8 +240,8 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
 
-def program(machine: str) -> bytes:
-    """The filter, of instructions of eight bytes each."""
+def filter_program_of(machine: str) -> bytes:
+    """The seccomp filter: instructions of eight bytes each."""
     refused, absent = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
     steps = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, refused)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _OTHER_NUMBERS), (_RETURN, 0, 0, absent)]
@@ -250,17 +254,21 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
-def install() -> bool:
-    """From now on no thread of this process may call any of these: the call fails (EPERM, ENOSYS). Whether
-    the system has such filters, for this machine."""
+def install_filter() -> bool:
+    """From now on these system calls fail (EPERM, ENOSYS) in every thread of this process. Returns whether
+    the system has such filters for this machine."""
     machine = os.uname().machine
     if machine not in _SECCOMP:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    code = program(machine)
-    held = ctypes.create_string_buffer(code, len(code))
-    told = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(held))  # struct sock_fprog
+    code = filter_program_of(machine)
+    instructions = ctypes.create_string_buffer(code, len(code))
+    filter_program = struct.pack(
+        "HxxxxxxP", len(code) // 8, ctypes.addressof(instructions)
+    )  # struct sock_fprog
     if libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     # As fast as before: else older systems hold such a process back against leaks that are none here.
-    return bool(libc.syscall(_SECCOMP[machine], _MODE_FILTER, _ALL_THREADS | _AS_FAST_AS_BEFORE, told) == 0)
+    return bool(
+        libc.syscall(_SECCOMP[machine], _MODE_FILTER, _ALL_THREADS | _AS_FAST_AS_BEFORE, filter_program) == 0
+    )

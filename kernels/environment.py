@@ -1,5 +1,5 @@
-"""Which Python a rival, or the compiler of a language, runs in: one that its user names, this one where
-the package is installed beside us, or an environment of its own that `make` set up."""
+"""Which Python a rival, or the compiler of a language, runs in: one that the user names, this one if the
+package is installed here, or an environment that `make` has set up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from kernels.errors import UnavailableError
 
 _PROGRAM = Path(__file__).resolve().parents[1]
 ROOT = _PROGRAM  # where its environments lie
-NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process apart itself
+NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of an isolated process itself
 
 
 def for_children(*folders: Path) -> dict[str, str]:
-    """The variables with which a Python that we start finds this program, and modules in these folders."""
+    """The environment variables with which a Python that we start finds this program, and modules in these
+    folders."""
     places = [str(_PROGRAM), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
 
@@ -26,8 +27,8 @@ def for_children(*folders: Path) -> dict[str, str]:
 @dataclass(frozen=True)
 class Environment:
     """name: of the folder `.venv-<name>` beside this program, and of the variable KERNELSCOPE_PYTHON_<NAME>;
-    title, module: of what has to be importable there; needs: further modules; holds: a package, and a pattern
-    of a file that it has to have; get: how to come by it."""
+    title, module: of what must be importable there; needs: further modules; holds: a package, and a pattern
+    of a file that it must have; get: how to install it."""
 
     name: str
     title: str
@@ -41,7 +42,7 @@ class Environment:
         return f"KERNELSCOPE_PYTHON_{self.name.upper().replace('-', '_')}"
 
     def interpreter(self) -> str:
-        """The Python that has it. Raises UnavailableError."""
+        """The path of a Python that has the module. Raises UnavailableError."""
         named = os.environ.get(self.variable, "")
         if named:
             if missing := self._missing(named):
@@ -54,7 +55,7 @@ class Environment:
         raise UnavailableError(f"{self.title} is not installed: {self.get}")
 
     def missing(self) -> str | None:
-        """Why there is none, in a sentence, or None. Starts nothing."""
+        """Why there is none, in a sentence, or None. Starts no process."""
         try:
             self.interpreter()
         except UnavailableError as error:
@@ -66,10 +67,10 @@ class Environment:
         return _place(self.interpreter(), module)
 
     def version(self) -> str:
-        """What of the module is installed there, by the folder that says so: "triton-3.9.0"; "" unknown."""
+        """The installed version, by the name of its dist-info folder: "triton-3.9.0"; "" where not known."""
         place = None if self.missing() else self.place(self.module)
-        told = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
-        return next((path.stem for path in told), "")
+        infos = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
+        return next((path.stem for path in infos), "")
 
     def _missing(self, python: str) -> str:
         if python != sys.executable and not Path(python).is_file():
@@ -79,12 +80,12 @@ class Environment:
             return f"which has no {', '.join(lacking)}"
         package, pattern = self.holds
         place = _place(python, package) if package else None
-        held = place is None or any(place.glob(pattern))
-        return "" if held else f"whose {package} is built without it"
+        fits = place is None or any(place.glob(pattern))
+        return "" if fits else f"whose {package} is built without it"
 
 
-def made(name: str) -> str:
-    """How one of those comes about that `make` sets up, for `get`."""
+def how_to_install(name: str) -> str:
+    """How to set up an environment that `make` knows, for `get`."""
     return (
         f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
         f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
@@ -93,10 +94,11 @@ def made(name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _place(python: str, module: str) -> Path | None:
-    """Where an interpreter has a package, told by its folders alone: asking it takes seconds."""
+    """The folder of a package of an interpreter, found by its folders: asking the interpreter takes
+    seconds."""
     if python == sys.executable:
-        found = importlib.util.find_spec(module)
-        where = list(found.submodule_search_locations or ()) if found is not None else []
+        spec = importlib.util.find_spec(module)
+        where = list(spec.submodule_search_locations or ()) if spec is not None else []
         return Path(where[0]) if where else None
     home = Path(python).absolute().parent.parent
     for pattern in ("lib/python3*/site-packages", "Lib/site-packages", "lib/python3*/dist-packages"):

@@ -112,11 +112,13 @@ OF_DEVICES = ("compute_capability", "architecture")
 
 def _types(op: str) -> dict[str, str]:
     """What can be asked of an operator's params, fields and properties, and of which type it is."""
-    asked = [member for of in reversed(OPS[op].__mro__) for member in vars(of).items()]
-    told = {
-        name: value.fget.__annotations__["return"] for name, value in asked if isinstance(value, property)
+    attributes = [member for of in reversed(OPS[op].__mro__) for member in vars(of).items()]
+    properties = {
+        name: value.fget.__annotations__["return"]
+        for name, value in attributes
+        if isinstance(value, property)
     }
-    return {**told, **{f.name: str(f.type) for f in fields(OPS[op])}}
+    return {**properties, **{f.name: str(f.type) for f in fields(OPS[op])}}
 
 
 def _needs_of(op: str) -> tuple[str, ...]:
@@ -152,29 +154,29 @@ def parse(path: Path, device: str, source: str) -> dict[str, Any]:
 def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | None) -> str | None:
     """Why this need, as `parse` gave it, does not hold for params (on a device of `capability`), or None."""
     if key in _ONE_OF:
-        given = getattr(params, key) or "none"
-        return None if given in value else f"takes {key} {' or '.join(value)}, not {given}"
+        actual = getattr(params, key) or "none"
+        return None if actual in value else f"takes {key} {' or '.join(value)}, not {actual}"
     if key in _EXACTLY or key in _FLAGS:
         for name in _EXACTLY.get(key, (key,)):
             if getattr(params, name) != value:
                 return f"needs {key} = {_words(value)}, and {name} is {_words(getattr(params, name))}"
     elif key in _AT_MOST:
         for name in _AT_MOST[key]:
-            given = len(getattr(params, name)) if key == "rank_max" else getattr(params, name)
-            if given > value:
-                return f"takes {key.removesuffix('_max')} up to {value}, not {given}"
+            actual = len(getattr(params, name)) if key == "rank_max" else getattr(params, name)
+            if actual > value:
+                return f"takes {key.removesuffix('_max')} up to {value}, not {actual}"
     elif key in _AT_LEAST:
         for name in _AT_LEAST[key]:
-            if (given := getattr(params, name)) < value:
-                return f"takes {key.removesuffix('_min')} from {value} up, not {given}"
+            if (actual := getattr(params, name)) < value:
+                return f"takes {key.removesuffix('_min')} from {value} up, not {actual}"
     elif key == "multiple_of":
         for name, divisor in value.items():
             if getattr(params, name) % divisor:
                 return f"needs {name} to be a multiple of {divisor}, and it is {getattr(params, name)}"
     elif key in OF_DEVICES and capability is not None:
-        given, alone = tuple(capability), key == "architecture"
-        if given < value or (alone and given != value):
-            wanted, have = (f"{major}.{minor}" for major, minor in (value, given))
+        actual, alone = tuple(capability), key == "architecture"
+        if actual < value or (alone and actual != value):
+            wanted, have = (f"{major}.{minor}" for major, minor in (value, actual))
             how = "itself" if alone else "or newer"
             return f"needs compute capability {wanted} {how}, and this device has {have}"
     return None
@@ -258,10 +260,10 @@ def _check_layouts(path: Path, device: str, key: str, header: Mapping[str, Any])
         return
     if device != "cuda":
         raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
-    given, define = header[key], key.upper()
-    if not given or given[0] != layouts.PLAIN or any(name not in layouts.LAYOUTS for name in given):
+    names, define = header[key], key.upper()
+    if not names or names[0] != layouts.PLAIN or any(name not in layouts.LAYOUTS for name in names):
         raise KernelError(
-            f"{path}: {key} = {given!r} is no list of layouts that begins with {layouts.PLAIN!r}; there are: "
+            f"{path}: {key} = {names!r} is no list of layouts that begins with {layouts.PLAIN!r}; there are: "
             f"{', '.join(layouts.LAYOUTS)}"
         )
     if header.get("defines", {}).get(define) != 0:

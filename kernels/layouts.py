@@ -1,7 +1,7 @@
-"""How the elements of a tensor between two steps lie: the order of the axes, and the element type.
+"""The layout of a tensor between two steps: the order of its axes, and the element type.
 
-A rung's header lists those that it reads and writes (`reads`, `writes`); its defines READS and WRITES say for
-which of them it is compiled, by the place in these lists. Models have tensors as ONNX has them, PLAIN.
+A rung's header lists the layouts that it reads and writes (`reads`, `writes`); its defines READS and WRITES
+say for which of them it is compiled, as an index into these lists. Models have tensors in the layout PLAIN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHUNK_NBYTES = 16
 
 
 def dtype(layout: str) -> np.dtype:
-    """Of its elements."""
+    """The element type of a layout."""
     return np.dtype(np.float16 if layout == HALVES else np.float32)
 
 
@@ -30,13 +30,13 @@ def chunk(layout: str) -> int:
 
 
 def as_images(shape: Sequence[int]) -> tuple[int, ...]:
-    """A tensor's shape with the axes of images. The matrix of a product, with its axis of 1 in front, is as
-    many images of one pixel as it has rows."""
+    """A tensor's shape as (images, channels, rows, columns). The rows of a matrix, which has an axis of 1 in
+    front, count as images of one pixel."""
     return tuple(shape) if len(shape) == 4 else (*shape[1:], 1, 1)
 
 
 def nbytes(layout: str, shape: Sequence[int]) -> int:
-    """Of a tensor of this shape, as its step has it."""
+    """Bytes of a tensor of this shape in this layout."""
     if layout == PLAIN:
         return 4 * math.prod(shape)
     images, channels, *pixels = as_images(shape)

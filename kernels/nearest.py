@@ -1,4 +1,4 @@
-"""Which of the names that there are somebody meant who wrote another."""
+"""The known name that a mistyped name probably meant."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ BEGINNING = 3  # letters of a name that may stand for all of it
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """ " (did you mean 'name'?)" with the nearest of the known names; `otherwise` where none is near."""
+    """ " (did you mean 'name'?)" with the nearest known name; `otherwise` where none is near."""
     near = nearest(word, known)
     return f" (did you mean {near!r}?)" if near else otherwise
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known name that the fewest edits make of the word; "" where the nearest takes more than one edit
-    for each four letters, or one for each letter. A name may be left unfinished (lenet6: lenet5-digits)."""
+    """The known name with the fewest edits from the word. "" where that takes more than one edit for each
+    four letters, or one for each letter. A name may be unfinished (lenet6: lenet5-digits)."""
     sought = word.casefold()
     best, fewest = "", (min(max(1, len(word) // 4), len(word) - 1), True)
     for name in known if len(word) <= MOST else ():
@@ -25,20 +25,20 @@ def nearest(word: str, known: Iterable[str]) -> str:
         begun = whole[: len(sought)] if len(sought) >= BEGINNING else whole
         for text, unfinished in ((whole, False), (begun, True)):
             if _at_least(sought, text) <= fewest[0]:
-                taken = (_edits(sought, text), unfinished)
-                if taken < fewest or (not best and taken == fewest):
-                    best, fewest = name, taken
+                cost = (_edits(sought, text), unfinished)
+                if cost < fewest or (not best and cost == fewest):
+                    best, fewest = name, cost
     return best
 
 
 def _at_least(a: str, b: str) -> int:
-    """Edits that differing letters alone ask for: what `_edits` takes long to say is mostly said by this."""
+    """A lower bound of the edits, by the letters that differ: quicker than `_edits`, and mostly enough."""
     here, there = Counter(a), Counter(b)
     return max((here - there).total(), (there - here).total())
 
 
 def _edits(a: str, b: str) -> int:
-    """Letters to insert, leave out, change or swap with the next, to make b of a."""
+    """The number of letters to insert, delete, change or swap with the next one to turn a into b."""
     rows = [list(range(len(b) + 1))]
     for i, letter in enumerate(a, 1):
         row = [i]

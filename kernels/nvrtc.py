@@ -22,9 +22,9 @@ from kernels import arguments, compilers, confine, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.header import Define
-from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
+from kernels.registry import HEADERS, headers
 from kernels.spans import span
 
 APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)
@@ -44,12 +44,13 @@ _ARCH = re.compile(r"sm_\d{2,3}a?")
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread or block of the kernel takes, as ptxas reports it: registers a thread, and bytes of
-    static shared memory a block.
+    """What one thread or block of a kernel uses, as ptxas reports: registers of a thread, and bytes of static
+    shared memory of a block.
 
-    stack_nbytes: of local memory a thread, with that of the functions it calls: arrays that are indexed at
-    run time, and room for what is spilled. spill_nbytes: what instructions for want of registers store there
-    and load again, each instruction counted once, however often it runs; none of it is an array's."""
+    stack_nbytes: local memory of a thread, with the functions that it calls: arrays that are indexed at run
+    time, and room for spilled registers. spill_nbytes: bytes that instructions store and load because
+    registers are too few; each instruction counts once, however often it runs. Arrays do not count here.
+    """
 
     registers: int
     shared_nbytes: int
@@ -60,10 +61,10 @@ class Resources:
 def unavailable() -> str | None:
     """Why NVRTC cannot be used here and what would help, or None."""
     try:
-        found = importlib.util.find_spec("cuda.bindings.nvrtc")
+        spec = importlib.util.find_spec("cuda.bindings.nvrtc")
     except ModuleNotFoundError:
-        found = None
-    if found is None:
+        spec = None
+    if spec is None:
         return "the package cuda-bindings is not installed; the extras cuda, cuda12 and nvrtc bring it"
     try:
         _version()
@@ -73,15 +74,15 @@ def unavailable() -> str | None:
 
 
 def architectures() -> tuple[str, ...]:
-    """What this NVRTC compiles for, the oldest first: "sm_75", … Raises UnavailableError where it is not
-    installed."""
+    """The architectures that this NVRTC compiles for, the oldest first: "sm_75", … Raises UnavailableError
+    where it is not installed."""
     if reason := unavailable():
         raise UnavailableError(f"nothing can be compiled: {reason}")
     from cuda.bindings import nvrtc
 
-    result, found = nvrtc.nvrtcGetSupportedArchs()
+    result, numbers = nvrtc.nvrtcGetSupportedArchs()
     _check(nvrtc, result, "asking NVRTC what it compiles for")
-    return tuple(f"sm_{number}" for number in sorted(found))
+    return tuple(f"sm_{number}" for number in sorted(numbers))
 
 
 @span(COMPILE)
@@ -109,8 +110,8 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
 def assembly(
     rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None
 ) -> tuple[str, bytes]:
-    """The PTX of `rung` for `arch` and the cubin that it becomes, both with the lines of the source that each
-    instruction is of; compiled now, and the same code as `compile_rung`'s. Raises as that does."""
+    """The PTX of `rung` for `arch` and the cubin made of it, both with source lines of the instructions.
+    Compiled now; the same code as `compile_rung`'s. Raises as that does."""
     if rung.language:
         return compiling.assembly(rung, arch, defines or {})
     if reason := unavailable():
@@ -128,24 +129,23 @@ def compile_ahead(
     threads: int,
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """The cubins of all these rungs in the cache, those that are missing compiled side by side. told: hears
-    how many are done, of how many; it may raise to end it. What does not compile is the business of whoever
-    asks for it next."""
-    found: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
+    """Compile all of these rungs that are not in the cache, in parallel. told: called with (done, total); it
+    may raise to end the work. A rung that does not compile is skipped: whoever needs it gets the error."""
+    distinct: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
     for rung, defines in wanted:
-        found.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
-    missing = [item for item in found.values() if not _cubin(item[0], arch, item[1])[0].exists()]
+        distinct.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
+    missing = [item for item in distinct.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return
     # To start a process takes as long as one or two kernels. Whoever is shut in starts none.
     processes = min(threads, -(-len(missing) // A_PROCESS))
     apart = processes >= APART and confine.CONFINED not in os.environ
-    compilers.side_by_side(compile_rung, missing, arch, processes if apart else threads, apart, told)
+    compilers.compile_in_parallel(compile_rung, missing, arch, processes if apart else threads, apart, told)
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:
-    """Registers, shared memory, stack and spills of a kernel of a cubin that `compile_rung` returned, or ("")
-    the most that any of its kernels takes. None: its log is gone, or knows no such kernel."""
+    """Registers, shared memory, stack and spills of a kernel of a cubin from `compile_rung`; with "" the
+    maximum over its kernels. None: its log is gone, or has no such kernel."""
     try:
         log = cubin.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
@@ -153,14 +153,14 @@ def resources(cubin: Path, function: str = "") -> Resources | None:
     parts = {part.split("'", 1)[0]: part for part in log.split(_ENTRY)[1:]}
     if function:
         parts = {name: part for name, part in parts.items() if name == function}
-    found = [used for part in parts.values() if (used := _resources(part))]
-    if not found:
+    per_kernel = [used for part in parts.values() if (used := _resources(part))]
+    if not per_kernel:
         return None
-    return Resources(*(max(values) for values in zip(*map(astuple, found), strict=True)))
+    return Resources(*(max(values) for values in zip(*map(astuple, per_kernel), strict=True)))
 
 
 def _resources(log: str) -> Resources | None:
-    """What ptxas says of one kernel and the functions that it calls, which are not inlined."""
+    """What ptxas reports of one kernel and of the functions that it calls."""
     registers = [int(m) for m in _REGISTERS.findall(log)]
     if not registers:
         return None
@@ -175,7 +175,7 @@ def _resources(log: str) -> Resources | None:
 
 
 def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tuple[Path, list[str]]:
-    """Where the cubin is kept, and what it is compiled with."""
+    """The path of the cubin, and the options that it is compiled with."""
     if rung.needs.get("architecture") == _capability(arch) and not arch.endswith("a"):
         arch += "a"  # with what this architecture alone has
     if rung.language:
@@ -203,7 +203,7 @@ def _define(name: str, value: Define) -> str:
 
 
 def _version() -> tuple[int, int]:
-    """NVRTC's version; loads the shared library (which the bindings report in exceptions of their own)."""
+    """NVRTC's version; loads the library, whose bindings raise exceptions of their own."""
     from cuda.bindings import nvrtc
 
     result, major, minor = nvrtc.nvrtcVersion()
@@ -212,7 +212,7 @@ def _version() -> tuple[int, int]:
 
 
 def _sources(rung: registry.Rung) -> list[str]:
-    """The rung's text, the struct that its kernels take, and every header of ours it includes, in a fixed
+    """The rung's text, the struct of its arguments, and every header of ours that it includes, in a fixed
     order."""
     return [
         rung.source,
@@ -222,7 +222,7 @@ def _sources(rung: registry.Rung) -> list[str]:
 
 
 def _include_dirs(rung: registry.Rung) -> list[Path]:
-    """Our headers, then CUDA's own as pip installs them (nvidia/*/include), then an installed toolkit's."""
+    """Our headers, then CUDA's as installed by pip (nvidia/*/include), then those of an installed toolkit."""
     dirs = [rung.path.parent, HEADERS]
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
@@ -232,7 +232,7 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 
 
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
-    """The cubin and what the compiler said."""
+    """The cubin and the compiler's log."""
     with _compiled(rung, arch, options) as (nvrtc, program, log):
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
         arguments.check_compiled(rung, ptx)
@@ -244,15 +244,15 @@ def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes,
 
 @contextlib.contextmanager
 def _compiled(rung: registry.Rung, arch: str, options: list[str]) -> Iterator[tuple[Any, Any, str]]:
-    """(NVRTC, the program that was compiled, what the compiler said)."""
+    """(NVRTC, the compiled program, the compiler's log)."""
     from cuda.bindings import nvrtc
 
     flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
     # Read before the rung's text and not put in front of it, so that lines keep their numbers.
-    given = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
+    included = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
     flags.append(f"--pre-include={arguments.FILE}".encode())
     result, program = nvrtc.nvrtcCreateProgram(
-        rung.source.encode(), rung.path.name.encode(), len(given), list(given.values()), list(given)
+        rung.source.encode(), rung.path.name.encode(), len(included), list(included.values()), list(included)
     )
     _check(nvrtc, result, f"starting to compile {rung.label}")
     try:
@@ -267,7 +267,7 @@ def _compiled(rung: registry.Rung, arch: str, options: list[str]) -> Iterator[tu
 
 
 def _text(size: Any, get: Any, program: Any) -> bytes:
-    """What one of NVRTC's pairs of calls (how long, then the bytes) answers."""
+    """The result of a pair of NVRTC calls: one gives the length, the other the bytes."""
     _, nbytes = size(program)
     buffer = bytes(nbytes + 16)  # the bindings write into it; longer than any bytes object Python shares
     get(program, buffer)
@@ -290,7 +290,7 @@ def _check(nvrtc: Any, result: Any, doing: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a cache file whole or not at all, whoever else writes the same one."""
+    """Write a cache file whole or not at all, even if others write the same file."""
     try:
         with atomic_file(path) as temporary:
             temporary.write_bytes(content)

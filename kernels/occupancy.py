@@ -63,7 +63,7 @@ def theoretical(
 
 
 def ceil(a: int, b: int) -> int:
-    """How many of b hold a."""
+    """a / b, rounded up."""
     return -(-a // b)
 
 

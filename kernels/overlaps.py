@@ -1,9 +1,9 @@
-"""Whether a kernel that may begin before the one in front of it has ended leaves that one's memory alone.
+"""Checks a kernel that may begin before the one in front of it has ended (`overlaps` in a rung's header;
+cuda/overlap.cuh): before it waits, it must not touch memory that the other one uses.
 
-Asked of the PTX that it became (`overlaps` in a rung's header; cuda/overlap.cuh). The source cannot tell:
-what is `const` and `__restrict__` the compiler reads by `ld.global.nc`, as memory that never changes, and
-the assembler then moves that read in front of the wait that it stood behind. Which parameter an address
-comes from is followed through the 64-bit registers; in front of the wait means above it in the text.
+The PTX is checked, not the source. What is `const` and `__restrict__` the compiler reads by `ld.global.nc`,
+as memory that never changes, and the assembler may move that read in front of the wait. The parameter that an
+address comes from is followed through the 64-bit registers. "Before the wait" means above it in the text.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _WAIT = "griddepcontrol.wait"
 
 
 def fault(ptx: str, weights: Collection[int]) -> str | None:
-    """What one of the kernels does that it must not, or None. weights: the places of the parameters that no
-    kernel writes, which may be read at any time."""
+    """What one of the kernels does wrong, or None. weights: the places of the parameters that no kernel
+    writes; these may be read at any time."""
     kernels = _KERNEL.findall(ptx)
     if not kernels:
         return "no kernel is found in its PTX"
@@ -38,12 +38,12 @@ def fault(ptx: str, weights: Collection[int]) -> str | None:
         of = _parameters(body)
         for touch in _TOUCHED.finditer(body):
             how, register = (touch["how"], touch["at"]) if touch["how"] else (touch["copy"], touch["source"])
-            found = of.get(register, frozenset())
-            parameters = " or ".join(f"parameter {place + 1}" for place in sorted(found)) or "global memory"
+            sources = of.get(register, frozenset())
+            parameters = " or ".join(f"parameter {place + 1}" for place in sorted(sources)) or "global memory"
             if not how.startswith(("ld", "cp")):
                 if touch.start() < wait:
                     return f"its kernel {name} writes {parameters} before wait_for_previous()"
-            elif found and found.issubset(weights):
+            elif sources and sources.issubset(weights):
                 continue
             elif touch.start() < wait:
                 return f"its kernel {name} reads {parameters} before wait_for_previous()"
@@ -56,19 +56,19 @@ def fault(ptx: str, weights: Collection[int]) -> str | None:
 
 
 def _parameters(body: str) -> dict[str, frozenset[int]]:
-    """By register, the places of the parameters that what it holds may come from."""
+    """For each register, the places of the parameters that its value may come from."""
     of = {register: frozenset({int(place)}) for register, place in _PARAMETER.findall(body)}
-    made = [
-        (to, _REGISTER.findall(given))
-        for operation, to, given in _MADE.findall(body)
+    assignments = [
+        (to, _REGISTER.findall(operands))
+        for operation, to, operands in _MADE.findall(body)
         if not operation.startswith("ld.")
     ]
     grown = True
     while grown:
         grown = False
-        for to, given in made:
+        for to, operands in assignments:
             before = of.get(to, frozenset())
-            found = before.union(*(of.get(register, frozenset()) for register in given))
-            if found != before:
-                of[to], grown = found, True
+            sources = before.union(*(of.get(register, frozenset()) for register in operands))
+            if sources != before:
+                of[to], grown = sources, True
     return of

@@ -101,9 +101,9 @@ def row_quartets(weight: np.ndarray, deep: int, values: int) -> np.ndarray:
     words[..., : kw * deep] = rows.reshape(m, kh, -1)
     words = words.reshape(m, kh, run, values)
     whole, tall = run // FOURS * FOURS, -(-kh // FOURS) * FOURS
-    left = np.zeros((m, run - whole, tall, values), np.float32)
-    left[:, :, :kh] = words[:, :, whole:].swapaxes(1, 2)
-    return np.concatenate([words[:, :, :whole].reshape(m, -1), left.reshape(m, -1)], axis=1)
+    remainder = np.zeros((m, run - whole, tall, values), np.float32)
+    remainder[:, :, :kh] = words[:, :, whole:].swapaxes(1, 2)
+    return np.concatenate([words[:, :, :whole].reshape(m, -1), remainder.reshape(m, -1)], axis=1)
 
 
 def strips(weight: np.ndarray, group: int, precision: str, tile: int) -> np.ndarray:
@@ -324,3 +324,115 @@ def half(array: np.ndarray) -> np.ndarray:
     """float16 copy of a float32 array, finite values kept finite."""
     clipped = np.where(np.isfinite(array), np.clip(array, -_LARGEST_HALF, _LARGEST_HALF), array)
     return clipped.astype(np.float16)
+
+
+# ------------------------------------------------------------------- scaled float16, for products of few rows
+#
+# Weights as float16 (cuda/half_columns.cuh, gemm_streamed.cuh). Each column is multiplied by a power of two,
+# its scale, so that float16 keeps as many bits of a weight as TF32 does; `longer` keeps eight bits more.
+#
+# The scale is as small as these bits allow. The other factor of the product is not scaled, and a sum is
+# divided by the scale only at its end: until then it is too large by the scale, and float32 ends at 3.4e38.
+# With its largest weight in [2^14, 2^15), a column keeps all bits of weights above 2^-29 of the largest, and
+# some bits down to 2^-40. A smaller scale keeps the same bits as long as the smallest weight that was kept
+# stays at 2^-14 or above: below, float16 has fewer bits. So in each column one of these holds:
+# - The scale is 1 or less: products overflow only where those of the float32 weights overflow, too.
+# - The smallest weight lies at about 2^-14, the largest below 2^-13 times the ratio of both. For 9,216
+#   weights of a normal distribution the largest is then at about 2^2 to 2^7.
+# - The largest weight lies in [2^14, 2^15), because the ratio of both is above 2^28.
+#
+# Small weights lose no bits to make the range smaller. With the largest at 1 each weight would be off by up
+# to 2^-25 of the largest. That is nothing beside the largest weight's own product, but it may be all of a sum
+# in which that weight meets a zero, as half of the values behind a ReLU are.
+
+LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
+_BEHIND = 5  # bits of a float32 behind them
+_NORMAL, _NOTHING = -14, 2.0**-25  # the exponent from which float16 has all its bits; what it rounds to zero
+
+
+def least_scaled_columns(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """As packing's, scaled by no more than it takes to keep the same bits of every number, or by 1."""
+    for some, scale, scaled in scaled_columns(columns, filled):
+        magnitude = np.abs(scaled)
+        least = np.where(magnitude > _NOTHING, magnitude, np.inf).min(axis=-1)
+        # It lies at 2 ** (exponent - 1) or above; so does a scale, which is a power of two.
+        spare = np.frexp(least)[1] - 1 - _NORMAL
+        most = np.maximum(np.frexp(scale)[1] - 1, 0)
+        less = np.ldexp(np.float32(1), -np.clip(spare, 0, most)).astype(np.float32)
+        yield some, scale * less, np.multiply(scaled, less[..., None], out=scaled)
+
+
+def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
+    rows, and behind them float32 (n), what brings products of a column back."""
+    columns = gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    each = CHUNK_NBYTES // 2
+    packed = np.zeros((n, -(-k // each) * each), np.float16)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in least_scaled_columns(columns, packed.shape[1]):
+        packed[some] = scaled[0]
+        back[some] = 1 / scale[0]
+    return as_bytes(packed, back)
+
+
+def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `scaled_rows`, with eight bits of each weight more (`longer`) → bytes: by column and LANE_STEPS
+    steps of a warp's lanes, the halves of the first eight of each lane, those of the others, and the bytes
+    that follow them; behind all, float32 (n)."""
+    columns = gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    count = -(-k // (LANES * LANE_STEPS))
+    packed = np.zeros((n, count, 3, LANES * CHUNK_NBYTES), np.uint8)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in least_scaled_columns(columns, count * LANES * LANE_STEPS):
+        halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
+        for part in range(2):
+            packed[some, :, part] = (
+                np.ascontiguousarray(halves[..., part, :])
+                .view(np.uint8)
+                .reshape(-1, count, LANES * CHUNK_NBYTES)
+            )
+        packed[some, :, 2] = more.reshape(-1, count, LANES * LANE_STEPS)
+        back[some] = 1 / scale[0]
+    return as_bytes(packed, back)
+
+
+def longer(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float32 of a magnitude below 2 ** 15 → float16, and the eight bits that follow its own where it is no
+    subnormal number, else zeros: together rounded to nearest."""
+    bits = (array.view(np.uint32) + np.uint32(1 << _BEHIND - 1)) >> np.uint32(_BEHIND) << np.uint32(_BEHIND)
+    few = ~np.isfinite(array) | (np.abs(array) < np.finfo(np.float16).tiny)
+    more = np.where(few, 0, bits >> np.uint32(_BEHIND)).astype(np.uint8)
+    cut = (bits & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(few, array, cut).astype(np.float16), more
+
+
+def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_slabs` in float16, scaled as `scaled_rows` → bytes: the slabs, and behind them float32
+    (columns in whole tiles)."""
+    columns = gemm_columns(b, trans_b)
+    scaled = np.zeros(columns.shape, np.float16)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in least_scaled_columns(columns, columns.shape[2]):
+        scaled[:, some] = values
+        back[some] = 1 / scale[0]
+    return as_bytes(in_slabs(scaled, depth("fp16"), tile, np.float16), back)
+
+
+def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
+    halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
+    columns = gemm_columns(b, trans_b)
+    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in least_scaled_columns(columns, columns.shape[2]):
+        halves[:, some], more[:, some] = longer(values)
+        back[some] = 1 / scale[0]
+    pieces = in_slabs(halves, depth("fp16"), tile, np.float16)
+    pieces = pieces.reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
+    behind = in_slabs(more, depth("fp16"), tile, np.uint8).reshape(pieces.shape).swapaxes(2, 3)
+    both = np.zeros((*pieces.shape[:2], 3, LANES * CHUNK_NBYTES), np.uint8)
+    both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
+    both[:, :, 2] = behind.reshape(*pieces.shape[:2], -1)
+    return as_bytes(both, back)

@@ -1,7 +1,7 @@
-"""What a kernel or a session may compute in: all that is known of each precision, in one record.
+"""What kernels and sessions may compute in: all that is known of each precision, in one record.
 
-Its name stands in headers of kernels, in records and on command lines. The order is from the strictest to the
-coarsest.
+The names stand in headers of kernels, in records and on command lines. They are ordered from the strictest to
+the coarsest.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels import jit, layouts
+from kernels import layouts, numba_support
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, Define, parse, unmet
 from kernels.languages.known import languages
@@ -60,13 +60,13 @@ __all__ = [
     "SUFFIX",
     "SUFFIXES",
     "Rung",
-    "beside",
     "candidates",
     "code",
     "default",
     "find",
     "precisions",
     "rungs",
+    "side_rungs",
 ]
 
 ROOT = Path(__file__).parent
@@ -125,8 +125,8 @@ class Rung:
         """Whether an engine may take this rung without being asked to, and without having timed it."""
         return not (self.side or self.user)
 
-    def laid_out(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
-        """As it is compiled to read and write these layouts. Raises ValueError where it cannot."""
+    def in_layouts(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
+        """The rung as it is compiled to read and write these layouts. Raises ValueError where it cannot."""
         chosen = {}
         if self.reads != (layouts.PLAIN,) or reads != layouts.PLAIN:
             chosen["READS"] = self.reads.index(reads)
@@ -138,16 +138,16 @@ class Rung:
 
     @property
     def read_layout(self) -> str:
-        """How it is compiled to read its first input."""
+        """The layout in which it is compiled to read its first input."""
         return self.reads[int(self.defines.get("READS", 0))]
 
     @property
     def written_layout(self) -> str:
-        """How it is compiled to write its output."""
+        """The layout in which it is compiled to write its output."""
         return self.writes[int(self.defines.get("WRITES", 0))]
 
     def suits(self, params: Params) -> bool:
-        """Whether it is meant for such params, so that an engine may take it untimed."""
+        """Whether it is meant for such params, so that an engine may take it without timing it."""
         return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
@@ -157,7 +157,7 @@ class Rung:
         for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
             if reason := unmet(key, value, params, capability):
                 return f"{self.label} {reason}"
-        if self.compiled and (reason := jit.unavailable()):
+        if self.compiled and (reason := numba_support.unavailable()):
             return f"{self.label} is compiled by Numba: {reason}"
         if self.language and (reason := languages()[self.language].unavailable()):
             return f"{self.label} {reason}"
@@ -179,18 +179,18 @@ def rungs(
     """
     if op not in OPS:
         raise InputError(f"no operator {op!r} in the ladder{did_you_mean(op, OPS)}")
-    found = _folder(device, op, ROOT / device / op, user=False, mixed=False)
+    ladder = _folder(device, op, ROOT / device / op, user=False, mixed=False)
     for extra in extra_dirs:
         folder = Path(extra)
         if not folder.is_dir():
             raise InputError(f"the folder of your own kernels {folder} does not exist")
-        found += _folder(device, op, folder, user=True, mixed=True, broken=broken)
-        found += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
-        found += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
+        ladder += _folder(device, op, folder, user=True, mixed=True, broken=broken)
+        ladder += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
+        ladder += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     if extra_dirs:
-        found = list({rung.path: rung for rung in found}.values())
-    found = _without_twins(found, broken)
-    return tuple(sorted(found, key=lambda rung: (rung.number, rung.user)))
+        ladder = list({rung.path: rung for rung in ladder}.values())
+    ladder = _without_duplicates(ladder, broken)
+    return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user)))
 
 
 def find(
@@ -221,7 +221,7 @@ def find(
 
 
 def code(path: Path, op: str, **defines: int) -> Rung:
-    """A file of CUDA of ours that is no rung, in the shape of one, for the compiler."""
+    """A CUDA file of ours that is no rung, as a Rung for the compiler."""
     nothing = MappingProxyType[str, Any]({})
     text = path.read_text(encoding="utf-8")
     return Rung("cuda", op, 0, path.stem, "", "", MappingProxyType(defines), nothing, path, text)
@@ -234,7 +234,8 @@ def default(
     precision: str = FP32,
     weights_known: bool = True,
 ) -> Rung:
-    """The first of `candidates` that applies. Raises KernelError with every rung's reason where none does."""
+    """The first of `candidates` that applies. Raises KernelError with the reason of every rung where none
+    does."""
     reasons = []
     able = candidates(device, params.op, precision, weights_known)
     for rung in sorted(able, key=lambda rung: params.loses_digits(rung.method)):
@@ -248,15 +249,15 @@ def default(
 
 
 def candidates(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
-    """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
-    precision from the highest priority down, then those that say they are for it, too, then those of fp32; no
-    side rungs. weights_known: whether the weights are constants, which rungs that pack them ask for."""
+    """The rungs that an engine may take by default, best guess first: ours of this precision from the highest
+    priority down, then those that also serve it (`also`), then those of fp32; no side rungs. weights_known:
+    whether the weights are constants, which rungs that pack them need."""
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
-def beside(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
-    """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's,
-    and none whose language not everybody has. In the order of `candidates`."""
+def side_rungs(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
+    """Side rungs of ours that an engine may take where they were timed to be the fastest: none of a library,
+    and none in a language that must be installed. In the order of `candidates`."""
     ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick or r.language)]
     return _fitting(ours, precision, weights_known)
 
@@ -270,12 +271,12 @@ def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple
 
 
 def precisions(device: str) -> tuple[str, ...]:
-    """What the rungs of a device compute in, from the strictest to the coarsest."""
+    """The precisions of a device's rungs, from the strictest to the coarsest."""
     return tuple(name for name in NAMES if offers(device, name))
 
 
 def offers(device: str, precision: str) -> bool:
-    """Whether any rung of a device computes in it; no more folders are read than that takes."""
+    """Whether any rung of a device computes in this precision; reads no more folders than needed."""
     return any(rung.precision == precision for op in OPS for rung in rungs(device, op))
 
 
@@ -287,9 +288,9 @@ def _folder(
     mixed: bool,
     broken: list[KernelError] | None = None,
 ) -> list[Rung]:
-    """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs. It is
-    listed anew each time, so that what was edited, added or removed since is seen; that is all that costs."""
-    found = []
+    """The rungs of one folder. mixed: it holds rungs of several operators, and perhaps Python files that are
+    no rungs. The folder is listed each time, which is quick, so that changes are seen."""
+    rungs_here = []
     for name, entry in _listed(folder, SUFFIXES[device]):
         python = name.endswith(_PYTHON)
         if name.startswith("_") or (mixed and python and not name[0].isdigit()):
@@ -311,12 +312,12 @@ def _folder(
             broken.append(error)
             continue
         if rung.op == op:
-            found.append(rung)
-    return found
+            rungs_here.append(rung)
+    return rungs_here
 
 
-def meant_for(device: str, name: str, text: str) -> bool:
-    """Whether a file of a user's can be a rung of the device: by its ending, and of Python by its header."""
+def is_rung_file(device: str, name: str, text: str) -> bool:
+    """Whether a file of the user's can be a rung of the device: by its suffix and, for Python, its header."""
     if not name.endswith(SUFFIXES[device]):
         return False
     return not name.endswith(_PYTHON) or _names_language(text) == (device == "cuda")
@@ -333,7 +334,7 @@ def _names_language(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _for_cuda(place: str, inode: int, mtime_ns: int) -> bool:
-    """Whether a file of Python is for CUDA. Of one that cannot be read, no: the CPU's ladder tells of it."""
+    """Whether a Python file is for CUDA. A file that cannot be read is not: the CPU's ladder reports it."""
     try:
         return _names_language(Path(place).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -341,7 +342,7 @@ def _for_cuda(place: str, inode: int, mtime_ns: int) -> bool:
 
 
 def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntry[str]]]:
-    """The files of a folder that end so, by name; none of one that cannot be listed."""
+    """The files of a folder with this suffix, by name; none if it cannot be listed."""
     try:
         with os.scandir(os.path.abspath(folder)) as entries:
             return sorted((entry.name, entry) for entry in entries if entry.name.endswith(suffix))
@@ -349,12 +350,12 @@ def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntr
         return []
 
 
-def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
-    """Those whose number and name no other has; ours come before the user's."""
+def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
+    """The rungs whose number and name no other rung has; ours come before the user's."""
     numbers: dict[int, Rung] = {}
     names: dict[str, Rung] = {}
     free = max((rung.number for rung in found), default=0) + 1
-    kept = []
+    unique = []
     for rung in sorted(found, key=lambda rung: (rung.user, rung.number)):
         reason = ""
         if twin := numbers.get(rung.number):
@@ -363,17 +364,17 @@ def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> l
             reason = f"the name {rung.name!r} is already taken by {twin.path}"
         if not reason:
             numbers[rung.number] = names[rung.name] = rung
-            kept.append(rung)
+            unique.append(rung)
         elif broken is None or not rung.user:
             raise KernelError(f"{rung.path}: {reason}")
         else:
             broken.append(KernelError(f"{rung.path}: {reason}"))
-    return kept
+    return unique
 
 
 @lru_cache(maxsize=1024)
 def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int) -> Rung:
-    """Parse one file; inode, mtime_ns and size are there so that an edited or replaced file is read again."""
+    """Parse one file. inode, mtime_ns and size are arguments so that a changed file is read again."""
     path = Path(place).resolve()
     try:
         source = path.read_text(encoding="utf-8")
@@ -417,3 +418,33 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         tune=MappingProxyType(header["tune"]),
         prefers=MappingProxyType(header["prefers"]),
     )
+
+
+HEADERS = Path(__file__).parent / "cuda"
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header as a file includes it (name), where it lies, and its text."""
+
+    name: str
+    path: Path
+    text: str
+
+
+def headers(rung: Rung) -> tuple[Header, ...]:
+    """The headers of ours that a rung's file includes, also indirectly, each once, in a fixed order. A header
+    is looked for beside the file that includes it, then among ours. A missing one is left for the compiler to
+    report."""
+    included: dict[Path, Header] = {}
+    queue = [(rung.source, rung.path.parent)]
+    while queue:
+        text, folder = queue.pop()
+        for name in _INCLUDE.findall(text):
+            path = next((p for d in (folder, HEADERS) if (p := d / name).is_file()), None)
+            if path is None or path in included:
+                continue
+            included[path] = Header(name, path, path.read_text(encoding="utf-8"))
+            queue.append((included[path].text, path.parent))
+    return tuple(included.values())

@@ -1,4 +1,4 @@
-"""Times of named parts of the program, kept while somebody asks for them.
+"""Times of named parts of the program, recorded only while somebody asks for them.
 
     @span("NVRTC compile")
     def compile_rung(...): ...
@@ -6,7 +6,7 @@
     with recorded("NVRTC compile", "module load") as spans:
         session = backend.prepare(...)
 
-A call of a part that nobody asks for pays one look into a dictionary.
+A call that nobody records costs one look into a dictionary.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Span:
-    """A call of a part: the part's name, perf_counter_ns before and after, and what the call returned (None
-    where it raised)."""
+    """One call of a part: the part's name, perf_counter_ns before and after, and the result (None where it
+    raised)."""
 
     name: str
     start_ns: int
@@ -37,7 +37,7 @@ _asked: dict[str, list[Span]] = {}  # where the spans of a name go
 
 
 def span(name: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Makes each call of a function a span of this name."""
+    """A decorator: each call of the function is a span of this name."""
 
     def spanned(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @functools.wraps(function)

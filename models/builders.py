@@ -1,8 +1,8 @@
-"""ONNX models built from a description: the small net language, and the LeNet-style nets in it.
+"""ONNX models built from a description: the language for small nets, the LeNet-style nets, and AlexNet.
 
-`Net` is the one description of an architecture: the ONNX file, the shapes of its weights and, in
-models/train.py, the training graph all come from it. Every node is named, a node's output tensor has the
-node's name, its weights are "<node>.weight" and "<node>.bias", and the batch axis is the dynamic "N".
+A `Net` describes an architecture once: the ONNX file, the shapes of its weights and, in models/train.py, the
+training graph follow from it. Every node has a name; its output tensor has the same name, its weights are
+"<node>.weight" and "<node>.bias". The batch axis is the dynamic "N".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INPUT = "input"
 
 
 class Net:
-    """A chain of layers under construction; `shape` is that of the last tensor, without the batch axis."""
+    """A chain of layers under construction. shape: of the last tensor, without the batch axis."""
 
     def __init__(self, channels: int, height: int, width: int) -> None:
         self.input_shape = (channels, height, width)
@@ -61,7 +61,7 @@ class Net:
         group: int = 1,
         bias: bool = True,
     ) -> Net:
-        """`maps` square filters; `pad` on every side."""
+        """A convolution with `maps` square filters; `pad` on every side."""
         c, h, w = self.shape
         weights = self._weights(name, (maps, c // group, kernel, kernel), bias)
         out = (maps, (h + 2 * pad - kernel) // stride + 1, (w + 2 * pad - kernel) // stride + 1)
@@ -77,7 +77,7 @@ class Net:
         )
 
     def max_pool(self, name: str, kernel: int, stride: int, beyond: bool = False) -> Net:
-        """`beyond`: the last window may reach beyond the image."""
+        """beyond: the last window may reach beyond the image."""
         c, h, w = self.shape
         last = stride - 1 if beyond else 0
         out = (c, (h - kernel + last) // stride + 1, (w - kernel + last) // stride + 1)
@@ -118,7 +118,7 @@ class Net:
                 raise ValueError(f"the weights of {name} lack {key} of shape {shape}")
         source = helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["N", *self.input_shape])
         result = helper.make_tensor_value_info(self.tensor, TensorProto.FLOAT, ["N", *self.shape])
-        made = helper.make_model(
+        model = helper.make_model(
             helper.make_graph(self.nodes, name, [source], [result], doc_string=about),
             producer_name="kernelscope",
             ir_version=IR_VERSION,
@@ -126,8 +126,8 @@ class Net:
         )
         for key, shape in self.parameters.items():  # put where they stay: graph and model are made by copying
             data = np.ascontiguousarray(weights[key], dtype="<f4").tobytes()
-            made.graph.initializer.add(name=key, data_type=TensorProto.FLOAT, dims=shape, raw_data=data)
-        return made
+            model.graph.initializer.add(name=key, data_type=TensorProto.FLOAT, dims=shape, raw_data=data)
+        return model
 
 
 def tensor_sha256(weights: Mapping[str, np.ndarray]) -> str:
@@ -166,3 +166,59 @@ def ece408_2conv(classes: int = 10) -> Net:
 
 
 SMALL_NETS: dict[str, Callable[[], Net]] = {f.__name__: f for f in (lenet5, ece408, ece408_2conv)}
+
+
+SEED = 2012
+CHUNK = 1 << 20  # random numbers drawn at once: 8 MB of float64 instead of 300 MB for fc6
+
+# The paper divides by (2 + 1e-4 · Σ x²)^0.75 over 5 channels; ONNX's LRN divides alpha by the size first.
+# Size, alpha, beta, bias; Caffe's nets were trained with others (its alpha is divided by the size, too).
+LRN = (5, 5e-4, 0.75, 2.0)
+LRN_OF_CAFFE = (5, 1e-4, 0.75, 1.0)
+
+
+def alexnet(classes: int = 1000, lrn: tuple[int, float, float, float] = LRN, thin: int = 1) -> Net:
+    """AlexNet after Krizhevsky, Sutskever and Hinton 2012: images of 227×227×3; 96/256/384/384/256 maps;
+    conv2, conv4 and conv5 in two groups; overlapping 3×3 pools. thin: all widths are divided by this."""
+    net = Net(3, 227, 227)
+    net.conv("conv1", 96 // thin, 11, stride=4).relu("relu1").lrn("norm1", *lrn).max_pool("pool1", 3, 2)
+    net.conv("conv2", 256 // thin, 5, pad=2, group=2).relu("relu2").lrn("norm2", *lrn)
+    net.max_pool("pool2", 3, 2)
+    net.conv("conv3", 384 // thin, 3, pad=1).relu("relu3")
+    net.conv("conv4", 384 // thin, 3, pad=1, group=2).relu("relu4")
+    net.conv("conv5", 256 // thin, 3, pad=1, group=2).relu("relu5").max_pool("pool5", 3, 2)
+    net.flatten("flatten").fc("fc6", 4096 // thin).relu("relu6").fc("fc7", 4096 // thin).relu("relu7")
+    return net.fc("fc8", classes).softmax("prob")
+
+
+def he_uniform(
+    parameters: dict[str, tuple[int, ...]], seed: int, progress: Callable[[float], None] | None = None
+) -> dict[str, np.ndarray]:
+    """float32 weights uniform in ±√(6 / fan-in), biases zero, drawn in the given order. They keep the scale
+    of activations through the net, so times, errors and memory are those of a trained net. The draw is
+    NumPy's frozen legacy generator: the same everywhere.
+
+    progress: called with the fraction that is drawn.
+    """
+    random = np.random.RandomState(seed)
+    total = sum(math.prod(shape) for shape in parameters.values())
+    drawn = 0
+    weights = {}
+    for key, shape in parameters.items():
+        tensor = np.zeros(math.prod(shape), np.float32)
+        if len(shape) > 1:
+            bound = math.sqrt(6.0 / math.prod(shape[1:]))
+            for start in range(0, tensor.size, CHUNK):
+                part = tensor[start : start + CHUNK]
+                part[:] = (2.0 * random.random_sample(part.size) - 1.0) * bound
+                if progress:
+                    progress((drawn + start + part.size) / total)
+        drawn += tensor.size
+        weights[key] = tensor.reshape(shape)
+    return weights
+
+
+def body(progress: Callable[[float], None] | None = None) -> dict[str, np.ndarray]:
+    """All weights of AlexNet below fc8: frozen random features, on which our trained last layers stand."""
+    parameters = {k: s for k, s in alexnet().parameters.items() if not k.startswith("fc8.")}
+    return he_uniform(parameters, SEED, progress)

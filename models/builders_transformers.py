@@ -1,8 +1,8 @@
-"""Nets of attention, written as exporters write them, with weights drawn from a seed.
+"""Transformers, written as exporters write them, with random weights from a seed.
 
 ViT-Tiny (Dosovitskiy et al. 2021, sizes of Touvron et al. 2021), an encoder like BERT's (Devlin et al. 2019)
-and blocks like GPT-2's (Radford et al. 2019). The last two are given tokens that are embedded already, as an
-image of one channel (1, tokens, width). The draw is NumPy's frozen legacy generator: the same everywhere.
+and blocks like GPT-2's (Radford et al. 2019). The last two take tokens that are embedded already, as an image
+of one channel (1, tokens, width). The draw is NumPy's frozen legacy generator: the same everywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SEED = 2017
 
 
 class Transformer(Net):
-    """As Net, of nodes that name what they read. fans: of each parameter that multiplies, how many of its
-    elements a sum has."""
+    """Like Net, but each node names its inputs. fans: for each weight matrix, how many of its elements are in
+    one sum."""
 
     def __init__(self, channels: int, height: int, width: int) -> None:
         super().__init__(channels, height, width)
@@ -33,9 +33,9 @@ class Transformer(Net):
         return name
 
     def constant(self, name: str, values: object, dtype: str = "float32") -> str:
-        """A node of its own, as exporters write it."""
-        held = numpy_helper.from_array(np.array(values, dtype), f"{name}.value")
-        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=held))
+        """A constant as a node, as exporters write it."""
+        tensor = numpy_helper.from_array(np.array(values, dtype), f"{name}.value")
+        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=tensor))
         return name
 
     def parameter(self, name: str, shape: tuple[int, ...], fan: int = 0) -> str:
@@ -78,7 +78,8 @@ class Transformer(Net):
         return self.put("Mul", name, [halved, gate])
 
     def attention(self, name: str, x: str, tokens: int, width: int, heads: int, causal: bool) -> str:
-        """Of every token with all, or with those up to itself; x (N, tokens, width)."""
+        """Attention of every token to all tokens, or (causal) to itself and those before it; x (N, tokens,
+        width)."""
         depth = width // heads
         apart = {
             of: self.reshaped(
@@ -107,25 +108,25 @@ class Transformer(Net):
         return self.linear(f"{name}.out", whole, width, width)
 
     def first_token(self, x: str, place: int, width: int) -> None:
-        """One token's row goes on alone."""
+        """Keep only one token's row."""
         self.put("Gather", "token", [x, self.constant("place", place, "int64")], axis=1)
         self.shape = (width,)
 
     def drawn(self) -> dict[str, np.ndarray]:
-        """float32 weights with which activations keep their scale, drawn in the order of the parameters."""
+        """float32 weights that keep the scale of activations, drawn in the order of the parameters."""
         random = np.random.RandomState(SEED)
-        found = {}
+        weights = {}
         for key, shape in self.parameters.items():
             even = 2.0 * random.random_sample(math.prod(shape)).astype(np.float64) - 1.0
             bound = math.sqrt(3.0 / self.fans[key]) if key in self.fans else 0.1
             values = bound * even + (1.0 if key.endswith(".scale") else 0.0)
-            found[key] = values.astype(np.float32).reshape(shape)
-        return found
+            weights[key] = values.astype(np.float32).reshape(shape)
+        return weights
 
 
 def _before(net: Transformer, name: str, x: str, tokens: int, width: int, heads: int, causal: bool,
             epsilon: float, gelu: Callable[[str, str], str]) -> str:  # fmt: skip
-    """A block that normalises what goes into attention and into the two products behind it."""
+    """A block that normalises the input of the attention and of the two products after it."""
     seen = net.norm(f"{name}.norm1", x, width, epsilon)
     x = net.put(
         "Add", f"{name}.sum1", [x, net.attention(f"{name}.attention", seen, tokens, width, heads, causal)]
@@ -179,8 +180,8 @@ def bert_small() -> Transformer:
 
 
 def gpt_small() -> Transformer:
-    """128 embedded tokens, 256 wide; 2 blocks, 4 heads, each token sees those before it; 1,000 scores of what
-    comes behind the last."""
+    """128 embedded tokens, 256 wide; 2 blocks, 4 heads, each token attends to those before it; 1,000 scores
+    from the last token."""
     tokens, width, heads = 128, 256, 4
     net = Transformer(1, tokens, width)
     x = net.reshaped("tokens", INPUT, [0, tokens, width])

@@ -1,8 +1,8 @@
 """The catalogue of models: what each is, where its weights come from, and its ONNX file in the user's cache.
 
-An entry is a table of catalogue.toml plus, for trained weights, what models/train.py noted in
-weights/training.json. Files are built at first use; AlexNet's 244 MB of seeded weights are not shipped.
-Models that the user imported come behind these, and lie in a folder of the user's (models.imported).
+An entry is a table of catalogue.toml and, for trained weights, what models/train.py recorded in
+weights/training.json. Files are built at first use; AlexNet's 244 MB of random weights are not shipped.
+Models that the user imported follow, and lie in a folder of the user's (models.imported).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Entry:
 
 @cache
 def training_records() -> dict[str, dict[str, Any]]:
-    """What training noted, by model: data, images, epochs, seed, accuracy, SHA-256, version of torch."""
+    """What training recorded, by model: data, images, epochs, seed, accuracy, SHA-256, version of torch."""
     records: dict[str, dict[str, Any]] = json.loads((WEIGHTS / "training.json").read_text(encoding="utf-8"))
     return records
 
@@ -116,12 +116,12 @@ def get(name: str) -> Entry:
 
 
 def path(name: str, progress: Progress | None = None) -> Path:
-    """The model's ONNX file, built into the cache where it is not there yet.
+    """The model's ONNX file, which is built into the cache if it is not there yet.
 
-    The file lies under a key of its weights and of the code that builds it, so that a file of another version
-    is never taken for it, and beside it its SHA-256: one that is not what was built is built again, and that
-    is told. `progress` gets words and the fraction done. Raises InputError (unknown name) and ModelError
-    (damaged weights, a cache that cannot be written).
+    Its path depends on the weights and on the code that builds it, so that a file of another version is never
+    used. Its SHA-256 lies beside it: a file that has changed is built again, and the user is told. progress:
+    gets words and the fraction done. Raises InputError (unknown name) and ModelError (damaged weights, a
+    cache that cannot be written).
     """
     entry = get(name)
     if entry.net == imported.NET:
@@ -129,10 +129,10 @@ def path(name: str, progress: Progress | None = None) -> Path:
     root = cache_dir() / "models"
     target = root / _key(entry) / f"{name}.onnx"
     try:
-        said = _noted(target)
-        if said and target.is_file():
+        recorded = _noted(target)
+        if recorded and target.is_file():
             stat = target.stat()
-            if _sha256(target, stat.st_mtime_ns, stat.st_size, stat.st_ino) == said:
+            if _sha256(target, stat.st_mtime_ns, stat.st_size, stat.st_ino) == recorded:
                 return target
             log.warning(
                 "the model %s in %s is not what was built there (its SHA-256 differs): it is built again",
@@ -160,10 +160,10 @@ def _as_imported(entry: Entry) -> Path:
     file = imported.file_of(entry.name)
     try:
         stat = file.stat()
-        found = _sha256(file, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        digest = _sha256(file, stat.st_mtime_ns, stat.st_size, stat.st_ino)
     except OSError as error:
         raise ModelError(f"model {entry.name} cannot be read from {file} ({error.strerror})") from error
-    if found != entry.sha256:
+    if digest != entry.sha256:
         raise ModelError(
             f"the model {entry.name} in {file.parent} is not what was imported (its SHA-256 differs): "
             f"{imported.again(entry.name)}"
@@ -172,7 +172,7 @@ def _as_imported(entry: Entry) -> Path:
 
 
 def _note(target: Path) -> Path:
-    """Where the SHA-256 of a file as it was built is kept."""
+    """The file with the SHA-256 of a model's file as it was built."""
     return target.with_name(f"{target.name}.sha256")
 
 
@@ -186,7 +186,7 @@ def _noted(target: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _sha256(path: Path, mtime_ns: int, size: int, inode: int) -> str:
-    """Of a file's content; what else is told of it is there so that one that changed is read again."""
+    """SHA-256 of a file. The other arguments are there so that a changed file is read again."""
     return sha256(path)
 
 
@@ -201,12 +201,11 @@ def _key(entry: Entry) -> str:
 
 
 def _serialized(entry: Entry, progress: Progress | None) -> bytes:
-    """The ONNX file's bytes, its weights checked against the entry's SHA-256."""
+    """The bytes of the ONNX file; its weights are checked by the entry's SHA-256."""
     from models import (
-        builders,
-        builders_alexnet,
+        builders,  # onnx is imported only where a file is built
         builders_transformers,
-    )  # onnx is imported only where a file is built
+    )
 
     say = progress or (lambda text, fraction: None)
     words = f"building {entry.name}"
@@ -214,12 +213,10 @@ def _serialized(entry: Entry, progress: Progress | None) -> bytes:
     if entry.net == "alexnet":
         trained = entry.name in training_records()
         head = _shipped(entry.name) if trained else {}
-        net = builders_alexnet.alexnet(len(entry.classes) if trained else 1000)
+        net = builders.alexnet(len(entry.classes) if trained else 1000)
         drawn = {key: shape for key, shape in net.parameters.items() if key not in head}
         # Drawing is about half of the work; checking and writing 244 MB are the rest.
-        weights = builders_alexnet.he_uniform(
-            drawn, builders_alexnet.SEED, lambda fraction: say(words, 0.5 * fraction)
-        )
+        weights = builders.he_uniform(drawn, builders.SEED, lambda fraction: say(words, 0.5 * fraction))
         weights |= head
     elif entry.net in builders_transformers.NETS:
         of_attention = builders_transformers.NETS[entry.net]()
@@ -241,7 +238,7 @@ def _serialized(entry: Entry, progress: Progress | None) -> bytes:
 
 
 def _shipped(name: str) -> dict[str, np.ndarray]:
-    """The float16 weights of models/weights, widened to float32."""
+    """The float16 weights of models/weights, as float32."""
     file = WEIGHTS / f"{name}.npz"
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:

@@ -1,13 +1,14 @@
-"""Labelled images for accuracy: data sets by name, the user's own folders, and random images.
+"""Labelled images for accuracy: data sets by name, folders of the user, and random images.
 
-A spec is a name of models/datasets.toml, "folder:PATH" or "random"; with "@2of8" behind it the second of
-eight parts, of which each has every eighth image. Images stay uint8 as stored, those of a
-folder in their files; models.preprocessing makes a model's input of any part of them, models.labels brings
-labels into the model's order.
+A spec is a name of models/datasets.toml, "folder:PATH" or "random". With "@2of8" behind it, it is the second
+of eight parts; each part has every eighth image. Images stay uint8 as stored; those of a folder stay in their
+files until they are read. models.preprocessing makes a model's input of them, and models.labels brings labels
+into the model's order.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import gzip
 import os
@@ -22,11 +23,111 @@ import numpy as np
 
 from kernels.errors import DataError, InputError
 from kernels.nearest import did_you_mean
-from models import download, folder, names
+from models import download, names
 from models import labels as orders
-from models.labels import Matched
+from models.labels import MOST_CLASSES, Matched
 from models.pictures import Pictures
 from models.preprocessing import preprocess, resize
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
+WHAT_WORKS = "give a folder with one sub-folder of images a class, or a CSV file with the columns file,label"
+FILE_NAMES = frozenset({"file", "filename", "file_name", "image", "path", "img", "name"})
+LABEL_NAMES = frozenset({"label", "class", "labels", "target", "category", "wnid", "class_name", "classname"})
+
+
+@dataclass(frozen=True, eq=False)
+class FolderLabels:
+    """Images of a folder with labels. labels: int64 (N,), indices into `classes`; numbered: the class names
+    are numbers, and these are the labels."""
+
+    images: Pictures
+    labels: np.ndarray
+    classes: tuple[str, ...]
+    numbered: bool
+
+
+def load_folder(path: Path, images: int | None) -> FolderLabels:
+    """At most `images` images of the folder, or of the CSV file, at `path`; they are decoded when they are
+    read.
+
+    A folder has one sub-folder for each class; a CSV file has the columns file,label. Sub-folders are mixed
+    in a fixed random order, so that the first images are of all classes; a CSV keeps its order. Names that
+    are all numbers are the labels; others are numbered in sorted order, which is the order of no model
+    (models.labels). Raises DataError naming the file.
+    """
+    files, words = _listed(path)
+    labels, names, numbered = _number(words, path)
+    return FolderLabels(Pictures(files[:images]), np.array(labels[:images], np.int64), names, numbered)
+
+
+def _listed(path: Path) -> tuple[list[Path], list[str]]:
+    """Image files, and the word that each is labelled with."""
+    if path.is_file() and path.suffix.lower() == ".csv":
+        return _from_csv(path)
+    if not path.is_dir():
+        raise DataError(f"{path} is neither a folder nor a CSV file: {WHAT_WORKS}")
+    pairs = [
+        (file, sub.name)
+        for sub in sorted(p for p in path.iterdir() if p.is_dir())
+        for file in sorted(sub.iterdir())
+        if file.suffix.lower() in SUFFIXES
+    ]
+    if not pairs:
+        tables = sorted(path.glob("*.csv"))
+        if len(tables) == 1:
+            return _from_csv(tables[0])
+        raise DataError(f"{path} holds no images in sub-folders and no single CSV file: {WHAT_WORKS}")
+    order = np.random.RandomState(0).permutation(len(pairs))
+    return [pairs[i][0] for i in order], [pairs[i][1] for i in order]
+
+
+def _from_csv(path: Path) -> tuple[list[Path], list[str]]:
+    files: list[Path] = []
+    words: list[str] = []
+    at = (0, 1)
+    columns = 2
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            for number, row in enumerate(csv.reader(stream), 1):
+                if not row:
+                    continue
+                if not files and (header := _header(row, path.parent)) is not None:
+                    at, columns = header, len(row)
+                    continue
+                if len(row) != columns or not row[at[0]].strip() or not row[at[1]].strip():
+                    raise DataError(f"{path}, line {number}, is not file,label: {','.join(row)!r}")
+                files.append(path.parent / row[at[0]].strip())
+                words.append(row[at[1]].strip())
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as a CSV file ({error}): {WHAT_WORKS}") from error
+    if not files:
+        raise DataError(f"{path} lists no images: {WHAT_WORKS}")
+    if (gone := next((file for file in files if not file.is_file()), None)) is not None:
+        raise DataError(f"image {gone} does not exist: correct the list or add the file")
+    return files, words
+
+
+def _header(row: Sequence[str], folder: Path) -> tuple[int, int] | None:
+    """The columns of file and label, if this first line is a header; else None."""
+    names = [cell.strip().casefold() for cell in row]
+    file = next((i for i, name in enumerate(names) if name in FILE_NAMES), None)
+    label = next((i for i, name in enumerate(names) if name in LABEL_NAMES), None)
+    if file is None or label is None or (folder / row[file].strip()).is_file():
+        return None
+    return file, label
+
+
+def _number(words: Sequence[str], path: Path) -> tuple[list[int], tuple[str, ...], bool]:
+    """Label of each word, the class names by label, and whether the words are numbers."""
+    if all(word.isdecimal() for word in words):
+        labels = [int(word) for word in words]
+        if max(labels) >= MOST_CLASSES:
+            raise DataError(f"{path} has a class {max(labels):,}; numbers below {MOST_CLASSES:,} work")
+        return labels, tuple(str(i) for i in range(max(labels) + 1)), True
+    names = tuple(sorted(set(words)))
+    places = {name: place for place, name in enumerate(names)}
+    return [places[word] for word in words], names, False
+
 
 __all__ = ["Dataset", "available", "load", "preprocess"]
 
@@ -61,8 +162,8 @@ class Dataset:
     def read(
         self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[Sequence[np.ndarray], list[int]]:
-        """Images `start` to `stop`, what cannot be read left out, and their places; each: what is done with
-        one as soon as it is there (models.pictures)."""
+        """Images `start` to `stop` without those that cannot be read, and their indices. each: applied to
+        each image as soon as it is decoded (models.pictures)."""
         if isinstance(self.images, Pictures):
             return self.images.read(start, stop, each)
         part = list(self.images[start:stop])
@@ -70,7 +171,7 @@ class Dataset:
 
     @property
     def array(self) -> np.ndarray:
-        """All images as one array, of a data set that is one. Raises DataError for image files."""
+        """All images as one array. Raises DataError for image files."""
         if isinstance(self.images, Pictures):
             raise DataError(f"the images of {self.name} are files of their own sizes: use a named data set")
         return self.images
@@ -78,24 +179,23 @@ class Dataset:
     def first(
         self, count: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> Sequence[np.ndarray]:
-        """The first `count` images that can be read, fewer where there are fewer. Raises DataError where
-        there is none."""
-        found, _ = self.read(0, count, each)
-        while isinstance(self.images, Pictures) and len(found) < count < len(self):
+        """The first `count` readable images, or fewer. Raises DataError where there is none."""
+        pictures, _ = self.read(0, count, each)
+        while isinstance(self.images, Pictures) and len(pictures) < count < len(self):
             count, wanted = min(2 * count, len(self)), count
-            found = self.read(0, count, each)[0][:wanted]
-        if isinstance(self.images, Pictures) and not found:
+            pictures = self.read(0, count, each)[0][:wanted]
+        if isinstance(self.images, Pictures) and not pictures:
             raise self.unreadable()
-        return found
+        return pictures
 
     def unreadable(self) -> DataError:
-        """The error for a set of which no image can be read."""
+        """The error for a set in which no image can be read."""
         reason = next(iter(self.notes()), "there is none")
         return DataError(f"no image of {self.name} can be read ({reason}): replace or remove what is broken")
 
     def part(self, number: int, of: int) -> Dataset:
-        """Every `of`th image from the `number`th on. Raises DataError where one of the classes is in none of
-        them: labels would mean something else there."""
+        """Every `of`th image from the `number`th on. Raises DataError where a class would have no image:
+        labels would then mean something else."""
         images = (
             self.images.part(number - 1, of)
             if isinstance(self.images, Pictures)
@@ -110,20 +210,20 @@ class Dataset:
         return replace(self, images=images, labels=labels)
 
     def start_of(self, images: int | None) -> Dataset:
-        """The first `images`, all where None; files are read when they are asked for, and all stay."""
+        """The first `images` images, all where None. Files are not read yet."""
         if images is None or isinstance(self.images, Pictures):
             return self
         labels = None if self.labels is None else self.labels[:images]
         return replace(self, images=self.images[:images], labels=labels)
 
     def notes(self) -> tuple[str, ...]:
-        """What was met in the files read so far, in sentences."""
+        """What was noticed in the files that were read, in sentences."""
         return self.images.notes() if isinstance(self.images, Pictures) else ()
 
     def matched(self, order: Sequence[str] | None, outputs: int, model: str) -> Matched:
-        """The model's number of each of `classes`. order: the model's classes, () where nothing says them,
-        None for the order of the names themselves (--labels alphabetical); outputs: how many classes it
-        scores."""
+        """The model's class number for each of `classes`. order: the model's classes, () where nothing says
+        them, None for the sorted order of the names (--labels alphabetical); outputs: how many classes the
+        model scores."""
         assert self.labels is not None
         count = len(self.classes)
         present = sorted({self.classes[label] for label in np.unique(self.labels)})
@@ -135,12 +235,12 @@ class Dataset:
                 f"the labels name {len(order):,} classes and model {model} scores {outputs:,}: {orders.GIVE}",
             )
         if order:
-            found = orders.matched(present, order, model)
-            if found.numbers is not None:
-                places = dict(zip(present, found.numbers, strict=True))
+            match = orders.matched(present, order, model)
+            if match.numbers is not None:
+                places = dict(zip(present, match.numbers, strict=True))
                 return Matched(np.array([places.get(name, -1) for name in self.classes], np.int64))
             if self.numbers != "model's":
-                return found
+                return match
         if self.numbers == "model's":
             if count <= outputs:
                 return Matched(np.arange(count))
@@ -172,14 +272,15 @@ _PART = re.compile(r"(.+)@(\d+)of(\d+)")
 
 
 def parted(spec: str) -> tuple[str, tuple[int, int] | None]:
-    """A spec without its part, and which it asks for of how many. Raises InputError for one there is not."""
-    found = _PART.fullmatch(spec)
-    if found is None:
+    """A spec without its part, and the part as (number, of how many). Raises InputError for a part that does
+    not exist."""
+    match = _PART.fullmatch(spec)
+    if match is None:
         return spec, None
-    number, of = int(found[2]), int(found[3])
+    number, of = int(match[2]), int(match[3])
     if not 1 <= number <= of:
         raise InputError(f"data set {spec!r}: of {of} parts there are those from 1 to {of}")
-    return found[1], (number, of)
+    return match[1], (number, of)
 
 
 def load(
@@ -205,9 +306,9 @@ def load(
         return whole.part(*part).start_of(images)
     size = tuple(shape)[-3:] if shape and len(tuple(shape)) in (3, 4) else None
     if spec.startswith("folder:"):
-        found = folder.load(Path(spec.removeprefix("folder:")).expanduser(), images)
-        numbers = "model's" if found.numbered else ""
-        return Dataset(spec, found.images, found.labels, found.classes, numbers)
+        labelled = load_folder(Path(spec.removeprefix("folder:")).expanduser(), images)
+        numbers = "model's" if labelled.numbered else ""
+        return Dataset(spec, labelled.images, labelled.labels, labelled.classes, numbers)
     if spec == "random":
         return _random(images or RANDOM_IMAGES, size, seed)
     entry = names.datasets().get(spec)
@@ -226,7 +327,7 @@ def load(
 
 
 def available(name: str) -> str | None:
-    """Why the test images of a named data set are not on this machine yet, or None if they are."""
+    """Why the test images of a named data set are not on this machine yet; None if they are."""
     entry = names.datasets()[name]
     if "shipped" in entry:
         return None
@@ -240,7 +341,7 @@ def available(name: str) -> str | None:
 
 
 def _random(count: int, size: tuple[Any, ...] | None, seed: int) -> Dataset:
-    """Uniform pixels at the model's own size, so that no resizing makes them smooth."""
+    """Random pixels at the model's own size, so that no resizing smooths them."""
     pick = size or RANDOM_SHAPE
     channels, height, width = (
         wanted if isinstance(wanted, int) and wanted > 0 else usual
@@ -261,18 +362,18 @@ def _split_error(name: str, split: str) -> DataError:
 
 @functools.cache
 def _shipped(name: str, shipped: str, held_out: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Small images 0–16 that ship as one file, brought to 0–255, 28×28; the last `held_out` are the test. The
-    same arrays each time, which cannot be written to."""
+    """A shipped data set of small images with values 0–16, scaled to 0–255 and 28×28; the last `held_out` are
+    the test images. The arrays are shared and read-only."""
     with np.load(SHIPPED / shipped) as file:
         small, labels = file["images"], file["labels"]
     if split not in ("train", "test"):
         raise _split_error(name, split)
     part = slice(-held_out, None) if split == "test" else slice(0, -held_out)
     bytes_0_255 = np.round(small[part] * (255.0 / 16.0)).astype(np.uint8)
-    found = resize(bytes_0_255, 28, 28), labels[part]
-    for array in found:
+    part_of_set = resize(bytes_0_255, 28, 28), labels[part]
+    for array in part_of_set:
         array.flags.writeable = False
-    return found
+    return part_of_set
 
 
 def _idx_pair(
@@ -288,7 +389,7 @@ def _idx_pair(
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """uint8 array of a gzipped IDX file (LeCun's MNIST format). Raises DataError where it is not one."""
+    """The uint8 array in a gzipped IDX file (LeCun's MNIST format). Raises DataError where it is none."""
     try:
         with gzip.open(path) as stream:
             data = stream.read()

@@ -1,4 +1,4 @@
-"""Files of public data sets: an offline copy, the cache or a download; always checked by SHA-256."""
+"""Files of public data sets: from an offline copy, the cache or a download; always checked by SHA-256."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def _unusable(path: Path, error: OSError) -> DataError:
 
 
 class _Cancelled(Exception):
-    """Ends an abandoned download thread from inside its progress callback."""
+    """Raised in an abandoned download thread, inside its progress callback, to end it."""
 
 
 class _Download:
-    """One download in a thread of its own, because a name lookup knows no time-out and ignores Ctrl-C.
+    """One download in a thread of its own, because a name lookup has no time-out and ignores Ctrl-C.
 
-    pooch downloads into a temporary folder and checks the file, which is then renamed into place; `total`,
-    `update`, `reset` and `close` are what pooch asks of a progress bar.
+    pooch downloads into a temporary folder and checks the file, which is then renamed into place. `total`,
+    `update`, `reset` and `close` are what pooch calls of a progress bar.
     """
 
     def __init__(

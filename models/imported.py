@@ -1,7 +1,7 @@
-"""The user's own part of the catalogue: imported models, an ONNX file and a table of JSON each.
+"""Models that the user imported: an ONNX file and a JSON table each.
 
-They lie in one folder of the user's data, not in the cache: nothing here could make them again. To list them,
-the small tables alone are read.
+They lie in a folder of the user's data, not in the cache: nothing here could make them again. Listing them
+reads only the small tables.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def folder() -> Path:
 
 
 def tables() -> dict[str, dict[str, Any]]:
-    """The tables of imported models by name; as those of catalogue.toml, but for `classes`, the names."""
-    found = {}
+    """The tables of imported models by name; like those of catalogue.toml, except that `classes` has the
+    names."""
+    by_name = {}
     for file in sorted(folder().glob("*.json")):
         try:
             stat = file.stat()
@@ -52,13 +53,13 @@ def tables() -> dict[str, dict[str, Any]]:
         if _NAME.fullmatch(file.stem):
             table = _table(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
             if table is not None:
-                found[file.stem] = table
-    return found
+                by_name[file.stem] = table
+    return by_name
 
 
 @lru_cache(maxsize=256)
 def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] | None:
-    """What a file holds; what else is told of it is there so that one that changed is read again."""
+    """The content of a table file. The other arguments are there so that a changed file is read again."""
     try:
         if size > MOST_TABLE:
             raise ValueError("too large")
@@ -77,20 +78,20 @@ def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] |
 
 
 def checked_name(name: str, taken: Collection[str]) -> str:
-    """A name that is free to be given. Raises InputError."""
+    """The name, if it is valid and free. Raises InputError."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name[:80]!r} cannot be a model's name: up to {MOST_NAME} small letters, digits, dots, hyphens "
             "and underscores can"
         )
     if name in taken:
-        kept = "" if name not in tables() else f", or remove it first: models remove {name}"
-        raise InputError(f"a model {name} is in the catalogue already: choose another name{kept}")
+        hint = "" if name not in tables() else f", or remove it first: models remove {name}"
+        raise InputError(f"a model {name} is in the catalogue already: choose another name{hint}")
     return name
 
 
 def add(name: str, data: bytes, table: dict[str, Any]) -> Path:
-    """Keep a model; its ONNX file. Raises OSError as the system gives it."""
+    """Store a model. Returns its ONNX file. Raises OSError."""
     target = folder() / f"{name}.onnx"
     with atomic_file(target) as temporary:
         temporary.write_bytes(data)
@@ -117,7 +118,7 @@ def again(name: str) -> str:
 
 
 def remove(name: str) -> None:
-    """Forget an imported model. Raises InputError where there is none of that name."""
+    """Delete an imported model. Raises InputError where there is none of that name."""
     if name not in tables():
         known = ", ".join(tables()) or "none"
         raise InputError(f"{name!r} is no imported model; imported are: {known}")

@@ -1,7 +1,7 @@
-"""In which order a model answers its classes, and how the labels of a data set are brought into that order.
+"""The order in which a model scores its classes, and how labels of a data set are brought into that order.
 
-An order comes from the model's metadata, from a file of the user's, or from names that are numbers. Where it
-and a data set's names cannot be brought together, there is no accuracy: a wrong order makes a wrong one.
+An order comes from the model's metadata, from a file of the user's, or from names that are numbers. If it
+cannot be matched with a data set's names, no accuracy is given: a wrong order would give a wrong one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SOME = 4
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """numbers: the model's class of each of the data set's classes; None where the orders cannot be brought
-    together, and then `refused` says why and what would help."""
+    """numbers: the model's class for each class of the data set; None where the orders cannot be matched, and
+    then `refused` says why and what would help."""
 
     numbers: np.ndarray | None
     refused: str = ""
@@ -48,18 +48,18 @@ def shipped() -> dict[str, Path]:
 
 
 def file_of(text: str) -> str:
-    """What is kept of --labels: a name as it is, a file by its whole path."""
+    """The form in which --labels is stored: a name as it is, a file by its absolute path."""
     return text if not text or text in (ALPHABETICAL, *shipped()) else str(Path(text).expanduser().absolute())
 
 
 def check(given: str) -> None:
-    """Raises InputError where what is kept of --labels says no order."""
+    """Raise InputError where a stored --labels gives no order."""
     if given != ALPHABETICAL:
         read(given)
 
 
 def read(given: str | Path) -> tuple[str, ...]:
-    """The classes that a file, or an order of this name, lists, one a line, in the model's order. Raises
+    """The classes of a file, or of a known order, in the model's order; one on each line. Raises
     InputError."""
     path = shipped().get(str(given), Path(given).expanduser())
     try:
@@ -76,8 +76,8 @@ def read(given: str | Path) -> tuple[str, ...]:
 
 
 def of_text(text: str, where: str) -> tuple[str, ...]:
-    """Classes, a line each; blank lines at the end are none. Raises InputError for lines that mean the
-    same."""
+    """The classes of a text, one on each line, without blank lines at the end. Raises InputError for two
+    lines that mean the same class."""
     names = tuple(line.strip() for line in text.rstrip().splitlines())
     if len(names) < 2 or len(names) > MOST_CLASSES:
         raise InputError(f"{where}: {len(names):,} lines; a class a line, 2 to {MOST_CLASSES:,}, works")
@@ -87,8 +87,8 @@ def of_text(text: str, where: str) -> tuple[str, ...]:
 
 
 def of_metadata(text: str) -> tuple[str, ...]:
-    """Class names as exporters write them: a line each, or a Python dictionary {0: 'tench', …}; () where it
-    is neither."""
+    """Class names as exporters write them: one on each line, or a Python dictionary {0: 'tench', …}; () for
+    any other text."""
     if len(text) > MOST_NBYTES:
         return ()
     if text.lstrip().startswith("{"):
@@ -106,25 +106,25 @@ def of_metadata(text: str) -> tuple[str, ...]:
 
 
 def plain(word: str) -> str:
-    """A name without what spelling differs in: case, blanks and punctuation."""
+    """A name without case, blanks and punctuation."""
     return "".join(c for c in word.casefold() if c.isalnum())
 
 
 def called(name: str) -> list[str]:
-    """All that a class of one line may be called: the line, its WordNet number, what stands behind that, and
+    """All names of a class that stands on one line: the line, its WordNet number, the text after that, and
     each of several names between commas."""
-    found = [name]
+    names = [name]
     rest = name
     if number := WORDNET.match(name):
         rest = name[number.end() :]
-        found.append(number[1])
-    found += [rest, *rest.split(",")]
-    return list(dict.fromkeys(filter(None, map(plain, found))))
+        names.append(number[1])
+    names += [rest, *rest.split(",")]
+    return list(dict.fromkeys(filter(None, map(plain, names))))
 
 
 def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched:
-    """The place of each of `classes` (a data set's) in `order` (a model's), by name: the whole line first,
-    then by any of its names that is no other line's."""
+    """The place of each of `classes` (of a data set) in `order` (of a model), by name: first by the whole
+    line, then by any name that no other line has."""
     whole: dict[str, int | None] = {}
     parts: dict[str, int | None] = {}
     for place, name in enumerate(order):
@@ -135,12 +135,12 @@ def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched
     missing: list[str] = []
     for name in classes:
         places = (parts.get(word) for word in called(name))
-        found = {place for place in places if place is not None}
+        matches = {place for place in places if place is not None}
         exact = whole.get(plain(name))
         if exact is not None:
             numbers.append(exact)
-        elif len(found) == 1:
-            numbers.append(found.pop())
+        elif len(matches) == 1:
+            numbers.append(matches.pop())
         else:
             missing.append(name)
     if not missing and len(set(numbers)) == len(classes):
@@ -159,37 +159,37 @@ def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched
 
 def named(names: Sequence[str]) -> str:
     """A few of many names."""
-    shown = ", ".join(name[:40] for name in names[:SOME])
-    return shown if len(names) <= SOME else f"{shown}, … ({len(names):,})"
+    text = ", ".join(name[:40] for name in names[:SOME])
+    return text if len(names) <= SOME else f"{text}, … ({len(names):,})"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """An order that explains answers far better. right: the fraction it would make right; order: which of the
-    data set's classes the model seems to mean by each of its own."""
+    """An order that explains the answers far better. right: the accuracy that it would give; order: for each
+    class of the model, which class of the data set it seems to mean."""
 
     right: float
     order: dict[int, int]
 
 
 def explained(truth: np.ndarray, predicted: np.ndarray, shown: float | None) -> Hint | None:
-    """Another order of the classes that would explain the answers far better than that which is shown (its
-    top-1; None: none is), or None. truth: the data set's own numbers, or the model's, of each image. Each
-    class is given the answer that is commonest for it, the surest first, and no answer to two."""
+    """Another order of the classes that would explain the answers far better than the shown accuracy `shown`
+    (None: none is shown), or None. truth: the right class of each image; predicted: the model's. Each class
+    gets the answer that is most common for it, the surest first; no answer is used for two classes."""
     if len(truth) < LEAST:
         return None
     pairs, counts = np.unique(np.stack([truth, predicted]), axis=1, return_counts=True)
-    taken: dict[int, int] = {}
-    given: set[int] = set()
+    by_position: dict[int, int] = {}
+    answered: set[int] = set()
     right = 0
     for place in np.argsort(-counts, kind="stable"):
         mine, answer = (int(number) for number in pairs[:, place])
-        if mine not in given and answer not in taken:
-            taken[answer] = mine
-            given.add(mine)
+        if mine not in answered and answer not in by_position:
+            by_position[answer] = mine
+            answered.add(mine)
             right += int(counts[place])
     fraction = right / len(truth)
     chance = 1 / max(2, len(np.unique(truth)))
     # Few images a class can be explained by any order: what counts is beyond that.
     worth = fraction - max(shown or 0.0, chance) >= FAR_BETTER and len(truth) >= 3 * len(np.unique(truth))
-    return Hint(fraction, taken) if worth else None
+    return Hint(fraction, by_position) if worth else None

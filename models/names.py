@@ -1,7 +1,7 @@
-"""Names and titles of the models and data sets, for lists and menus: reads small tables alone.
+"""Names and titles of models and data sets, for lists and menus: reads only small tables.
 
-`catalogue.toml` and `datasets.toml` are the only places where a model or a data set of the program is written
-down; models that the user imported come behind (models.imported).
+`catalogue.toml` and `datasets.toml` are the only places where the program lists its models and data sets;
+models that the user imported follow (models.imported).
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ def _table(file: str) -> dict[str, dict[str, Any]]:
 
 
 def models() -> dict[str, dict[str, Any]]:
-    """The tables of all models by name, those of catalogue.toml first and in its order; not to be changed."""
+    """The tables of all models by name, those of catalogue.toml first and in its order. Do not change
+    them."""
     own = shipped()  # whose names are never another's
     return own | {name: table for name, table in imported.tables().items() if name not in own}
 
 
 def shipped() -> dict[str, dict[str, Any]]:
-    """The tables of catalogue.toml by name, in its order; not to be changed."""
+    """The tables of catalogue.toml by name, in its order. Do not change them."""
     return _table("catalogue.toml")
 
 
 def datasets() -> dict[str, dict[str, Any]]:
-    """The tables of datasets.toml by name, in its order; not to be changed."""
+    """The tables of datasets.toml by name, in its order. Do not change them."""
     return _table("datasets.toml")
 
 
@@ -46,15 +47,15 @@ def model_titles() -> dict[str, str]:
 
 
 def dataset_titles() -> dict[str, str]:
-    """Title of every data set by name, the ones made on the spot included."""
-    made = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
-    return {name: table["title"] for name, table in datasets().items()} | made
+    """Title of every data set by name, also of random images and folders."""
+    titles = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
+    return {name: table["title"] for name, table in datasets().items()} | titles
 
 
 def nbytes(model: str) -> int:
-    """How large a model's file is, of a name or a path; 0 where there is none yet."""
+    """The size of a model's file, given by name or path; 0 where there is none yet."""
     if model in models():
-        found = [imported.folder() / f"{model}.onnx", *cache_dir().glob(f"models/*/{model}.onnx")]
+        files = [imported.folder() / f"{model}.onnx", *cache_dir().glob(f"models/*/{model}.onnx")]
     else:
-        found = [Path(model)]
-    return max((path.stat().st_size for path in found if path.is_file()), default=0)
+        files = [Path(model)]
+    return max((path.stat().st_size for path in files if path.is_file()), default=0)

@@ -1,5 +1,5 @@
-"""Image files that are decoded when they are asked for, by a pool of threads, so that 50,000 of them take the
-memory of a few. What is special about one (grey, CMYK, turned, broken) is counted, and told by `notes`."""
+"""Image files, decoded when they are read by a pool of threads, so that 50,000 of them need the memory of a
+few. What is special about a file (grey, CMYK, turned, broken) is counted, and reported by `notes`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AHEAD = 256  # images at most that are decoded before those that are asked for a
 
 
 class Pictures:
-    """Files as images: uint8 (H, W) of a grey one, (H, W, 3) of any other, turned as its camera said."""
+    """Image files as images: uint8 (H, W) for grey ones, else (H, W, 3), turned as the camera recorded."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
@@ -34,36 +34,36 @@ class Pictures:
         return len(self._files)
 
     def part(self, first: int, step: int) -> Pictures:
-        """Each `step`th of them, from the `first` on."""
+        """Every `step`th of them, from `first` on."""
         return Pictures(self._files[first::step])
 
     def read(
         self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[list[np.ndarray], list[int]]:
-        """Images `start` to `stop`, those that cannot be read left out, and their places. each: what is done
-        with an image where it is decoded, so that only what it makes is kept."""
+        """Images `start` to `stop` without those that cannot be read, and their indices. each: applied to
+        each image where it is decoded, so that only the result is kept."""
 
         def one(place: int) -> np.ndarray | None:
             image = self._decoded(place)
             return image if image is None or each is None else each(image)
 
-        found, places = [], []
+        images, places = [], []
         stop = min(stop, len(self._files))
         for first in range(start, stop, AHEAD):
             part = range(first, min(first + AHEAD, stop))
             for place, image in zip(part, _pool().map(one, part), strict=True):
                 if image is not None:
-                    found.append(image)
+                    images.append(image)
                     places.append(place)
-        return found, places
+        return images, places
 
     def notes(self) -> tuple[str, ...]:
-        """What was met among the files read so far, in sentences."""
-        told = []
+        """What was noticed in the files that were read, in sentences."""
+        notes = []
         if self._broken:
             some = "; ".join(self._broken[place] for place in sorted(self._broken)[:NAMED])
             more = "; …" if len(self._broken) > NAMED else ""
-            told.append(
+            notes.append(
                 f"{len(self._broken):,} of {len(self):,} image files cannot be read and are left out: "
                 f"{some}{more}"
             )
@@ -75,8 +75,8 @@ class Pictures:
         kinds = [f"{len(self._kinds[kind]):,} {text}" for kind, text in words.items() if self._kinds[kind]]
         # A data set that is all grey, as digits are, is nothing to wonder at.
         if kinds and not (len(kinds) == 1 and len(self._kinds["grey"]) == len(self) - len(self._broken)):
-            told.append(f"of {len(self):,} images {', '.join(kinds)}")
-        return tuple(told)
+            notes.append(f"of {len(self):,} images {', '.join(kinds)}")
+        return tuple(notes)
 
     def _decoded(self, place: int) -> np.ndarray | None:
         if place in self._broken:
@@ -91,7 +91,7 @@ class Pictures:
                 if image.getexif().get(ORIENTATION, 1) in range(2, 9):
                     self._kinds["turned"].add(place)
                 upright = ImageOps.exif_transpose(image)
-                found = _pixels(upright)
+                pixels = _pixels(upright)
         except FileNotFoundError:
             self._broken[place] = f"{file.name} does not exist"
             return None
@@ -101,11 +101,11 @@ class Pictures:
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             self._broken[place] = f"{file.name} ({error})"
             return None
-        if found.ndim == 2:
+        if pixels.ndim == 2:
             self._kinds["grey"].add(place)
         elif upright.mode == "CMYK":
             self._kinds["CMYK"].add(place)
-        return found
+        return pixels
 
 
 def _pixels(image: Image.Image) -> np.ndarray:

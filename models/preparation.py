@@ -1,7 +1,7 @@
-"""What is done to an image before a model sees it, as data: a name, MEAN,STD, or a few lines of TOML.
+"""What is done to an image before a model gets it, as data: a name, MEAN,STD, or a few lines of TOML.
 
-A preparation says how an image is brought to the model's size, what each channel is divided by, what is taken
-off it and how the channels are ordered. models.preprocessing does it.
+A preparation says how an image is brought to the model's size, what each channel is divided by, what is
+subtracted, and the order of the channels. models.preprocessing does it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Preparation:
     layout: str = ""
 
     def factors(self, channels: int) -> tuple[list[float], list[float]]:
-        """(factor, offset) a channel: input = factor · pixel + offset."""
+        """(factor, offset) for each channel: input = factor · pixel + offset."""
         means, stds = (v * channels if len(v) == 1 else v for v in (self.mean, self.std))
         if len(means) != channels or len(stds) != channels:
             raise InputError(
@@ -80,8 +80,8 @@ KEYS = ("base", "divide", "mean", "std", "order", "fit", "resize", "layout")
 
 
 def parse(spec: str, files: bool = True) -> Preparation:
-    """The preparation that a text means: a name, MEAN,STD, TOML, or, where `files` may be read, a .toml
-    file's path. Raises InputError."""
+    """The preparation of a text: a name, MEAN,STD, TOML, or, if `files` may be read, the path of a .toml
+    file. Raises InputError."""
     if spec in NAMED:
         return NAMED[spec]
     if files and spec.endswith(TOML) and "\n" not in spec:
@@ -117,8 +117,8 @@ def _read(path: Path, mtime_ns: int, size: int) -> Preparation:
 
 
 def of_toml(text: str, where: str) -> Preparation:
-    """The preparation that a few lines of TOML describe: `base`, a name to begin with, and what differs from
-    it. Raises InputError naming the key."""
+    """The preparation of a few lines of TOML: `base`, a name to begin with, and what differs from it. Raises
+    InputError naming the key."""
     if len(text) > MOST_NBYTES:
         raise InputError(f"{where} has {len(text):,} characters, and at most {MOST_NBYTES:,} are read")
     try:
@@ -134,8 +134,8 @@ def of_toml(text: str, where: str) -> Preparation:
     if base not in NAMED:
         raise InputError(f"{where}: base is {base!r}; known are {', '.join(NAMED)}")
     try:
-        said: dict[str, Any] = {key: _READERS[key](value) for key, value in table.items()}
-        return replace(NAMED[base], **said)
+        values: dict[str, Any] = {key: _READERS[key](value) for key, value in table.items()}
+        return replace(NAMED[base], **values)
     except _Wrong as wrong:
         raise InputError(f"{where}: {wrong}") from None
 
@@ -159,10 +159,10 @@ def _numbers(key: str, value: Any, positive: bool) -> tuple[float, ...]:
 
 
 def _divide(value: Any) -> float:
-    found = _numbers("divide", value, True)
-    if len(found) != 1:
+    divisors = _numbers("divide", value, True)
+    if len(divisors) != 1:
         raise _Wrong(f"divide is {value!r}; one positive number works")
-    return found[0]
+    return divisors[0]
 
 
 def _sides(value: Any) -> tuple[int, ...]:

@@ -118,8 +118,8 @@ class Preprocessing:
 
     def __init__(self, spec: str, input_shape: Shape, dtype: str = "float32", files: bool = True) -> None:
         self._prepared = prepared = parse(spec, files)
-        taken = layout(input_shape, prepared.layout)
-        if taken is None:
+        wanted = layout(input_shape, prepared.layout)
+        if wanted is None:
             raise InputError(
                 f"the model's input has shape {tuple(input_shape)}, which is not one of images; a model "
                 f"with an "
@@ -131,8 +131,8 @@ class Preprocessing:
                 f"makes "
                 "fractions of them: use --preprocess raw"
             )
-        self._taken, self._dtype = taken, dtype
-        self._factors = prepared.factors(taken.channels)
+        self._taken, self._dtype = wanted, dtype
+        self._factors = prepared.factors(wanted.channels)
 
     def fit(self, image: np.ndarray) -> np.ndarray:
         """uint8 (h, w[, 3]) of the model's size where it has one."""
@@ -165,14 +165,14 @@ class Preprocessing:
 
     def planes(self, made: np.ndarray) -> np.ndarray:
         """An input as it was made here, as (N, C, H, W) in the model's order of channels, to be looked at."""
-        taken = self._taken
-        if taken.axes == "NCHW":
+        wanted = self._taken
+        if wanted.axes == "NCHW":
             return made
-        if taken.axes == "NF":
-            assert taken.height is not None
-            assert taken.width is not None
-            made = made.reshape(len(made), taken.height, taken.width, taken.channels)
-        return made[:, None] if taken.axes == "NHW" else made.transpose(0, 3, 1, 2)
+        if wanted.axes == "NF":
+            assert wanted.height is not None
+            assert wanted.width is not None
+            made = made.reshape(len(made), wanted.height, wanted.width, wanted.channels)
+        return made[:, None] if wanted.axes == "NHW" else made.transpose(0, 3, 1, 2)
 
     def as_bytes(self, images: Pictures) -> np.ndarray:
         """uint8, laid out as the input: what `affine` makes it of."""
@@ -249,8 +249,9 @@ def _laid_out(planes: np.ndarray, taken: Layout) -> np.ndarray:
     return last[..., 0] if taken.axes == "NHW" else last.reshape(len(last), -1)
 
 
-def told(spec: str, shape: Shape, files: bool = True) -> str:
-    """What will be done to an image for an input of this shape, in words; "" where it takes none."""
+def described(spec: str, shape: Shape, files: bool = True) -> str:
+    """What will be done to an image for an input of this shape, in words; "" where the input takes no
+    image."""
     prepared = parse(spec, files)
-    taken = layout(shape, prepared.layout)
-    return "" if taken is None else words(prepared, taken.height, taken.width, taken.channels)
+    wanted = layout(shape, prepared.layout)
+    return "" if wanted is None else words(prepared, wanted.height, wanted.width, wanted.channels)

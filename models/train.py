@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kernels.cache import atomic_file, cache_dir
-from models import builders_alexnet, datasets, names
+from models import builders, datasets, names
 from models.builders import INPUT, SMALL_NETS, Net, tensor_sha256
 from models.preprocessing import preprocess
 
@@ -221,7 +221,7 @@ def features(
     if path.is_file():
         return np.load(path)
     data = datasets.load(entry["dataset"], images, split=split)
-    net = builders_alexnet.alexnet()
+    net = builders.alexnet()
     skeleton = onnx.helper.make_model(onnx.helper.make_graph(net.nodes, name, [], []))
     rows, began = [], time.monotonic()
     with torch.no_grad():
@@ -243,7 +243,7 @@ def train_read_out(name: str, say: Callable[[str], None]) -> tuple[dict[str, np.
     into fc8 afterwards: w' = w / σ, b' = b − Σ w · µ / σ.
     """
     entry, recipe = names.models()[name], READ_OUTS[name]
-    body = {key: torch.from_numpy(value) for key, value in builders_alexnet.body().items()}
+    body = {key: torch.from_numpy(value) for key, value in builders.body().items()}
     labels = {split: datasets.load(entry["dataset"], split=split).labels for split in ("train", "test")}
     train_y, test_y = labels["train"], labels["test"]
     assert train_y is not None
@@ -270,18 +270,18 @@ def train_read_out(name: str, say: Callable[[str], None]) -> tuple[dict[str, np.
     shift = bias.detach().numpy() - folded @ mean
     result = {"fc8.weight": folded.astype(np.float16), "fc8.bias": shift.astype(np.float16)}
     rounded = [result[key].astype(np.float32).astype(np.float64) for key in ("fc8.weight", "fc8.bias")]
-    found = {
+    accuracies = {
         split: float(((a @ rounded[0].T + rounded[1]).argmax(1) == truth).mean())
         for split, a, truth in (("train", a_train, train_y), ("test", a_test, test_y))
     }
-    say(f"{name}: accuracy {found['test']:.4f} (training part {found['train']:.4f})")
+    say(f"{name}: accuracy {accuracies['test']:.4f} (training part {accuracies['train']:.4f})")
     return result, {
         "data": entry["dataset"],
         "train_images": len(train_y),
         "epochs": recipe.steps,
-        "seed": builders_alexnet.SEED,
+        "seed": builders.SEED,
         "test_images": len(test_y),
-        "accuracy": found["test"],
+        "accuracy": accuracies["test"],
     }
 
 
@@ -289,13 +289,13 @@ def save(name: str, weights: dict[str, np.ndarray], record: dict[str, object]) -
     """The weights and their record, into the folder that ships."""
     with atomic_file(WEIGHTS / f"{name}.npz") as path, path.open("wb") as stream:
         np.savez_compressed(stream, allow_pickle=False, **weights)
-    whole = dict(weights) if name in RECIPES else builders_alexnet.body() | weights
-    kept = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
-    kept[name] = record | {
+    whole = dict(weights) if name in RECIPES else builders.body() | weights
+    recorded = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    recorded[name] = record | {
         "sha256": tensor_sha256({key: value.astype(np.float32) for key, value in whole.items()}),
         "torch": torch.__version__,
     }
-    ordered = {key: kept[key] for key in names.models() if key in kept}
+    ordered = {key: recorded[key] for key in names.models() if key in recorded}
     with atomic_file(RECORD) as path:
         path.write_text(json.dumps(ordered, indent=2) + "\n")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels import jit
+from kernels import numba_support
 from tests import preloaded
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ def _share(config: pytest.Config, missing: Sequence[Path], number: int, count: i
             with contextlib.suppress(Exception):  # told where it is needed
                 importlib.import_module(name)
     if number == count - 1:
-        jit.unavailable()
+        numba_support.unavailable()
     place = number * len(missing) // count
     for path in (*missing[place:], *missing[:place]):
         if not _kept(path).exists():

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.apart.forked import template
-from engine.apart.forked.starting import LATER, possible
-from kernels import ends
+from engine.isolated.forked import template
+from engine.isolated.forked.starting import LATER, possible
+from kernels import processes
 from tests.standin import SITE as STANDIN
 from tests.standin.settings import VARIABLE
 
@@ -59,8 +59,8 @@ LOADED = (
     "bench.measure.environment", "bench.measure.tuned.tuning",
     "bench.measure.ladder.runner", "bench.measure.ladder.warm", "bench.measure.profile",
     "bench.commands.selfcheck", "bench.commands.compare", "bench.commands.ladder", "bench.commands.profile",
-    "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
-    "engine.apart.open_empty", "engine.cpu.ahead", "main",
+    "bench.extras.course.judging", "engine.isolated.pool", "engine.isolated.child",
+    "engine.isolated.open_rung", "engine.isolated.open_empty", "engine.cpu.precompile", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
 # imported: every process would differ from then on, and be started plainly.
@@ -260,7 +260,7 @@ def _server(environment: Mapping[str, str]) -> Server | None:
 
 def _started(environment: Mapping[str, str]) -> Server:
     """One that has loaded all anew."""
-    ends.keep_orphans()  # what it forks is ours
+    processes.keep_orphans()  # what it forks is ours
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         paths = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
@@ -275,7 +275,7 @@ def _started(environment: Mapping[str, str]) -> Server:
 
 def _forked_here() -> None:
     """One that is forked from this process, which has one thread and has loaded all."""
-    ends.keep_orphans()
+    processes.keep_orphans()
     parent = os.getpid()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
@@ -283,7 +283,7 @@ def _forked_here() -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1):
             os.dup2(null, fd)
-        ends.die_with_parent(parent)
+        processes.die_with_parent(parent)
         serve(theirs)
     theirs.close()
     ours.settimeout(WAIT_S)
@@ -417,7 +417,7 @@ def main() -> NoReturn:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
-    ends.die_with_parent(int(sys.argv[1]))
+    processes.die_with_parent(int(sys.argv[1]))
     for name in LOADED:
         with contextlib.suppress(Exception):  # told where it is needed
             importlib.import_module(name)

@@ -98,7 +98,7 @@ def _changed(item: pytest.Item) -> bool:
 
 @cache
 def _files(rung: Rung) -> frozenset[Path]:
-    from kernels.includes import headers
+    from kernels.registry import headers
 
     return frozenset(path.resolve() for path in (rung.path, *(header.path for header in headers(rung))))
 

@@ -31,7 +31,7 @@ ROOT = Path(main.__file__).parent
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker is started ahead: most commands here end before they have one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(client.Spare, "start", lambda _: None)
+    monkeypatch.setattr(client.StandbyWorker, "start", lambda _: None)
 
 
 def fake_run(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.words.version import of_package
-from kernels import jit
+from kernels import numba_support
 from kernels.errors import system_words
 
 Status = Literal["ok", "note", "missing"]
@@ -90,7 +90,7 @@ def _packages() -> Iterable[Check]:
         found = of_package(name)
         helps = f"not installed; `pip install {name}` brings it"
         yield Check("packages", name, "ok" if found else "missing", found or helps)
-    reason = jit.unavailable()
+    reason = numba_support.unavailable()
     without = f"{reason}; engine-cpu runs its kernels in NumPy, which are slower"
     yield Check("packages", "numba", "note" if reason else "ok", without if reason else of_package("numba"))
     runtimes = [name for name in ("onnxruntime", "onnxruntime-gpu") if of_package(name)]

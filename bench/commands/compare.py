@@ -14,7 +14,7 @@ from bench.run import options
 
 if TYPE_CHECKING:
     from bench.results.records import Job, Measurement, Run
-    from bench.run.client import Spare
+    from bench.run.client import StandbyWorker
     from bench.run.kinds.comparison import RunFolder
 
 
@@ -85,7 +85,7 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     from bench.run.kinds.comparison import KIND as COMPARISON
 
     # Its libraries are loaded while the cases are planned, which takes as long.
-    with client.Spare(COMPARISON, renewed=False) as spare:
+    with client.StandbyWorker(COMPARISON, renewed=False) as spare:
         from bench.questions import model_questions
         from bench.results.records import Run
         from bench.run import progress
@@ -115,7 +115,7 @@ def go_on(
 
 
 def _run(
-    folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
+    folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: StandbyWorker | None = None
 ) -> int:
     from bench.views.comparison import show_runs
     from bench.views.drawing import draw_together

@@ -55,7 +55,7 @@ class Watch:
         self._job = job
         self._show = show
         self._seen = stamps(job.kernel_dirs)
-        self._spare = client.Spare(LADDER)
+        self._spare = client.StandbyWorker(LADDER)
         self._sources: dict[str, str] = {}
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None

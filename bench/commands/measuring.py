@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.results.folder import Folder
     from bench.results.kinds import Kind
     from bench.results.records import CaseResult, Header
-    from bench.run.client import Spare
+    from bench.run.client import StandbyWorker
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
@@ -74,7 +74,7 @@ def measure(
     retry: bool = False,
     cluster: str = "",
     gpu: str = "",
-    spare: Spare | None = None,
+    spare: StandbyWorker | None = None,
 ) -> Ending:
     """Run what is missing of each. cluster: the address of one whose machines do it, gpu: on which kind;
     spare: has the first worker, if one was started ahead."""

@@ -160,8 +160,8 @@ def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
     """The same by a process of its own: a model's file may be anybody's, and is never loaded in the
     command's. The exit code."""
     from bench.measure import selfcheck as check
-    from bench.run.exits import exit_words
     from kernels.errors import ModelError
+    from kernels.processes import exit_words
 
     with tempfile.TemporaryDirectory() as folder:
         kept = path or Path(folder) / "selfcheck.json"

@@ -21,7 +21,7 @@ from bench.judge.judged_session import LARGE_NBYTES
 from bench.judge.trial import Trial
 from bench.measure.answers.comparison import bound_of, direct
 from bench.measure.answers.samples import Sample, small_shapes
-from engine.rung_rows import same
+from engine.rung_rows import same_bytes
 from kernels.ops import Params, Shape
 from kernels.registry import Rung
 
@@ -140,7 +140,8 @@ def _remembered(found: Sequence[Failure]) -> Failure | None:
 
     def known(got: np.ndarray) -> bool:
         return any(
-            (size := min(len(before), got.size)) >= TELLING and same(before[:size], got.reshape(-1)[:size])
+            (size := min(len(before), got.size)) >= TELLING
+            and same_bytes(before[:size], got.reshape(-1)[:size])
             for before in held
         )
 

@@ -18,7 +18,7 @@ from bench.measure.answers.samples import Sample, distinct, draw, looked_at
 from bench.results.finding import Finding
 from bench.results.records import ErrorStats
 from engine.rung_devices import prepare
-from engine.rung_rows import raw
+from engine.rung_rows import bytes_of
 from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -152,7 +152,7 @@ class JudgedSession:
     ) -> Failure | None:
         """Two passes over the same inputs gave different answers."""
         left = [
-            (raw(out) == byte).reshape(out.size, -1).all(axis=1)
+            (bytes_of(out) == byte).reshape(out.size, -1).all(axis=1)
             for out, byte in zip((first, second), POISONS, strict=True)
         ]
         unwritten = left[0] & left[1]
@@ -272,7 +272,7 @@ def began_with(
         got = pass_on(byte)
         if compare(got, sample, precision).stats.ok:
             return words
-        changed |= ~(raw(got) == byte).reshape(got.size, -1).all(axis=1).reshape(unwritten.shape)
+        changed |= ~(bytes_of(got) == byte).reshape(got.size, -1).all(axis=1).reshape(unwritten.shape)
     if (unwritten & changed).any():
         return "depends on what the output or the workspace held before the pass"
     return ""

@@ -19,7 +19,7 @@ from bench.measure.answers.renewed import Mixing, Renewal
 from bench.measure.answers.samples import Sample, as_held
 from bench.results.finding import Finding
 from engine.rung_session import POISONS
-from engine.witness import Renewable, Witnessed
+from engine.stirring import Renewable, Witnessed
 from kernels.precision import PRECISIONS
 
 ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where elements alone cannot be

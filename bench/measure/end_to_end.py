@@ -1,12 +1,12 @@
 """`compare --end-to-end`: host images to host answers as a sustained rate, all contenders of a group in turn.
 
 A clock of its own (engine.end_to_end) beside that of the forward pass: before that is timed, each contender
-has its lanes opened, is sampled in the same interleaved rounds, and closed again. The answers of the very
+has its slots opened, is sampled in the same interleaved rounds, and closed again. The answers of the very
 batches that were timed are checked, all that were in flight when a sample's clock stopped: they have to be
 what the contender's own session gives for those images, made to numbers on the host, and that has to be what
 float64 gives.
 
-A reference that was tuned runs here, too, in the configuration that its sweep found: one session a lane, as
+A reference that was tuned runs here, too, in the configuration that its sweep found: one session a slot, as
 all others, and the sweep itself is not made again, for it is kept by model, precision and batch size.
 """
 
@@ -25,9 +25,20 @@ from bench.measure.net_contender import NetContender, compared_with
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
-from engine import lanes
+from engine import pipelines
 from engine.backend import Backend, Variant
-from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Arrays, Asked, Kept, Pipeline, Pool, top
+from engine.end_to_end import (
+    PLACES,
+    SPARE,
+    VALUES,
+    Affine,
+    Arrays,
+    CheckedBatch,
+    Pipeline,
+    Pool,
+    Request,
+    top,
+)
 from kernels.errors import KernelscopeError, UnsupportedError
 
 WHEN = "from end to end"
@@ -44,7 +55,7 @@ class Sent:
     """The images of a group, and what is asked. plain: by input that travels, batch + SPARE rows."""
 
     plain: Arrays
-    asked: Asked
+    asked: Request
 
 
 def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
@@ -72,7 +83,7 @@ def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
         made.apply(plain[image][:2]), feed.first_pixels(loaded.dataset(count), 2)[: len(plain[image][:2])]
     ):
         raise UnsupportedError(f"the preprocessing of model {graph.name} is no affine function of bytes")
-    return Sent(plain, Asked(image, made, constants, scores, top_k))
+    return Sent(plain, Request(image, made, constants, scores, top_k))
 
 
 def _scores(loaded: LoadedModel, batch: int, top_k: int) -> str:
@@ -148,12 +159,12 @@ class Flows:
     ) -> Pipeline | None:
         backend, case = entrant.backend, entrant.case
         try:
-            if (reason := lanes.refusal(backend)) is not None:
+            if (reason := pipelines.refusal(backend)) is not None:
                 raise UnsupportedError(reason)
             if backend.device not in pools:  # the same buffers for all on a device
-                pools[backend.device] = Pool(images.plain, case.batch, lanes.allocator(backend.device))
+                pools[backend.device] = Pool(images.plain, case.batch, pipelines.allocator(backend.device))
             pool = pools[backend.device]
-            return lanes.opened(
+            return pipelines.open_pipeline(
                 backend, self._loaded.graph, case.precision, entrant.options, pool, images.asked
             )
         except (KernelscopeError, MemoryError) as error:  # the forward pass alone may well be measured
@@ -167,8 +178,8 @@ class Flows:
         that alone."""
         for device in {self._ready[key].backend.device for key in flows}:
             here = {key: flow for key, flow in flows.items() if self._ready[key].backend.device == device}
-            least = min(here, key=lambda key: len(here[key].lanes))
-            count, most = (of(len(flow.lanes) for flow in here.values()) for of in (min, max))
+            least = min(here, key=lambda key: len(here[key].slots))
+            count, most = (of(len(flow.slots) for flow in here.values()) for of in (min, max))
             if count < most:
                 who = self._ready[least].backend.name
                 self._fewer[device] = (
@@ -182,14 +193,14 @@ class Flows:
         if moved := unrest.warning(timing):
             warnings.append(moved)
         warnings += filter(None, [self._fewer.get(entrant.backend.device)])
-        first = flow.lanes[0]
-        on_bus = first if isinstance(first, lanes.CudaLane) else None
+        first = flow.slots[0]
+        on_bus = first if isinstance(first, pipelines.CudaSlot) else None
         travelling = next(iter(images.plain.values())).dtype
         return EndToEnd(
             samples_ns=tuple(timing.samples_ns),
             rounds=tuple(timing.rounds),
             batches=flow.batches(timing.runs_per_sample),
-            lanes=len(flow.lanes),
+            lanes=len(flow.slots),
             carries=str(travelling),
             nbytes_in=flow.pool.nbytes,
             nbytes_out=on_bus.nbytes_out if on_bus else 0,
@@ -235,7 +246,7 @@ def _place(backend: Backend) -> int:
     return 1 if backend.reference == backend.name else 2
 
 
-def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
+def numbers(pool: Pool, kept: CheckedBatch, asked: Request) -> dict[str, np.ndarray]:
     """The inputs of a batch as a session takes them."""
     found = pool.changed(kept.number, kept.offset)
     if asked.affine is not None:
@@ -243,7 +254,7 @@ def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
     return {**(asked.constants or {}), **found}
 
 
-def unlike(got: Arrays, expected: Arrays, asked: Asked, bound: str) -> ErrorStats | None:
+def unlike(got: Arrays, expected: Arrays, asked: Request, bound: str) -> ErrorStats | None:
     """How the answers of a batch are not those, or None where they are. Of best classes both what they score
     and what is scored by those that were named."""
     if not asked.top_k:

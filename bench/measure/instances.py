@@ -19,7 +19,7 @@ import numpy as np
 from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from kernels.errors import OutOfMemoryError
 
 # More than are asked for, up to so many, where a contender's others are made in so little time: what three

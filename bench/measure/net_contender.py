@@ -25,7 +25,7 @@ from bench.results.records import Accuracy, Case, Disposition, ErrorStats, Job, 
 from engine import backends
 from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
-from engine.witness import Renewable
+from engine.stirring import Renewable
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 
 # A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.

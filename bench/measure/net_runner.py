@@ -28,10 +28,10 @@ from bench.results.messages import CaseStarted, Hello, Message, ModelLoaded, Sta
 from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
-from engine.apart import pool
 from engine.backend import Options, Rival
-from engine.cpu import ahead
+from engine.cpu import precompile
 from engine.graph import importer
+from engine.isolated import pool
 from engine.machine import host
 from kernels.errors import KernelscopeError
 
@@ -92,9 +92,9 @@ class NetRunner(Runner):
         # has none, and says so where its cases are prepared.
         compared = [backends.get(name) for name in dict.fromkeys(case.backend for case in planned)]
         kinds = {each.apart for each in compared if each.unavailable() is None} - {""}
-        pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
+        pool.start_early(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
         if "engine" in kinds:
-            ahead.start()  # what its process would compile when the first case is prepared
+            precompile.start()  # what its process would compile when the first case is prepared
         self._say(Hello(environment=environment.collect(), cases=planned))
         by_model = itertools.groupby(cases.groups(planned), key=lambda group: group[0].model)
         models = [list(members) for _, members in by_model]

@@ -16,9 +16,9 @@ import psutil
 
 from bench.results.records import Telemetry
 from bench.run import nvml
-from engine.apart import pool
+from engine.isolated import pool
 from engine.machine.host import usable_cores
-from engine.machine.load import Reading, Spent, between, reading
+from engine.machine.load import Reading, Spent, difference, reading
 
 PERIOD_S = 0.05
 KEPT = 200
@@ -77,7 +77,7 @@ class Sampler:
         """Why the device was held back since the turn began, in words, or "". Begins the next turn."""
         now = self._read(key)
         if now is not None and self._began is not None:
-            self._readings[key].turns.append(between(self._began, now))
+            self._readings[key].turns.append(difference(self._began, now))
         self._began = now
         with self._lock:
             readings = self._readings[key]

@@ -33,8 +33,8 @@ from bench.measure import stopping
 from bench.measure.instances import Succession
 from bench.results import stats
 from bench.results.records import StopReason
-from engine.apart.client import rest
 from engine.backend import Session, in_one_thread, parts_ns, warm_runs
+from engine.isolated.client import rest
 from engine.machine.cores import QUIET
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from bench.measure import worker_process
 from bench.results.messages import Hello, Start
 from bench.results.records import Case, Job
-from engine.apart.forked import starting
-from kernels import ends
+from engine.isolated.forked import starting
+from kernels import processes
 
 
 def _warm_up(say: worker_process.Say) -> None:
     """Load what every job needs, and say what this machine can run."""
-    from engine.cpu import ahead
+    from engine.cpu import precompile
 
-    ahead.start()
+    precompile.start()
     from bench.measure import environment
 
     say(Hello(environment=environment.collect()))
@@ -34,6 +34,6 @@ def _run(start: Start[Job, Case], say: worker_process.Say, stopped: Callable[[],
 
 
 if __name__ == "__main__":
-    ends.keep_orphans()
+    processes.keep_orphans()
     starting.fork_here()
     worker_process.leave(worker_process.serve(Start[Job, Case], _run, _warm_up))

@@ -71,8 +71,8 @@ def run_cases(run: Callable[[], None], say: Say) -> int:
 
 def leave(status: int) -> NoReturn:
     """End the process, and all that a kernel ran in or started."""
-    if "engine.apart.pool" in sys.modules:
-        sys.modules["engine.apart.pool"].close_all()
+    if "engine.isolated.pool" in sys.modules:
+        sys.modules["engine.isolated.pool"].close_all()
     sys.stderr.flush()
     # Not sys.exit: teardown of device libraries may crash or hang after all is said.
     os._exit(status)

@@ -1,5 +1,5 @@
-"""What a process that reads models is asked and answers, as far as the window asks it, too: light, and
-without a way to whoever reads them."""
+"""Questions to a process that reads models, and its answers, as far as the window asks them, too. Light: it
+imports nothing that reads a model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class Takes(Answer, frozen=True, tag="took"):
-    """lines: what is to be known, and what it is called; fixed_batch: the only batch size that the file can
-    run at (None: any); refused: what speaks against running the job so, in a sentence."""
+    """lines: facts as (name, value); fixed_batch: the only batch size that the file can run at (None: any);
+    refused: what speaks against running the job so, in a sentence."""
 
     model: str
     lines: tuple[tuple[str, str], ...]
@@ -43,7 +43,7 @@ class Failed(Answer, frozen=True, tag="failed"):
 
 
 class Looking(Answer, frozen=True, tag="looking"):
-    """A model's file is begun to be read."""
+    """The process begins to read this model's file."""
 
     model: str
 

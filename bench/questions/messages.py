@@ -1,5 +1,5 @@
-"""What is asked of a model that may be anybody's, and what is answered: the lines between a process of ours
-and the one that reads the model."""
+"""Questions about a model, which may be anybody's, and the answers: the lines between our process and the one
+that reads the model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bench.questions.preview import Preview, WhichPreview
 from bench.results.messages import Progress
 from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
+from kernels.precision import FP32
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
@@ -43,7 +44,7 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     model: str
     batch: int = 1
     device: str = ""
-    precision: str = "fp32"
+    precision: str = FP32
 
 
 AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview

@@ -1,4 +1,5 @@
-"""What `models show` tells of a model: its file, its ends, its nodes, or the engine's plan of it."""
+"""What `models show` prints of a model: its file, inputs and outputs, its nodes, or the engine's plan for
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from models import catalogue, names
 
 
 def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | None = None) -> ModelFacts:
-    """Raises KernelscopeError where the model cannot be read, or planned, if a plan is asked for."""
+    """The answer. Raises KernelscopeError where the model cannot be read, or not planned although a plan is
+    asked for."""
     job = Job(models=(asked.model,), backends=())
     spec = model_spec(asked.model, job)
     path = spec.file(progress)
@@ -45,20 +47,22 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
     if asked.device:
-        made = _counted(plan(graph, asked.batch, asked.device, asked.precision))
-        known = _timed_layouts(graph, made)
-        rows = _steps(made, _layout_rungs(known, made))
-        below = "\n".join(filter(None, (_total(made), _tried(known, made))))
+        planned = _counted(plan(graph, asked.batch, asked.device, asked.precision))
+        known = _timed_layouts(graph, planned)
+        rows = _steps(planned, _layout_rungs(known, planned))
+        below = "\n".join(filter(None, (_total(planned), _tried(known, planned))))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
 
 def _counted(made: Plan) -> Plan:
-    """Its steps knowing what they move. On the CPU all is in float32, as its operators count it."""
+    """The plan with the bytes that its steps move. On the CPU all is float32, as operators count it."""
     if made.device != "cuda":
         return made
     launches = Launches(Options())
-    return replace(made, steps=traffic.planned(made, [launches.of_step(step)[1] for step in made.steps]))
+    return replace(
+        made, steps=traffic.planned_traffic(made, [launches.of_step(step)[1] for step in made.steps])
+    )
 
 
 _NODES = tuple(map(ColumnTitle, ("node", "op", "inputs", "output")))
@@ -76,27 +80,27 @@ def _nodes(graph: Graph) -> tuple[tuple[str, ...], ...]:
 
 
 def _timed_layouts(graph: Graph, made: Plan) -> Timed | None:
-    """What is known here of the plan's layouts."""
+    """What is known on this machine of the plan's layouts."""
     if not any(step.writes != layouts.PLAIN for step in made.steps):
         return None
     return kept_layouts(plan(graph, made.batch, made.device, made.precision, Options(layouts="none")))
 
 
 def _layout_rungs(known: Timed | None, made: Plan) -> dict[int, LayoutRung]:
-    """By their places the steps whose rungs were timed to be the fastest in their layouts."""
+    """The steps whose rungs were timed to be the fastest in their layouts, by index."""
     return (
         {} if known is None else {better.place: better for better in known.rungs if better.is_of(made.steps)}
     )
 
 
 def _tried(known: Timed | None, made: Plan) -> str:
-    """Which rungs were tried in their steps' layouts, and what they took there."""
+    """Which rungs were tried in their steps' layouts, and their times."""
     by_place: dict[int, list[str]] = {}
     for tried in known.tried if known is not None else ():
         if tried.place < len(made.steps):
-            told = units.duration(tried.time_ns) if tried.time_ns else f"none ({tried.refused})"
-            by_place.setdefault(tried.place, []).append(f"{tried.rung} {told}")
-    steps = "; ".join(f"{made.steps[place].name} {', '.join(told)}" for place, told in by_place.items())
+            result = units.duration(tried.time_ns) if tried.time_ns else f"none ({tried.refused})"
+            by_place.setdefault(tried.place, []).append(f"{tried.rung} {result}")
+    steps = "; ".join(f"{made.steps[place].name} {', '.join(result)}" for place, result in by_place.items())
     return f"timed in the layouts: {steps}" if steps else ""
 
 
@@ -117,7 +121,7 @@ def _steps(made: Plan, better: Mapping[int, LayoutRung]) -> tuple[tuple[str, ...
 
 
 def _layout(made: Plan, step: Step) -> str:
-    """How what a step writes lies: the order of the axes, where they are those of images, and the type."""
+    """The layout of a step's output: the order of the axes, if they are those of images, and the type."""
     spec = made.tensors[step.output]
     if step.writes != layouts.PLAIN:
         return step.writes
@@ -145,7 +149,7 @@ def _as_one(made: Plan) -> str:
 
 
 def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
-    """What chose a step's kernel; of a timed one, by how much and when."""
+    """What chose a step's kernel; for a timed one, by how much and when."""
     if better is not None:
         times = f"{units.duration(better.time_ns)} ({better.own} {units.duration(better.own_ns)})"
         return f"timed in a pass: {times}" if better.whole else f"timed in its layout: {times}"
@@ -154,12 +158,12 @@ def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
         return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     rungs = choices.candidates(plan.device, step.params, plan.precision, known)
-    kept = choices.read(plan.device, step.params, plan.precision, rungs)
-    own = kept.of(kept.best) if kept else None
-    if kept is None or own is None or own.ns is None:
+    choice = choices.read(plan.device, step.params, plan.precision, rungs)
+    own = choice.of(choice.best) if choice else None
+    if choice is None or own is None or own.ns is None:
         return "timed"
-    text = f"timed {kept.chosen_at[:10]}: {units.duration(own.ns)}"
-    ladder = kept.of(kept.default)
-    if kept.default != kept.best and ladder is not None and ladder.ns:
-        text += f" ({kept.default} {units.duration(ladder.ns)})"
+    text = f"timed {choice.chosen_at[:10]}: {units.duration(own.ns)}"
+    ladder = choice.of(choice.default)
+    if choice.default != choice.best and ladder is not None and ladder.ns:
+        text += f" ({choice.default} {units.duration(ladder.ns)})"
     return text

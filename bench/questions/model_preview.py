@@ -47,10 +47,10 @@ def preview(asked: WhichPreview, progress: Progress | None = None) -> Preview:
     spec = model_spec(job.models[0], job)
     path = spec.file(progress)
     whole = importer.load(path)
-    takes, graph, feed = model_takes.fed(spec, whole, job)
+    takes, graph, feed = model_takes.feed_and_facts(spec, whole, job)
     batch = graph.fixed_batch or asked.batch
     precision = job.precisions[0]
-    found = {device: runs(graph, batch, device, precision) for device in DEVICES}
+    runs_by_device = {device: runs(graph, batch, device, precision) for device in DEVICES}
     specs = _specs(graph, batch)
     images, note = _images(spec, feed, job)
     nodes = tuple(
@@ -63,12 +63,12 @@ def preview(asked: WhichPreview, progress: Progress | None = None) -> Preview:
             outputs=tuple(filter(None, node.outputs)),
             shape=next((specs[name].shape for name in node.outputs if name in specs), ()),
             attributes=tuple(sorted((name, attribute(value)) for name, value in node.attributes.items())),
-            runs={device: of[node.name] for device, (of, _) in found.items() if node.name in of},
+            runs={device: of[node.name] for device, (of, _) in runs_by_device.items() if node.name in of},
         )
         for node in graph.nodes[:MOST]
     )
     read = dict.fromkeys(name for node in graph.nodes for name in node.inputs if name in graph.initializers)
-    shown = list(read)[:MOST]
+    names_shown = list(read)[:MOST]
     return Preview(
         model=spec.name,
         takes=takes,
@@ -78,11 +78,11 @@ def preview(asked: WhichPreview, progress: Progress | None = None) -> Preview:
         inputs=tuple(map(_tensor, graph.inputs)),
         outputs=tuple(map(_tensor, graph.outputs)),
         nodes=nodes,
-        weights=tuple(weight(name, graph.initializers[name]) for name in shown),
-        devices={device: words for device, (_, words) in found.items()},
+        weights=tuple(weight(name, graph.initializers[name]) for name in names_shown),
+        devices={device: words for device, (_, words) in runs_by_device.items()},
         images=images,
         images_note=note,
-        left_out=len(graph.nodes) - len(nodes) + len(read) - len(shown),
+        left_out=len(graph.nodes) - len(nodes) + len(read) - len(names_shown),
     )
 
 
@@ -97,7 +97,7 @@ def _facts(spec: ModelSpec, graph: Graph, size: int, path: str) -> list[tuple[st
     parameters = sum(int(array.size) for array in graph.initializers.values())
     proto = graph.proto
     producer = f"{proto.producer_name} {proto.producer_version}".strip()
-    found = [
+    facts = [
         ("file", path),
         ("size", units.nbytes(size)),
         ("ONNX", f"opset {graph.opset}, IR {proto.ir_version}" + (f", by {producer}" if producer else "")),
@@ -106,11 +106,11 @@ def _facts(spec: ModelSpec, graph: Graph, size: int, path: str) -> list[tuple[st
     ]
     if spec.name in names.models():
         entry = catalogue.get(spec.name)
-        found.insert(0, ("title", entry.title))
+        facts.insert(0, ("title", entry.title))
         if entry.accuracy is not None:
-            found.append(("top-1", units.percent(entry.accuracy)))
-        found.append(("provenance", entry.provenance))
-    return found
+            facts.append(("top-1", units.percent(entry.accuracy)))
+        facts.append(("provenance", entry.provenance))
+    return facts
 
 
 def _tensor(info: TensorInfo) -> Tensor:
@@ -198,24 +198,24 @@ def _images(spec: ModelSpec, feed: ImageFeed | None, job: Job) -> tuple[tuple[Se
         planes = make.planes(make.fill([make.fit(image) for image in own]))
     except KernelscopeError as error:
         return (), f"{str(error)[:1].upper()}{str(error)[1:]}."
-    found = []
-    for index, (image, given) in enumerate(zip(own, planes, strict=True)):
+    images = []
+    for index, (image, plane) in enumerate(zip(own, planes, strict=True)):
         label = ""
         if dataset.labels is not None:
             label = dataset.classes[int(dataset.labels[index])]
-        found.append(
+        images.append(
             SeenImage(
                 label=label,
                 own=picture(image if image.ndim == 3 else image[..., None]),
-                given=picture(_seen(given, make.blue_first)),
-                channels=tuple((_number(c.min()), _number(c.mean()), _number(c.max())) for c in given),
-                size="×".join(map(str, given.shape)),
+                given=picture(_seen(plane, make.blue_first)),
+                channels=tuple((_number(c.min()), _number(c.mean()), _number(c.max())) for c in plane),
+                size="×".join(map(str, plane.shape)),
             )
         )
     what = f"From {spec.dataset}"
     if spec.dataset == "random":
         what = "Random images" + (", as no data set is chosen" if job.dataset is None else "")
-    return tuple(found), f"{what}. {feed.words()[:1].upper()}{feed.words()[1:]}."
+    return tuple(images), f"{what}. {feed.words()[:1].upper()}{feed.words()[1:]}."
 
 
 def _seen(given: np.ndarray, blue_first: bool) -> np.ndarray:

@@ -40,10 +40,10 @@ from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
 from bench.run import confined
 from bench.run.client import worker_environment
-from bench.run.exits import exit_words, last_line, signal_name
 from bench.run.supervisor import LINE_LIMIT_NBYTES
 from kernels import errors
 from kernels.errors import KernelscopeError, ModelError
+from kernels.processes import exit_words, last_line, signal_name
 from models import names
 
 TICK_S = 0.05
@@ -96,18 +96,18 @@ def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
         from bench.questions.profile_plan import plan
 
         return plan(job)
-    found = ask(WhichProfile(job=job), ProfileCases)
-    return found.job, found.cases
+    answer = ask(WhichProfile(job=job), ProfileCases)
+    return answer.job, answer.cases
 
 
 def node(model: str, op: str, node: str, batch: int, device: str) -> NodeFound:
     """As bench.questions.ladder_plan.node_of. Raises KernelscopeError."""
-    asked = WhichNode(model=model, op=op, node=node, batch=batch, device=device)
+    question = WhichNode(model=model, op=op, node=node, batch=batch, device=device)
     if not received([model]):
         from bench.questions.model_reader import node_found
 
-        return node_found(asked)
-    return ask(asked, NodeFound)
+        return node_found(question)
+    return ask(question, NodeFound)
 
 
 def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelFacts:
@@ -132,18 +132,18 @@ def ask(
     """Ask a process of its own, and end it, whatever comes. Raises what the question itself raises, and
     ModelError where reading a model took too long, too much, or the process with it."""
     limit_s = confined.seconds() if limit_s is None else limit_s
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as stderr:
         # A session of its own: Ctrl-C in the terminal reaches us alone, and ends the wait at once.
         process = subprocess.Popen(
             [*reader_command(), str(limit_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             env=worker_environment(),
             start_new_session=True,
         )
         try:
-            return _Asking(process, limit_s, progress, go_on).answer(question, of, said)
+            return _Asking(process, limit_s, progress, go_on).answer(question, of, stderr)
         finally:
             process.kill()
             process.wait()
@@ -241,5 +241,5 @@ def _named(question: AnyQuestion) -> str:
 
 def error_of(kind: str, text: str) -> KernelscopeError:
     """The error that a sentence came from."""
-    made = getattr(errors, kind, KernelscopeError)
-    return made(text) if issubclass(made, KernelscopeError) else KernelscopeError(text)
+    kind_of_error = getattr(errors, kind, KernelscopeError)
+    return kind_of_error(text) if issubclass(kind_of_error, KernelscopeError) else KernelscopeError(text)

@@ -58,20 +58,21 @@ def main(limit_s: float) -> int:
 
     try:
         with confined.confined(limit_s + LEFT_S):
-            made = answer(question, progress, look)
+            reply = answer(question, progress, look)
     except KernelscopeError as error:
         say(Failed(kind=type(error).__name__, text=str(error)))
     except MemoryError:
         say(Failed(kind=MemoryError.__name__, text=""))
     else:
-        say(made)
+        say(reply)
     return 0
 
 
 def answer(
     question: AnyQuestion, progress: Callable[[str, float | None], None], look: Callable[[str], None]
 ) -> Answer:
-    """look: called with each model before its file is read. Raises KernelscopeError."""
+    """The answer to a question. look: called with each model before its file is read. Raises
+    KernelscopeError."""
     match question:
         case WhichCases(job=job, unread=unread):
             from bench.measure import cases
@@ -80,8 +81,8 @@ def answer(
         case WhichProfile(job=wanted):
             from bench.questions import profile_plan
 
-            filled, found = profile_plan.plan(wanted)
-            return ProfileCases(job=filled, cases=found)
+            filled, profile_cases = profile_plan.plan(wanted)
+            return ProfileCases(job=filled, cases=profile_cases)
         case WhichNode():
             return node_found(question)
         case WhichTakes():

@@ -1,5 +1,5 @@
-"""What our engine would run for each node of a model on one device, or why not: of all nodes, where a plan
-stops at the first that is refused."""
+"""What our engine would run for each node of a model on one device, or why it cannot: for all nodes, where a
+plan stops at the first refused one."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Runs = dict[str, Run]
 
 
 def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, str]:
-    """By the node's name, and of the whole model, in a sentence. A precision that the device has not is
-    fp32."""
+    """By the node's name; and a sentence for the whole model. A precision that the device does not have
+    becomes fp32."""
     if not registry.offers(device, precision):
         precision = FP32
-    choose = _told(ladder_choice(Options(), precision=precision))
+    choose = _with_reason(ladder_choice(Options(), precision=precision))
     try:
-        made = plan(graph, batch, device, precision, choose=choose)
+        planned = plan(graph, batch, device, precision, choose=choose)
     except InputError as error:
         return {}, f"does not run it: {error}"
     except UnsupportedError:
         return _one_by_one(graph, batch, device, choose)
-    return _planned(graph, made)
+    return _planned(graph, planned)
 
 
-def _told(usual: Choose) -> Choose:
-    """A rung, or as what chose none the reason that there is none."""
+def _with_reason(usual: Choose) -> Choose:
+    """Chooses a rung as `usual`; if there is none, the reason stands in `by`."""
 
     def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
         try:
@@ -54,7 +54,7 @@ def _told(usual: Choose) -> Choose:
 
 
 def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) -> Run:
-    """Of one kernel of a node, which may have several."""
+    """One kernel of a node, added to what the node has already."""
     if not chosen.rung:
         return Run(nodes=nodes, refused=chosen.by)
     kernel, by = f"{op}/{chosen.rung}", chosen.by
@@ -67,56 +67,56 @@ def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) ->
 
 
 def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
-    found: Runs = {}
+    by_node: Runs = {}
     for step in made.steps:
         for name in step.nodes:
-            found[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, found.get(name))
+            by_node[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, by_node.get(name))
     constants = known(graph, made.batch).constants
     for node in graph.nodes:
-        if node.name not in found:
+        if node.name not in by_node:
             folded = all(name in constants for name in node.outputs if name)
             view = any(name in made.aliases for name in node.outputs)
-            found[node.name] = Run(note=FOLDED if folded else VIEW if view else DEAD)
-    if any(run.refused for run in found.values()):
-        return found, _refused(graph, found)
+            by_node[node.name] = Run(note=FOLDED if folded else VIEW if view else DEAD)
+    if any(run.refused for run in by_node.values()):
+        return by_node, _refused(graph, by_node)
     words = (
         f"{len(made.steps)} step{'s' * (len(made.steps) != 1)}; weights {units.nbytes(made.weights_nbytes)}, "
         f"activations {units.nbytes(made.arena_nbytes)}"
     )
-    return found, words
+    return by_node, words
 
 
 def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[Runs, str]:
-    """Each node as if it ran alone: of what is fused there is no telling."""
+    """Each node as if it ran alone; what would be fused is not known."""
     try:
         scope = start(graph, batch)
     except UnsupportedError as error:
         return {}, f"does not run it: {error}"
-    found: Runs = {}
+    by_node: Runs = {}
     for node in graph.nodes:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            found[node.name] = Run(refused=_reason(str(error), node))
+            by_node[node.name] = Run(refused=_reason(str(error), node))
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
             continue
         if lowered is None:
-            found[node.name] = Run(note=FOLDED)
+            by_node[node.name] = Run(note=FOLDED)
             continue
         for item in lowered.items:
             if isinstance(item, View):
-                found.setdefault(node.name, Run(note=VIEW))
+                by_node.setdefault(node.name, Run(note=VIEW))
             elif isinstance(item, Kernel):
                 known_weights = all(name in scope.constants for name in item.inputs[1:])
                 chosen = choose(device, item.params, node.name, known_weights)
-                before = found.get(node.name)
+                before = by_node.get(node.name)
                 before = None if before is not None and before.note else before
-                found[node.name] = _run(item.params.op, chosen, (node.name,), before)
-    return found, _refused(graph, found)
+                by_node[node.name] = _run(item.params.op, chosen, (node.name,), before)
+    return by_node, _refused(graph, by_node)
 
 
 def _reason(text: str, node: Node) -> str:
-    """Without the node, which is known here, and without where the operators are listed."""
+    """The reason without the name of the node and without where the operators are listed."""
     text = text.removeprefix(f"node {node.name!r} ({node.op_type}): ")
     return text.removesuffix(f"; {LISTED}")
 

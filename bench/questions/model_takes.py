@@ -1,4 +1,4 @@
-"""What a model takes and gives, and what will be done to an image for it: told before anything runs."""
+"""What a model takes and gives, and what will be done to an image for it; shown before anything runs."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ from models import labels
 
 
 def takes(job: Job) -> Takes:
-    """Of the first model of a job. Raises KernelscopeError where its file cannot be read."""
+    """The answer for the first model of a job. Raises KernelscopeError where its file cannot be read."""
     spec = model_spec(job.models[0], job)
-    return fed(spec, importer.load(spec.file()), job)[0]
+    return feed_and_facts(spec, importer.load(spec.file()), job)[0]
 
 
-def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
-    """The same of a graph that is read; the graph with its other inputs as the job gives them; and how it is
-    fed, None where what the job says does not fit it."""
+def feed_and_facts(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
+    """The same for a graph that is read; also the graph with its other inputs as the job gives them, and how
+    it is fed: None where the job does not fit the model."""
     notes: tuple[str, ...] = ()
     try:
         dims = job.dims_of(spec.name)
         graph, notes = model_file.fitted(graph, dims, job.inputs, spec.dataset, job.seed)
         feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     except InputError as error:
-        found = Takes(
+        answer = Takes(
             model=spec.name, lines=tuple(ends(graph)), fixed_batch=graph.fixed_batch, refused=str(error)
         )
-        return found, graph, None
+        return answer, graph, None
     refused = "" if feed.image or spec.dataset == "random" else feed.takes_none(spec.dataset)
-    told = (*lines(feed), *(("note", note) for note in notes))
-    found = Takes(model=spec.name, lines=told, fixed_batch=graph.fixed_batch, refused=refused)
-    return found, graph, feed
+    facts = (*lines(feed), *(("note", note) for note in notes))
+    answer = Takes(model=spec.name, lines=facts, fixed_batch=graph.fixed_batch, refused=refused)
+    return answer, graph, feed
 
 
 def ends(graph: Graph) -> list[tuple[str, str]]:
-    """The inputs and outputs, and the batch."""
-    found = [
+    """Inputs, outputs and the batch, as facts."""
+    facts = [
         (kind, f"{info.name}: {info.dtype}, {shape_words(info)}")
         for kind, infos in (("input", graph.inputs), ("output", graph.outputs))
         for info in infos
     ]
     return [
-        *found,
+        *facts,
         ("batch", f"{graph.fixed_batch} alone: the file fixes it" if graph.fixed_batch else "any"),
     ]
 
 
 def lines(feed: ImageFeed) -> list[tuple[str, str]]:
-    """The same, what is done to an image, and where the order of the classes is from."""
-    found = ends(feed.graph)
+    """The same, with what is done to an image, and where the order of the classes comes from."""
+    facts = ends(feed.graph)
     if words := feed.words():
-        found.append(
+        facts.append(
             ("an image is", words + (f" (as {feed.preprocess_from} says)" if feed.preprocess_from else ""))
         )
     else:
-        found.append(("an image is", "not taken: random numbers are fed"))
+        facts.append(("an image is", "not taken: random numbers are fed"))
     scores = feed.scores({info.name: _known(info.shape) for info in feed.graph.outputs}, None)
-    found.append(("scores", scores.output or "none: no accuracy"))
-    found.append(("classes", _order(feed)))
-    return found
+    facts.append(("scores", scores.output or "none: no accuracy"))
+    facts.append(("classes", _order(feed)))
+    return facts
 
 
 def _known(shape: tuple[int | str | None, ...]) -> tuple[int, ...]:
-    """An open axis behind the batch may be of any size but one."""
+    """The shape with open axes set to 2: behind the batch they may have any size but 1."""
     return tuple(dim if isinstance(dim, int) else 2 for dim in shape)
 
 

@@ -1,5 +1,5 @@
-"""What a model's preview shows, before anything runs: the question and its answer, as the window reads them;
-light, and without a way to whoever reads models (bench.questions.model_preview)."""
+"""What a model's preview shows before anything runs: the question and its answer, as the window reads them.
+Light: it imports nothing that reads a model (bench.questions.model_preview does)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Dims = tuple[int | str | None, ...]
 
 
 class WhichPreview(Question, frozen=True, tag="preview"):
-    """All that is shown of the first model of a job, at one batch size (a file that fixes its own is looked
-    at with that) in the job's first precision."""
+    """The preview of the first model of a job, at one batch size (of a file that fixes its own, at that one)
+    and in the job's first precision."""
 
     job: Job
     batch: int = 1

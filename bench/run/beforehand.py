@@ -1,8 +1,9 @@
-"""What there is to be said of the machine before something is measured on it: that other programs use its
-cores or its GPU, that another instance of this one measures, too. It warns and never stops a run.
+"""What should be known about the machine before something is measured on it: whether other programs use its
+cores or its GPU, and whether another instance of this program measures, too. It only warns and never stops a
+run.
 
-Whoever measures has an entry in the cache folder as long as it does, named by its process; one whose process
-has ended otherwise counts for nothing and is cleared.
+A process that measures has an entry in the cache folder, named by its process number. An entry of a process
+that has ended does not count, and is removed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _SAME_S = 1.0  # by which two readings of when a process began may differ
 
 
 class Looked(NamedTuple):
-    """What was seen of the machine: what speaks against measuring now, in sentences; and how many times as
-    long what keeps a core busy takes as it does alone."""
+    """What was seen of the machine. Sentences that speak against measuring now; and by what factor work that
+    keeps a core busy takes longer than on an idle machine."""
 
     sentences: tuple[str, ...] = ()
     slowed: float = 1.0
@@ -45,8 +46,8 @@ class _Entry(msgspec.Struct):
 
 @contextlib.contextmanager
 def looked_at(what: str, tell: Callable[[Looked], None]) -> Iterator[None]:
-    """For as long as something is measured: others see it, and `tell` hears, once, what was seen of the
-    machine, from a thread of its own."""
+    """A context for as long as something is measured: other instances see it, and `tell` is called once, from
+    another thread, with what was seen of the machine."""
 
     def look_and_tell() -> None:
         tell(look())
@@ -63,19 +64,19 @@ def looked_at(what: str, tell: Callable[[Looked], None]) -> Iterator[None]:
 
 
 def look(seconds: float = LOOK_S) -> Looked:
-    """Takes so many seconds."""
+    """Look at the machine for so many seconds."""
     instances = other_instances()
     used = used_by_others(seconds)
     cores = os.cpu_count() or 1
     waiting = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    sentences = filter(None, [instances, said(used, cores), gpu_in_use()])
+    sentences = filter(None, [instances, busy_words(used, cores), gpu_in_use()])
     return Looked(tuple(sentences), slowed(sum(used.values()), waiting, cores))
 
 
 def slowed(used: float, waiting: float, cores: int) -> float:
-    """How many times as long it takes what has a thread a core, where the cores are shared out fairly. used:
-    cores that others keep busy; waiting: how many threads wanted one over the last minute, which says how
-    many share them where all are taken, and nothing of others that have ended meanwhile."""
+    """By what factor work with one thread for each core takes longer, if cores are shared fairly. used: cores
+    that others keep busy; waiting: how many threads wanted a core during the last minute. This says how many
+    share the cores when all are taken; threads that have ended meanwhile are in it, too."""
     return 1.0 + max(used, waiting) / cores if used >= MUCH else 1.0
 
 
@@ -83,8 +84,8 @@ def slowed(used: float, waiting: float, cores: int) -> float:
 
 
 class Announced:
-    """Says to other instances that this process measures, from `enter`, which a thread may call, to `leave`,
-    after which there is no way in. Where the cache cannot be written nobody hears of it."""
+    """Tells other instances that this process measures, from `enter`, which a thread may call, to `leave`;
+    after that `enter` does nothing. Where the cache cannot be written nobody is told."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -116,7 +117,7 @@ def other_instances() -> str:
     """A sentence where other processes of this program measure now, "" where none does."""
     import psutil
 
-    found = []
+    names = []
     with contextlib.suppress(OSError):
         for path in sorted(_entries().glob("*.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError, psutil.Error):
@@ -124,12 +125,12 @@ def other_instances() -> str:
                 if entry.pid == os.getpid():
                     continue
                 if _alive(entry):
-                    found.append(entry)
+                    names.append(entry)
                 else:
                     path.unlink(missing_ok=True)
-    if not found:
+    if not names:
         return ""
-    who = ", ".join(f"{entry.what} in process {entry.pid}" for entry in found)
+    who = ", ".join(f"{entry.what} in process {entry.pid}" for entry in names)
     return (
         f"Kernelscope is measuring elsewhere on this machine ({who}): each disturbs the times of the other. "
         "This run goes on."
@@ -153,7 +154,7 @@ def _entries() -> Path:
 
 
 def used_by_others(seconds: float = LOOK_S) -> dict[str, float]:
-    """Cores that each other program keeps busy, by its name; takes so many seconds."""
+    """How many cores each other program keeps busy, by its name; measured for so many seconds."""
     before = _spent()
     start = time.monotonic()
     time.sleep(seconds)
@@ -169,7 +170,7 @@ def used_by_others(seconds: float = LOOK_S) -> dict[str, float]:
 
 
 def gpu_in_use() -> str:
-    """A sentence where kernels of others run on the GPU, "" where none do, or there is none."""
+    """A sentence where kernels of other programs run on the GPU; "" where none do, or there is no GPU."""
     gpu = nvml.Gpu.first()
     busy = gpu.busy if gpu is not None else None
     if busy is None or busy < GPU_MUCH:
@@ -180,9 +181,9 @@ def gpu_in_use() -> str:
     )
 
 
-def said(used: dict[str, float], cores: int) -> str:
-    """A sentence where other programs keep the cores busy, "" where they are idle enough. used: cores that
-    each program keeps busy, by its name."""
+def busy_words(used: dict[str, float], cores: int) -> str:
+    """A sentence where other programs keep the cores busy, "" where the cores are idle enough. used: cores
+    that each program keeps busy, by its name."""
     whole = sum(used.values())
     if whole < MUCH:
         return ""
@@ -196,20 +197,23 @@ def said(used: dict[str, float], cores: int) -> str:
 
 
 def _spent() -> dict[tuple[int, float], tuple[str, float]]:
-    """Seconds that each process has had of a core, with its name, by its number and when it began."""
+    """CPU seconds of each process, with its name, by its number and when it began."""
     import psutil
 
-    found = {}
+    by_process = {}
     for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
         info = process.info
         if info["cpu_times"] is not None and info["create_time"] is not None:
             times = info["cpu_times"]
-            found[info["pid"], info["create_time"]] = (info["name"] or "a process", times.user + times.system)
-    return found
+            by_process[info["pid"], info["create_time"]] = (
+                info["name"] or "a process",
+                times.user + times.system,
+            )
+    return by_process
 
 
 def _own() -> set[int]:
-    """This process and those that it started, whoever of them started them."""
+    """This process and all that it started, also indirectly."""
     import psutil
 
     me = psutil.Process()

@@ -1,4 +1,4 @@
-"""How many cases a job means, and about how long they take: known without a model or a backend at hand."""
+"""How many cases a job has, and about how long they take; needs no model and no backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.results.records import Job
 
 
 def count(job: Job, backends: int) -> int:
-    """How many cases the job means on that many backends, before any is refused."""
+    """How many cases the job has on so many backends, before any is refused."""
     a_size = backends * len(set(job.precisions))
     return sum(
         a_size * len(set(job.batches_of(model))) * len(set(job.images_of(model)) or {None})
@@ -21,9 +21,9 @@ BESIDE, BESIDE_AN_INSTANCE, OVER = 2.0, 2.0, 1.15
 
 
 def estimate_s(cases: int, job: Any) -> tuple[float, float]:
-    """Seconds that many cases take at the least (warm-ups, the shortest sampling, checks), and at the most
-    where passes are short; a first guess, until cases that are done tell better. job: of a kind that says how
-    long a case is sampled."""
+    """The seconds that so many cases take: at least (warm-ups, the shortest sampling, checks), and at most,
+    if passes are short. A first guess, used until finished cases tell more. job: of a kind of run that says
+    how long a case is sampled."""
     sampling = min(job.budget_s, 0.5)
     layers = 0.5 if getattr(job, "layers", False) else 0.0
     beside = BESIDE + BESIDE_AN_INSTANCE * getattr(job, "instances", 1)

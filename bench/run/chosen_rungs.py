@@ -1,6 +1,6 @@
-"""The rungs that a job names for nodes, "[MODEL:]NODE" → "[DEVICE/]RUNG", as a model on a device takes them.
+"""The rungs that a job names for nodes, "[MODEL:]NODE" → "[DEVICE/]RUNG".
 
-Without a model the node's name holds in every model that has it; without a device on every engine of ours.
+Without a model the entry holds for every model that has the node; without a device for every engine of ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parts(text: str, chosen: str, models: Sequence[str]) -> tuple[str, str, str,
 
 
 def compared(rungs: Mapping[str, str], models: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """The entries that can hold for `models`: without those of another one of the models in `known`."""
+    """The entries that can hold for `models`: all except those of other models in `known`."""
     own = {"", *map(stem, models)}
     return {text: chosen for text, chosen in rungs.items() if parts(text, chosen, known)[0] in own}
 
@@ -36,12 +36,12 @@ def compared(rungs: Mapping[str, str], models: Sequence[str], known: Sequence[st
 def of_model(
     rungs: Mapping[str, str], model: str, models: Sequence[str], nodes: Collection[str], device: str
 ) -> dict[str, str]:
-    """Node → rung, of those meant for this model and device. A node that `nodes` lacks is left out where it
-    can be another model's, and kept where it can be no other's, so that a wrong name is told."""
+    """Node → rung for this model and device. An entry whose node is not in `nodes` is left out if it may be
+    another model's; else it is kept, so that a wrong name is reported."""
     alone = len(set(models)) == 1
-    found = {}
+    by_node = {}
     for text, chosen in rungs.items():
         owner, node, where, rung = parts(text, chosen, models)
         if where in ("", device) and owner in ("", stem(model)) and (owner or alone or node in nodes):
-            found[node] = rung
-    return found
+            by_node[node] = rung
+    return by_node

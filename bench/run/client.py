@@ -1,5 +1,5 @@
-"""The worker's other end, headless, for runs of every kind: starts the process, feeds the supervisor, writes
-the run folder."""
+"""The parent of a worker without a window, for runs of every kind: starts the process, passes its messages to
+the supervisor, writes the run folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TAIL_NBYTES = 4000
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended: what was measured now (not before a resume), whether the user cancelled it, and why
-    the worker gave up, if it did ("" where all cases were run)."""
+    the worker gave up ("" where all cases were run)."""
 
     measurements: tuple[Any, ...]
     cancelled: bool = False
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def worker_command(worker: Sequence[str]) -> list[str]:
-    """How a kind's `worker` is started; with `worker_environment` it works from any current folder."""
+    """The command that starts a kind's `worker`; with `worker_environment` it works from any folder."""
     return [sys.executable, "-m", *worker]
 
 
@@ -60,26 +60,26 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker that waits for its job, and what it writes on its standard error."""
+    """A worker that waits for its job, and the file of its standard error."""
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
 
 
-class Spare:
-    """A worker of a kind kept ready, its libraries loaded, for whoever asks next. Its standard error is kept
-    in a file without a name, since nobody knows yet whose log it belongs to."""
+class StandbyWorker:
+    """A worker of a kind that is started in advance, with its libraries loaded, for the next run. Its
+    standard error goes to a file without a name, because the log that it belongs to is not known yet."""
 
     def __init__(
         self, kind: Kind[Any, Any], renewed: bool = True, command: Sequence[str] | None = None
     ) -> None:
-        """renewed: another is started whenever one has ended; command: of another worker than the kind's."""
+        """renewed: start another whenever one has ended; command: of another worker than the kind's."""
         self.renewed = renewed
         self._command = [*(command or worker_command(kind.worker)), supervisor.WARM]
         self._ready: Ready | None = None
 
     def start(self) -> None:
-        """Start one, where there is none."""
+        """Start one, if there is none."""
         if self._ready is None:
             log = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the worker)
             self._ready = Ready(start_worker(self._command, log), log)
@@ -88,7 +88,7 @@ class Spare:
         ready, self._ready = self._ready, None
         return ready
 
-    def __enter__(self) -> Spare:
+    def __enter__(self) -> StandbyWorker:
         self.start()
         return self
 
@@ -115,7 +115,7 @@ def run(
     command: Sequence[str] | None = None,
     environment: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
-    spare: Spare | None = None,
+    spare: StandbyWorker | None = None,
     on_worker: Callable[[int, bool], None] = lambda pid, ends: None,
 ) -> Outcome:
     """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
@@ -145,8 +145,8 @@ def run(
 def start_worker(
     command: Sequence[str], log: Any, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """A worker that waits for its line; its standard error goes to the open file `log`. environment: what it
-    has beside ours."""
+    """Start a worker that waits for its job; its standard error goes to the open file `log`. environment:
+    variables beside ours."""
     # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
     return subprocess.Popen(
         command,
@@ -159,10 +159,11 @@ def start_worker(
 
 
 def end_worker(pid: int, group: bool = True) -> None:
-    """Kill a worker and all that it started, kernels' processes among them. group: it leads its own."""
-    from kernels import ends  # needed at the end alone
+    """Kill a worker and all that it started, such as processes of kernels. group: it leads a process
+    group."""
+    from kernels import processes  # needed at the end alone
 
-    ends.kill(pid, group)
+    processes.kill(pid, group)
 
 
 class _Driver:
@@ -230,7 +231,7 @@ class _Driver:
         self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
 
     def _notice_end(self) -> None:
-        """A worker that has ended while something that it started holds its output open."""
+        """Notice that a worker has ended although something that it started keeps its output open."""
         process = self._process
         if process is None or process.poll() is None:
             self._quiet = 0
@@ -286,7 +287,7 @@ class _Driver:
             process.stdin.flush()
 
     def _let_go(self) -> None:
-        """Of the first worker, which has ended: what it wrote on its standard error into the folder's log."""
+        """The first worker has ended: append its standard error to the folder's log."""
         first, self._first = self._first, None
         if first is not None:
             with first.log as log, contextlib.suppress(OSError), self._folder.log.open("ab") as target:
@@ -315,7 +316,7 @@ class _Driver:
         return code
 
     def _tail(self) -> str:
-        """What the worker that ended wrote last on its standard error."""
+        """The end of the standard error of the worker that ended."""
         try:
             with self._folder.log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)

@@ -1,9 +1,9 @@
-"""How much time and memory reading a model's file that came from elsewhere may take.
+"""Limits of time and memory for reading a model's file that came from elsewhere.
 
-A file of two kilobytes can keep ONNX's own checks busy for ever, or ask for all memory that there is. Limits
-are the system's, for neither hears what Python says: a timer that ends the process, and a limit on its data,
-beyond which a request for memory fails. Where the system has none (Windows), time alone is held, by whoever
-waits for the process.
+A file of two kilobytes can keep ONNX's own checks busy for ever, or ask for all memory. The limits are the
+system's, because ONNX's code does not react to Python: a timer that ends the process, and a limit on its
+data, beyond which a request for memory fails. Where the system has none (Windows), only time is limited, by
+the process that waits.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _STATUS = Path("/proc/self/status")
 
 
 def seconds() -> float:
-    """That reading a model may take without a word."""
+    """How long reading a model may take without a message."""
     return _set(SECONDS_VARIABLE) or 60.0
 
 
 def nbytes() -> int:
-    """That reading a model may take of memory: half of the machine's, 8 GiB at most, unless it is set."""
+    """How much memory reading a model may take: half of the machine's, at most 8 GiB, unless it is set."""
     wanted = _set(MEMORY_VARIABLE)
     return int(wanted * _MIB) if wanted else min(psutil.virtual_memory().total // 2, 8 << 30)
 
 
 def too_long(what: str, limit: float) -> str:
-    """The sentence for what took more time than that."""
+    """The sentence for a file that took more time than allowed."""
     return (
         f"{what} took more than {limit:g} s to read and was given up; if you trust it, {SECONDS_VARIABLE}="
         f"{4 * limit:.0f} gives it longer"
@@ -41,7 +41,7 @@ def too_long(what: str, limit: float) -> str:
 
 
 def too_large(what: str) -> str:
-    """The sentence for what took more memory than it may."""
+    """The sentence for a file that took more memory than allowed."""
     limit = nbytes() // _MIB
     return (
         f"{what} takes more than {limit:,} MiB of memory to read and was given up; if you trust it, "
@@ -51,22 +51,22 @@ def too_large(what: str) -> str:
 
 @contextlib.contextmanager
 def confined(limit_s: float) -> Iterator[None]:
-    """Within it, the process may take so much memory more than it has: MemoryError tells. After `limit_s`
-    seconds it ends, by SIGALRM, also where no Python runs any more. Not to be nested."""
+    """A context in which the process may take only so much more memory than it has (then MemoryError), and
+    ends after `limit_s` seconds by SIGALRM, even if no Python code runs any more. Not to be nested."""
     with _memory(nbytes()), _alarm(limit_s):
         yield
 
 
 @contextlib.contextmanager
 def _memory(more: int) -> Iterator[None]:
-    held = _data_nbytes()
-    if held is None:
+    used = _data_nbytes()
+    if used is None:
         yield
         return
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = held + more
+    wanted = used + more
     for bound in (soft, hard):
         wanted = wanted if bound == resource.RLIM_INFINITY else min(wanted, bound)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
@@ -77,7 +77,7 @@ def _memory(more: int) -> Iterator[None]:
 
 
 def _data_nbytes() -> int | None:
-    """What RLIMIT_DATA counts of this process; None where the system does not say."""
+    """The bytes of this process that RLIMIT_DATA limits; None where the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmData:"):
@@ -99,7 +99,7 @@ def _alarm(limit_s: float) -> Iterator[None]:
 
 
 def alarm(limit_s: float) -> None:
-    """Have the process ended in so many seconds, unless this is called again; 0: not any more."""
+    """End the process in so many seconds, unless this is called again; 0: never."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, limit_s)
 

@@ -1,6 +1,6 @@
-"""An NVIDIA GPU as NVML sees it: clocks, power, temperature, why it holds back. Starts no CUDA.
+"""An NVIDIA GPU as NVML reports it: clocks, power, temperature, why it slows down. Starts no CUDA.
 
-pynvml (nvidia-ml-py) is imported when asked for, and whatever it cannot tell on a GPU is None.
+pynvml (nvidia-ml-py) is imported when needed; a value that it cannot read on a GPU is None.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Gpu:
         return None
 
     def read(self) -> Reading:
-        """Everything NVML tells now; about 0.1 ms."""
+        """All values now; takes about 0.1 ms."""
         nvml = self._nvml
         power = self._ask(nvml.nvmlDeviceGetPowerUsage)
         memory = self._ask(nvml.nvmlDeviceGetMemoryInfo)
@@ -77,13 +77,14 @@ class Gpu:
 
     @property
     def busy(self) -> float | None:
-        """The part of the last moments (a sixth of a second to one) in which a kernel ran, whoever's."""
+        """The share of the last moments (a sixth of a second to one second) in which any kernel ran."""
         rates = self._ask(getattr(self._nvml, "nvmlDeviceGetUtilizationRates", None))
         return None if rates is None else float(rates.gpu) / 100
 
     @property
     def fp32_flops_per_s(self) -> float:
-        """All cores at their highest clock, a multiply-add counted as two; 0 where NVML does not say."""
+        """Operations a second of all cores at their highest clock; a multiply-add counts as two. 0 where NVML
+        does not say."""
         cores = _number(self._ask(getattr(self._nvml, "nvmlDeviceGetNumGpuCores", None)))
         clock_mhz = _number(self._ask(self._nvml.nvmlDeviceGetMaxClockInfo, self._nvml.NVML_CLOCK_SM))
         return 2 * cores * clock_mhz * 1e6 if cores and clock_mhz else 0.0

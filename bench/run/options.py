@@ -1,8 +1,8 @@
 """The options of the commands that measure, each once: name, type, help, the commands that have it, the field
 of the job that it sets, and its name in the window's form.
 
-What applies where an option is not given is the default of the job's field, unless its `usual` says
-otherwise: a file that was written before the field was there is read as it was meant.
+Without an option the default of the job's field holds, unless its `usual` says otherwise: a file that was
+written before the field existed keeps its meaning.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def _folder(text: str) -> None:
 def _factors(text: str) -> tuple[float, ...]:
     """ "1,1.05,2": numbers of 1 or more, in the order given, each once."""
     try:
-        found = tuple(dict.fromkeys(float(part) for part in text.split(",")))
+        factors = tuple(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
-        found = ()
-    if not found or not all(1 <= factor < math.inf for factor in found):
+        factors = ()
+    if not factors or not all(1 <= factor < math.inf for factor in factors):
         raise InputError(f"--slower {text!r} is not numbers of 1 or more: write it as in 1,1.05,2")
-    return found
+    return factors
 
 
 _SIDE = {
@@ -642,9 +642,9 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
 
 
 def of(command: str) -> tuple[Option, ...]:
-    """Those of a command, in the order of the table."""
-    found = ((group, option) for group, listed in TABLE.items() for option in listed)
-    return tuple(replace(option, group=group) for group, option in found if command in option.on)
+    """The options of a command, in the order of the table."""
+    options = ((group, option) for group, listed in TABLE.items() for option in listed)
+    return tuple(replace(option, group=group) for group, option in options if command in option.on)
 
 
 COMPARE, LADDER, PROFILE, SELFCHECK = map(of, COMMANDS)

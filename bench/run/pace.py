@@ -1,12 +1,12 @@
-"""How long a run may still take, from what its cases took so far: a range until a fifth of them is done, then
-an estimate that counts down.
+"""How long a run may still take, from what its cases took so far: first a range, and when a fifth of them is
+done an estimate that counts down.
 
-Cases that are timed in turns end together, so what is looked at is a turn: from the first case that begins
-until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
-before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
-others; the samples go by the budget; the answers and layers that are looked at then go by the model. Each
-grows with the model and the batch size: bench.run.told learns by how much from the turns that are over, of
-this run and of earlier ones on this machine.
+Cases that are timed in turns end together, so a turn is the unit: from the first case that begins until all
+that began have ended. A turn has three parts, because each depends on other things. What comes before the
+timing (reading a model, judging it, tuning) is long for a model's first turn and short for the others; the
+samples depend on the budget; the answers and layers that are looked at afterwards depend on the model. Each
+grows with the model and the batch size: bench.run.turn_times learns by how much, from finished turns of this
+run and of earlier ones on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from bench.results.records import LOST, Environment
 from bench.run import bounds
 from bench.run.past import Past, Took, Where
-from bench.run.told import Told
+from bench.run.turn_times import ExpectedTimes
 from models import names
 
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
@@ -58,7 +58,7 @@ class _Turn:
 
     @property
     def samples(self) -> float:
-        """Of one of its cases that were timed."""
+        """Mean seconds of samples of its timed cases."""
         return (self._looked - self.start - self.before) / max(1, len(self.sampled))
 
     def took(self, nbytes: int, budget: float | None, slowed: float) -> Took:
@@ -98,7 +98,7 @@ class Pace:
         self._budget: float | None = getattr(job, "budget_s", None)
         self._earlier: tuple[Took, ...] = ()
         self._slowed = 1.0
-        self._told = Told((), self._budget, nbytes)
+        self._expected = ExpectedTimes((), self._budget, nbytes)
         self._turns: list[Took] = []  # that are over and were timed
         self._whole: list[Took] = []  # of them
         self._now: _Turn | None = None
@@ -112,15 +112,14 @@ class Pace:
         self._said: tuple[float, float] | None = None  # when, and how long it takes from then
 
     def greeted(self, machine: Environment) -> None:
-        """A worker has said what it runs on."""
+        """A worker has said on which machine it runs."""
         if self._past is None:
             return
         self._earlier = self._past.of(machine)
         self._tell_anew()
 
     def slowed(self, times: float) -> None:
-        """So many times as long as alone things take beside other programs, as these were when it began
-        (bench.run.beforehand)."""
+        """By what factor other programs made things slower when the run began (bench.run.beforehand)."""
         if times == self._slowed:
             return
         self._slowed = times
@@ -129,12 +128,12 @@ class Pace:
         self._tell_anew()
 
     def _tell_anew(self) -> None:
-        self._told = Told(self._earlier, self._budget, self._nbytes, self._slowed)
+        self._expected = ExpectedTimes(self._earlier, self._budget, self._nbytes, self._slowed)
         for turn in self._turns:
-            self._told.learn(turn)
+            self._expected.learn(turn)
 
     def keep(self) -> None:
-        """What the turns of this run took that nothing cut short, for later ones."""
+        """Store the turns of this run that were not cut short, for later runs."""
         if self._past is not None:
             self._past.keep(self._whole)
 
@@ -179,19 +178,19 @@ class Pace:
             self._now = None
             if turn.timed is not None:
                 self._turns.append(turn.took(self._nbytes(turn.where.model), self._budget, self._slowed))
-                self._told.learn(self._turns[-1])
+                self._expected.learn(self._turns[-1])
                 self._whole += self._turns[-1:] if turn.whole else []
             ahead, self._ahead = self._ahead, []
             for told in ahead:
                 self.started(*told)
 
     def interrupted(self, now: float) -> None:
-        """A worker is gone: what was under way begins anew."""
+        """A worker has ended: the turn that was under way begins again."""
         self._now, self._last, self._ahead = None, now, []
 
     def left(self, cases: Sequence[Any], total: int, now: float) -> tuple[float, float] | None:
-        """Seconds that the cases still to come take, at the least and at the most; the same twice where that
-        is an estimate. None while nothing tells. total: how many there are with those that are done."""
+        """Seconds that the remaining cases take, at least and at most; twice the same where it is an
+        estimate. None while nothing is known. total: number of all cases, done ones included."""
         if not cases:
             return None
         guess = self._guess(cases, now)
@@ -203,22 +202,22 @@ class Pace:
         return guess * WIDE[0], guess * WIDE[1]
 
     def _steady(self, guess: float, now: float) -> float:
-        """What is said goes down with the clock, until something else is thought by much."""
-        said = self._said[1] - (now - self._said[0]) if self._said is not None else guess
-        if abs(said - guess) > STEADY * guess:
-            said = guess
-        self._said = now, said
-        return said
+        """The estimate counts down with the clock, until a new one differs by much."""
+        expected = self._said[1] - (now - self._said[0]) if self._said is not None else guess
+        if abs(expected - guess) > STEADY * guess:
+            expected = guess
+        self._said = now, expected
+        return expected
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
-        """What the job says before a case is done."""
+        """The estimate from the job, before a case is done."""
         if getattr(self._job, "budget_s", None) is None:
             return None
         least, most = bounds.estimate_s(count, self._job)
         return max(LEAST * least, least - now), max(least, most - now)
 
     def _guess(self, cases: Sequence[Any], now: float) -> float | None:
-        if not self._told.tells:
+        if not self._expected.tells:
             return None
         current = self._now
         under_way = current.began if current is not None else set()
@@ -230,7 +229,7 @@ class Pace:
             turns.setdefault(_where(case), []).append(_backend(case))
         seconds = 0.0
         for where, members in turns.items():
-            seconds += self._told.part("before" if where.model in known else "first", where)
+            seconds += self._expected.part("before" if where.model in known else "first", where)
             seconds += self._cases(members, where)
             known.add(where.model)
         if current is not None:
@@ -238,28 +237,28 @@ class Pace:
         return seconds
 
     def _of_current(self, turn: _Turn, cases: Sequence[Any], now: float) -> float:
-        """cases: those of it that have not ended."""
+        """Seconds left of the current turn. cases: those that have not ended."""
         members = [_backend(case) for case in cases if turn.timed is None or case.key in turn.sampled]
         if turn.timed is None:
-            before = self._told.part("first" if turn.first else "before", turn.where)
+            before = self._expected.part("first" if turn.first else "before", turn.where)
             return _rest(before, now - turn.start) + self._cases(members, turn.where)
         after = self._after(members, turn.where)
         if turn.looked is None:
-            samples = len(turn.sampled) * self._told.part("samples", turn.where)
+            samples = len(turn.sampled) * self._expected.part("samples", turn.where)
             return _rest(samples, now - turn.timed) + after
         return _rest(after, now - max(turn.last, turn.looked))
 
     def _cases(self, members: Sequence[str], where: Where) -> float:
-        """What cases of a turn take on these backends, once it is timed."""
-        samples = self._told.part("samples", where)
+        """Seconds of the cases of a turn on these backends, once timing begins."""
+        samples = self._expected.part("samples", where)
         return sum(self._share(each) * (samples + self._after([each], where)) for each in members)
 
     def _after(self, members: Sequence[str], where: Where) -> float:
-        """What comes after their samples."""
-        return sum(self._told.part("after", where, backend) for backend in members)
+        """Seconds of what comes after the samples."""
+        return sum(self._expected.part("after", where, backend) for backend in members)
 
     def _share(self, backend: str) -> float:
-        """The share of a backend's cases that are measured by themselves, as far as they have ended."""
+        """The share of a backend's finished cases that were really measured."""
         own, others = self._own[backend], self._spoken_for[backend]
         return own / (own + others) if others else 1.0
 
@@ -274,5 +273,5 @@ def _backend(case: Any) -> str:
 
 
 def _rest(wanted: float, spent: float) -> float:
-    """Of a part of a turn; one that lasts longer than was thought is soon over, as far as anybody knows."""
+    """Seconds left of a part of a turn. A part that takes longer than expected is expected to end soon."""
     return max(wanted - spent, LEAST * wanted)

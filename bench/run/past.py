@@ -1,9 +1,9 @@
-"""What the parts of turns took in earlier runs on this machine, kept for the next run that asks how long it
-may still take (bench.run.pace). Nothing that is measured reads it.
+"""How long the parts of turns took in earlier runs on this machine, kept for the estimate of the remaining
+time (bench.run.pace). No measurement reads it.
 
-An entry is what one kind of run had, on one machine, asked for in one way; it holds the newest turns alone.
-Two runs that end at once may lose one's turns, never an entry; where the cache cannot be written nothing is
-kept, and the next run is told of as the first one.
+An entry is for one kind of run, on one machine, with one way of asking; it keeps only the newest turns. If
+two runs end at once, turns of one may be lost, but never an entry. Where the cache cannot be written nothing
+is kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from bench.results.records import Environment, Record
+from kernels.cache import Key, Store
 from kernels.errors import KernelError
-from kernels.kept import Key, Store
 
 MOST_TURNS = 64  # of an entry
 MOST_ENTRIES = 64
@@ -41,7 +41,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 
 
 class Where(NamedTuple):
-    """What a turn is of, and its cases have in common."""
+    """What identifies a turn, and is common to its cases."""
 
     model: str
     batch: Count = 1
@@ -50,10 +50,10 @@ class Where(NamedTuple):
 
 
 class Took(Record, frozen=True):
-    """A turn's parts in seconds. nbytes: of the model's file, 0 where there is none; before: what came before
-    its timing, where it was the model's first turn in its run (`first`) or another; samples: of one of its
-    cases, at this budget; after: what came after them, by backend; slowed: how many times as long as alone
-    it took beside other programs, as these were when its run began."""
+    """The parts of a turn in seconds. nbytes: of the model's file, 0 where there is none; before: what came
+    before its timing, in the model's first turn of a run (`first`) or in another; samples: of one case, at
+    this budget; after: what came after them, by backend; slowed: by what factor other programs made the turn
+    longer when its run began."""
 
     where: Where
     nbytes: Count = 0
@@ -65,15 +65,14 @@ class Took(Record, frozen=True):
     after: dict[str, Seconds] = msgspec.field(default_factory=dict)
 
     def of(self, part: str) -> list[tuple[str, float]]:
-        """Seconds of a part of it (of bench.run.expected.WEIGHTS), and on which backend, where that is told
-        apart."""
+        """Seconds of a part (of bench.run.turn_times.WEIGHTS), each with its backend where that is known."""
         if part == "after":
             return [*self.after.items()]
         seconds = {"first": self.first, "before": self.before, "samples": self.samples}[part]
         return [("", seconds)] if seconds is not None else []
 
     def alone(self) -> Took:
-        """What it would have taken if no other program had used the cores; samples are held to a budget."""
+        """The same on an idle machine; samples have a budget and stay as they are."""
         return msgspec.structs.replace(
             self,
             slowed=1.0,
@@ -84,7 +83,7 @@ class Took(Record, frozen=True):
 
 
 class Past:
-    """Of runs of this kind that were asked for like this job."""
+    """Earlier runs of this kind that were asked for like this job."""
 
     def __init__(self, kind: str, job: Any) -> None:
         self._kind = kind
@@ -92,7 +91,7 @@ class Past:
         self._key: Key | None = None
 
     def of(self, machine: Environment) -> tuple[Took, ...]:
-        """What is known of them on this machine, the oldest first."""
+        """The turns known on this machine, the oldest first."""
         self._key = {
             **self._asked,
             "machine": machine.machine,
@@ -103,8 +102,8 @@ class Past:
         return _STORE.read(self._kind, self._key, tuple[Took, ...]) or ()
 
     def keep(self, took: Iterable[Took]) -> None:
-        """Beside what is kept by now; what was known of the same turns goes, part by part. Turns that name no
-        model say too little of what they are of."""
+        """Add these turns; what was known of the same turns is replaced, part by part. Turns without a model
+        are not kept."""
         new = [one for one in took if one.where.model]
         if self._key is None or not new:
             return
@@ -116,14 +115,14 @@ class Past:
 
 
 def name(model: str) -> str:
-    """What a model is kept under: one given by path by all of it."""
+    """The name under which a model is kept; a model given by path is kept by its whole path."""
     return os.path.abspath(model) if model.endswith(".onnx") else model
 
 
 def _newer(old: Took, new: Took) -> Took:
-    """A turn is its model's first or another: what it is not was told by an earlier one. Samples end as soon
-    as a verdict is clear, which it is by chance: what they took on one budget is the mean of all before and
-    of the last, in equal parts."""
+    """The new turn completed by what only the old one had: a turn is its model's first or another, not both.
+    Samples end as soon as a verdict is clear, which is partly chance: for the same budget the mean of the old
+    and the new value is kept."""
     if old.nbytes != new.nbytes:
         return new
     old, new = old.alone(), new.alone()

@@ -1,5 +1,4 @@
-"""What a run of any kind is doing, on standard error: a live line on a terminal, a plain line a case
-elsewhere."""
+"""Shows what a run is doing on standard error: a live line on a terminal, else a line for each case."""
 
 from __future__ import annotations
 
@@ -106,8 +105,8 @@ class RunProgress:
         elif isinstance(event, Hello):
             self._pace.greeted(event.environment)
         elif isinstance(event, Progress):
-            done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
-            self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
+            share = f" ({event.fraction:.0%})" if event.fraction is not None else ""
+            self._show(f"{self._words}: {event.text}{share}" if self._words else f"{event.text}{share}")
         elif isinstance(event, Log) and event.level in ("warning", "error"):
             self.say(f"{event.level}: {event.text}")
         if self._bar is not None:
@@ -115,13 +114,13 @@ class RunProgress:
             self._bar.update(self._task, left=(span, time.monotonic()) if span is not None else None)
 
     def looked(self, machine: Looked) -> None:
-        """What was seen of the machine before anything is measured, by whichever thread looked."""
+        """Take what was seen of the machine before the measurement; any thread may call it."""
         for sentence in machine.sentences:
             self.say(f"warning: {sentence}")
         self._slowed = machine.slowed
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def _settled(self, measurement: Any) -> None:
@@ -142,20 +141,23 @@ class RunProgress:
 
 
 def left_words(span: tuple[float, float], since_s: float) -> str:
-    """The time left, so many seconds after it was told: it goes down while nothing is heard, too."""
+    """The remaining time in words, `since_s` seconds after it was estimated: it counts down without new
+    messages."""
     low, high = (max(0.0, end - since_s) for end in span)
     return units.left((low, high))
 
 
 def _left_column(column: Any) -> Any:
-    """Drawn anew with the bar: the task's `left` is what was told and when, or None."""
+    """Drawn with the bar. The task's `left` is the estimate and when it was made, or None."""
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
     class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
-            told = task.fields["left"]
-            return Text(left_words(told[0], time.monotonic() - told[1]) if told is not None else "")
+            remaining = task.fields["left"]
+            return Text(
+                left_words(remaining[0], time.monotonic() - remaining[1]) if remaining is not None else ""
+            )
 
     return Left(column)
 

@@ -20,7 +20,7 @@ from bench.results import reading
 from bench.results.kinds import Kind
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Provisional, Start
 from bench.results.records import KILLED_BY
-from bench.run.exits import exit_words, last_line, signal_name
+from kernels.processes import exit_words, last_line, signal_name
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
 LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
@@ -142,7 +142,8 @@ class Supervisor:
         return actions
 
     def tick(self, now: float) -> list[Action]:
-        """Look at the clock: kill for a case beyond its time, a silent worker, one that does not stop."""
+        """Look at the clock: kill the worker for a case beyond its time limit, for silence, or where it does
+        not stop."""
         watch = self._watch
         if watch is None or watch.doom:
             return []
@@ -162,7 +163,7 @@ class Supervisor:
         return [Kill()]
 
     def cancel(self, now: float) -> list[Action]:
-        """The user wants no more: ask the worker to stop. Measured cases stay, the rest become cancelled."""
+        """The user cancels: ask the worker to stop. Measured cases stay; the others become cancelled."""
         if self.finished or self.cancelled:
             return []
         self.cancelled = True
@@ -175,8 +176,8 @@ class Supervisor:
         return [Stop()]
 
     def pause(self, now: float) -> list[Action]:
-        """Let go of the machine: the worker is asked to stop after the pass it is in. Measured cases stay;
-        the one in flight is run from its beginning after `resume`."""
+        """Free the machine: the worker is asked to stop after the current pass. Measured cases stay; the
+        current case begins again after `resume`."""
         if self.finished or self.cancelled or self.paused:
             return []
         self.paused = True
@@ -187,14 +188,15 @@ class Supervisor:
         return [Stop()]
 
     def resume(self, now: float) -> list[Action]:
-        """Go on after a pause: now, or as soon as the worker that was asked to stop has ended."""
+        """Go on after a pause: now, or when the worker that was asked to stop has ended."""
         if self.finished or self.cancelled or not self.paused:
             return []
         self.paused = False
         return [] if self._watch is not None else self.start(now)
 
     def on_exit(self, code: int, stderr: str, now: float) -> list[Action]:
-        """The worker has ended, by `code` (negative: by that signal), having written `stderr` last."""
+        """The worker has ended with this exit status (negative: a signal). stderr: the end of its standard
+        error."""
         watch = self._watch
         if watch is None:
             return []
@@ -304,7 +306,7 @@ class Supervisor:
         return [Result(measurement)]
 
     def _finish(self, reason: str) -> list[Action]:
-        """Settle what is left: cancelled, so that it is not written and a resume runs it."""
+        """Mark the remaining cases as cancelled; they are not written, so that a resume runs them."""
         self.finished = True
         self.reason = "" if self.cancelled else reason
         rest = list(self._pending.values())
@@ -319,13 +321,13 @@ class Supervisor:
         return f"the worker ended without measuring {next(iter(self._pending.values())).words}"
 
     def _charge(self, watch: _Watch, now: float) -> None:
-        """Put the time since the last switch on the account of the case that was in flight."""
+        """Add the time since the last switch to the case that was running."""
         if watch.case is not None:
             watch.spent[watch.case.key] = self._spent(watch, now)
         watch.since = now
 
     def _spent(self, watch: _Watch, now: float) -> float:
-        """The seconds the case in flight has had, or of silence where none is."""
+        """The seconds that the current case has had; where there is none, the seconds of silence."""
         before = watch.spent.get(watch.case.key, 0.0) if watch.case else 0.0
         return before + now - watch.since
 

@@ -87,7 +87,7 @@ def result(ladder: Ladder, lines: Sequence[Any]) -> str:
         return f"{orders.NOT_DECIDED} from one sample" if timed else ""
     best = lead.best
     if not lead.decided:
-        return orders.between([row.case.label for row in (best, *lead.undecided)])
+        return orders.undecided_between([row.case.label for row in (best, *lead.undecided)])
     if best.speedup is not None:
         told = orders.order(
             best.verdict, best.speedup, best.case.label, "the reference", SAME_BOUND, ends=False

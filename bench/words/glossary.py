@@ -1,7 +1,7 @@
-"""The words that are ours, and what each means: read from glossary.md, to which the documents link.
+"""The words that are ours, and their meanings, read from glossary.md, to which the documents link.
 
-Texts for people mark such a word by brackets, as in "each [rung] of the [ladder]"; `parts` tells the words
-from what stands between them.
+Texts for people mark such a word by brackets, as in "each [rung] of the [ladder]"; `parts` separates the
+words from the text between them.
 """
 
 from __future__ import annotations
@@ -19,36 +19,37 @@ _MARKED = re.compile(r"\[([^][]+)\](\w*)")  # with the end of a plural
 
 @lru_cache(maxsize=1)
 def terms() -> Mapping[str, str]:
-    """What each word means, in the order of the list."""
+    """The meaning of each word, in the order of the list."""
     return read(FILE.read_text(encoding="utf-8"))
 
 
 def read(text: str) -> dict[str, str]:
     """The words in the items of a Markdown list."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for item in re.split(r"^- ", text, flags=re.MULTILINE):
-        told = " ".join(item.split())
-        marks = list(_TERM.finditer(told))
-        ends = [mark.start() for mark in marks[1:]] + [len(told)]
+        explanation = " ".join(item.split())
+        marks = list(_TERM.finditer(explanation))
+        ends = [mark.start() for mark in marks[1:]] + [len(explanation)]
         for mark, end in zip(marks, ends[: len(marks)], strict=True):
-            found[mark[1]] = told[mark.end() : end].strip()
-    return found
+            entries[mark[1]] = explanation[mark.end() : end].strip()
+    return entries
 
 
 def find(words: str) -> str:
-    """The word that these are, also with a capital, marked for a menu, or of several; "" for none."""
+    """The word of the list that this text is, also capitalised, with the mark of a menu, or in the plural; ""
+    for none."""
     plain = words.replace("&", "").replace("_", " ").strip().rstrip(":").lower()
     singular = plain.removesuffix("s")
     return next((word for word in (plain, singular) if word in terms()), "")
 
 
 def parts(text: str) -> list[tuple[str, str]]:
-    """Text and the word that it is a mark of ("": of none), in order. Raises KeyError for a marked word that
-    the list has not: it would lead nowhere."""
-    found, end = [], 0
+    """(text, word) in order; word is "" for text that is no marked word. Raises KeyError for a marked word
+    that the list does not have."""
+    pieces, end = [], 0
     for mark in _MARKED.finditer(text):
         if not (word := find(mark[1])):
             raise KeyError(mark[1])
-        found += [(text[end : mark.start()], ""), (mark[1] + mark[2], word)]
+        pieces += [(text[end : mark.start()], ""), (mark[1] + mark[2], word)]
         end = mark.end()
-    return [part for part in [*found, (text[end:], "")] if part[0]]
+    return [part for part in [*pieces, (text[end:], "")] if part[0]]

@@ -1,12 +1,12 @@
 """Which of two takes less time, in words: one wording for every sentence, table, page and chart.
 
 Whether one is faster is decided elsewhere, from the paired ratio of two that were timed in turns
-(bench.results.stats.Verdict); here it is only told. "faster", "slower" and "as fast" are said of what is
-decided, and of nothing else. What is not decided is told as that, naming both: a headline has no number of
-it, a table the range in which the truth lies, and neither has a colour that says who wins.
+(bench.results.stats.Verdict). "faster", "slower" and "as fast" are used only for what is decided. What is not
+decided is said to be so, with both names: a headline gives no number for it, a table gives the range in which
+the truth lies, and neither has a colour of a winner.
 
-A speed-up is the other's time over the own. One below 1 is told by how many times the other is faster:
-"43.0× slower", for nobody reads 0.0233×. Ratios are plain numbers in CSV and JSON.
+A speed-up is the other's time divided by the own. Below 1 the reciprocal is given: "43.0× slower", because
+nobody can read 0.0233×. In CSV and JSON ratios are plain numbers.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ class Ratio(Protocol):
 
 
 def role(verdict: str, doubts: Collection[str] = ()) -> Role:
-    """What the colour of a comparison may say. doubts: what speaks against it."""
-    found = _ROLES.get(verdict, "")
-    return "doubtful" if doubts and found in ("faster", "slower", "same") else found
+    """What the colour of a comparison may say. doubts: what speaks against the verdict."""
+    known_role = _ROLES.get(verdict, "")
+    return "doubtful" if doubts and known_role in ("faster", "slower", "same") else known_role
 
 
 def decided(verdict: str) -> bool:
-    """Whether it says which of two takes less time, or that they take the same."""
+    """Whether the verdict says which of two takes less time, or that they take the same."""
     return verdict in ("FASTER", "SLOWER", "SAME")
 
 
 def above_one(speedup: float) -> float:
-    """By what factor one of two is faster, whichever."""
+    """The factor by which one of the two is faster, whichever it is."""
     return speedup if speedup >= 1 or not speedup else 1 / speedup
 
 
 def speed(speedup: float) -> str:
-    """ "2.20×", or of one below 1 "43.0× slower"; of two times as they are, decided or not."""
-    shown = units.times(above_one(speedup))
-    return shown if speedup >= 1 or shown == units.times(1.0) else f"{shown} slower"
+    """ "2.20×", or below 1 "43.0× slower"; for any two times, decided or not."""
+    factor = units.times(above_one(speedup))
+    return factor if speedup >= 1 or factor == units.times(1.0) else f"{factor} slower"
 
 
 def span(low: float, high: float) -> str:
@@ -85,8 +85,8 @@ def span(low: float, high: float) -> str:
 
 
 def cell(verdict: str, speedup: float | None, low: float | None = None, high: float | None = None) -> str:
-    """A comparison in a table: "2.20× faster", "43.0× slower", "same", "not decided"; with the ends of its
-    interval, where they are given, behind it."""
+    """A comparison in a table: "2.20× faster", "43.0× slower", "same", "not decided"; followed by its
+    interval, if that is given."""
     if speedup is None or verdict not in WORDS:
         return ""
     head = SHORT[verdict]
@@ -99,7 +99,7 @@ def cell(verdict: str, speedup: float | None, low: float | None = None, high: fl
 
 
 def of(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
-    """The same of an Interval; ends: with the ends of its interval."""
+    """The same for an Interval; ends: with the ends of the interval."""
     if ratio is None:
         return ""
     known = ends and ratio.known
@@ -107,22 +107,21 @@ def of(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
 
 
 def order(verdict: str, ratio: Ratio, own: str, other: str, bound: float, ends: bool = True) -> str:
-    """What a sentence says of `own` beside `other`, to stand behind "is": "2.20× faster than ort-cpu (2.10×
-    to 2.30×)", "as fast as ort-cpu (within 2 %)"; or, without a number, "not decided between 03 tiled and
-    ort-cpu", which stands for itself. bound: within which two are the same; ends: with the ends of the
-    interval."""
+    """What a sentence says of `own` beside `other`, after "is": "2.20× faster than ort-cpu (2.10× to 2.30×)",
+    "as fast as ort-cpu (within 2 %)"; or "not decided between 03 tiled and ort-cpu". bound: within which two
+    are the same; ends: with the ends of the interval."""
     if not decided(verdict):
-        return between((own, other))
+        return undecided_between((own, other))
     if verdict == "SAME":
         return f"as fast as {other} (within {units.percent(bound, 0)})"
-    told = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
+    text = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
     if not ends or not ratio.known:
-        return told
-    return f"{told} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
+        return text
+    return f"{text} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
 
 
-def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
-    """What several come to that have one verdict: "1.30× to 2.40× faster", "as fast", "not decided"."""
+def range_words(verdict: str, speedups: Iterable[float | None]) -> str:
+    """Several comparisons of the same verdict: "1.30× to 2.40× faster", "as fast", "not decided"."""
     if verdict not in ("FASTER", "SLOWER"):
         return WORDS[verdict]
     factors = sorted(above_one(speedup) for speedup in speedups if speedup)
@@ -133,12 +132,12 @@ def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
 _LINKS = {"FASTER": "than", "SLOWER": "than", "SAME": "as", "UNCLEAR": "against"}
 
 
-def over(verdict: str, speedups: Iterable[float | None], other: str) -> str:
-    """The same with whom it is against: "1.30× to 2.40× faster than ort-cpu"."""
-    return f"{amounts(verdict, speedups)} {_LINKS[verdict]} {other}"
+def compared_with(verdict: str, speedups: Iterable[float | None], other: str) -> str:
+    """The same with the other's name: "1.30× to 2.40× faster than ort-cpu"."""
+    return f"{range_words(verdict, speedups)} {_LINKS[verdict]} {other}"
 
 
-def between(names: Sequence[str]) -> str:
+def undecided_between(names: Sequence[str]) -> str:
     """ "not decided between 03 tiled and 08 async"."""
     return f"{NOT_DECIDED} between {listed(names)}"
 
@@ -152,8 +151,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def reason(undecided: str) -> str:
-    """Why something is not decided, for a headline: without the words that it stands behind, and without a
-    ratio that nobody may quote ("" where nothing is left)."""
-    told = undecided.removeprefix(NOT_DECIDED).lstrip(": ").rstrip(".")
-    told = re.sub(r"the interval .*? reaches", "the interval reaches", told)
-    return "" if "×" in told else told
+    """Why something is not decided, for a headline: without the words that it follows, and without a ratio,
+    which nobody may quote. "" where nothing is left."""
+    cause = undecided.removeprefix(NOT_DECIDED).lstrip(": ").rstrip(".")
+    cause = re.sub(r"the interval .*? reaches", "the interval reaches", cause)
+    return "" if "×" in cause else cause

@@ -79,8 +79,8 @@ DOUBT = "#8A5A00"
 
 
 def backend(name: str, user: bool = False) -> str:
-    """The colour of a backend; `user` marks one that runs the user's own kernels. A name that has no colour
-    of its own gets one of OTHERS, the same one every time."""
+    """The colour of a backend; `user` marks one that runs the user's own kernels. A name without a colour of
+    its own always gets the same one of OTHERS."""
     if user:
         return USER
     if own := (BACKENDS | VARIANTS | RIVALS).get(name):
@@ -89,7 +89,7 @@ def backend(name: str, user: bool = False) -> str:
 
 
 def marker(precision: str) -> str:
-    """The point shape of a precision, in the letters that matplotlib and pyqtgraph share in spirit."""
+    """The point shape of a precision, as a letter that matplotlib and pyqtgraph both have."""
     return PRECISIONS[precision].marker if precision in PRECISIONS else "v"
 
 
@@ -99,12 +99,12 @@ def dash(precision: str) -> Any:
 
 
 def overlaid(marker: str, number: int) -> str:
-    """The point shape in the run that is laid over another as its `number`th: of the first as it is."""
+    """The point shape in the `number`th run that is drawn over another."""
     return OVERLAID[(number - 2) % len(OVERLAID)] if marker and number > 1 else marker
 
 
 def contrast(one: str, other: str) -> float:
-    """How much two colours stand out from each other, 1 to 21, by WCAG: a text takes 4.5, a line 3."""
+    """The contrast of two colours, 1 to 21, by WCAG: text needs 4.5, a line 3."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
@@ -119,13 +119,13 @@ def blend(stops: Sequence[str], fraction: float) -> str:
 
 
 def ink_on(fill: str) -> str:
-    """White or nearly black, whichever stands out more on a fill."""
+    """White or nearly black, whichever has more contrast on a fill."""
     white, black = "#FFFFFF", "#16191D"
     return white if contrast(white, fill) > contrast("#000000", fill) else black
 
 
 def edge(colour: str) -> str:
-    """What a fill of this colour is outlined by on white paper: white, or where it is nearly that, grey."""
+    """The outline of a fill of this colour on white paper: white, or grey if the fill is nearly white."""
     return MUTED if lightness(colour) > 88 else "#FFFFFF"
 
 

@@ -1,8 +1,8 @@
-"""Text of models and records as what it is, text, wherever it is shown.
+"""Texts of models and records, shown as plain text everywhere.
 
-A name or a reason may come from anybody: what a terminal, a Markdown reader or a spreadsheet would take for
-an order is shown instead. Control characters go where records are read (bench.results.reading), the rest
-here.
+A name or a reason may come from anybody. What a terminal, a Markdown reader or a spreadsheet would take for a
+command is shown as text instead. Control characters are removed where records are read
+(bench.results.reading), the rest here.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def markdown(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Text of a cell of a Markdown table, on one line: no further cell, no HTML, no link and no picture. What
-    else Markdown knows may stand in it."""
+    """Text of a cell of a Markdown table, on one line: no further cell, HTML, link or picture. Other Markdown
+    stays."""
     one_line = re.sub(r"[\r\n]+", " ", printable(text))
     return one_line.replace("|", "\\|").replace("<", "\\<").replace("](", "\\](")
 
 
 def csv(value: Any) -> Any:
-    """A value of a CSV file: a text that a spreadsheet would compute begins with an apostrophe. Numbers are
-    no text."""
+    """A value of a CSV file. A text that a spreadsheet would compute gets an apostrophe in front; numbers
+    stay."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,5 +1,5 @@
-"""Standard output and error as they may be: closed, full, gone (`| head`), of an encoding that lacks half of
-the characters; and Ctrl-C at a moment when nobody waits for it. None of it ends in a traceback."""
+"""Standard output and error in all their states: closed, full, gone (`| head`), or of an encoding that lacks
+half of the characters; and Ctrl-C when nobody waits for it. None of these ends in a traceback."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, 
 
 
 def lenient() -> None:
-    """What a stream cannot show is shown as "?" (or as its escape, on standard error); one that was closed
-    before we came takes all and keeps nothing."""
+    """What a stream cannot encode is shown as "?" (on standard error as its escape). A stream that is closed
+    is replaced by one that discards everything."""
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
         if stream is None:
@@ -32,13 +32,13 @@ def lenient() -> None:
 
 
 def flush() -> None:
-    """Have all that was printed written, while what hinders it can still be told. Raises OSError."""
+    """Write all that was printed, while an error can still be reported. Raises OSError."""
     sys.stdout.flush()
 
 
 def gone(error: OSError) -> str | None:
-    """Where an error is standard output's own: a sentence, "" where there is nobody to tell. From then on
-    what is printed goes nowhere. None for any other error."""
+    """If an error is standard output's own: a sentence about it, "" where nobody reads it; from then on
+    output is discarded. None for any other error."""
     if error.filename is not None or error.errno not in _OF_STREAMS:
         return None
     _nowhere()
@@ -48,8 +48,7 @@ def gone(error: OSError) -> str | None:
 
 
 def last_words(status: int) -> int:
-    """The exit status, once all is said: what is left to write is written, or not, and Ctrl-C changes
-    nothing."""
+    """Write what is left, and return the exit status. Ctrl-C no longer has an effect."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
@@ -61,8 +60,8 @@ def last_words(status: int) -> int:
 
 
 def quiet_interrupts() -> None:
-    """Ctrl-C where nobody waits for it ends the process in a word; while a module is loaded, it waits until
-    that is done: in the midst of its start a native library may answer an exception by a crash."""
+    """Ctrl-C where nobody waits for it ends the process with one word. While a module is loaded it waits
+    until that is done: a native library may crash if an exception interrupts its start."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
@@ -95,7 +94,7 @@ def _again() -> None:
 
 
 def _nowhere() -> None:
-    """Have standard output go nowhere, also what still waits to be written."""
+    """Discard standard output, also what is not written yet."""
     try:
         descriptor = sys.stdout.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

@@ -39,8 +39,8 @@ def si(value: float, unit: str = "", significant: int = 3) -> str:
     # Half of the last digit shown: 999.9 µs reads 1.00 ms, not "1,000 µs".
     rounded = size * (1 + 0.5 * 10.0**-significant)
     scale, prefix = next(((s, p) for s, p in _PREFIXES if rounded >= s), _PREFIXES[-1])
-    shown = digits(value / scale, significant)
-    return f"{shown} {prefix if shown != '0' else ''}{unit}".rstrip()
+    number = digits(value / scale, significant)
+    return f"{number} {prefix if number != '0' else ''}{unit}".rstrip()
 
 
 def duration(time_ns: float, significant: int = 3) -> str:
@@ -50,8 +50,8 @@ def duration(time_ns: float, significant: int = 3) -> str:
 
 def change(time_ns: float) -> str:
     """By how much a time changed: "+401 µs", "−12.0 µs"."""
-    shown = duration(abs(time_ns))
-    return "±0 s" if shown == "0 s" else f"{'+' if time_ns > 0 else '−'}{shown}"
+    size = duration(abs(time_ns))
+    return "±0 s" if size == "0 s" else f"{'+' if time_ns > 0 else '−'}{size}"
 
 
 def clock(seconds: float) -> str:

@@ -15,8 +15,8 @@ def version() -> str:
         text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     except OSError:
         return ""
-    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def of_package(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Every backend there is: by folder, a module here that defines `BACKEND` or, for several of a kind,
-`BACKENDS` (see engine.backend); and by the entry point `kernelscope.backends`, where an installed package
-names such a module (docs/writing-a-backend.md).
+"""All backends, found by folder: a module here that defines `BACKEND`, or `BACKENDS` for several (see
+engine.backend); and by the entry point `kernelscope.backends`, with which an installed package names such a
+module (docs/writing-a-backend.md).
 
-Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when asked to
+Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when they
 run.
 """
 
@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.backend import Backend, Options, Session
-from engine.backends._broken import Broken
 from engine.graph.graph import Graph
-from kernels.errors import InputError
+from kernels.errors import InputError, UnavailableError
 from kernels.nearest import did_you_mean
+from kernels.precision import FP32
 
 ENTRY_POINTS = "kernelscope.backends"
 _MEMBERS = ("name", "title", "device", "reference", "precisions", "apart")
@@ -33,11 +33,11 @@ _DEVICES = ("cpu", "cuda")
 def _found() -> dict[str, Backend]:
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
     ours = [importlib.import_module(f"{__name__}.{name}") for name in modules if name[0] != "_"]
-    found = {backend.name: backend for module in ours for backend in _of(module)}
+    by_name = {backend.name: backend for module in ours for backend in _of(module)}
     for point in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name):
-        for backend in _plugged(point, found):
-            found[backend.name] = backend
-    return found
+        for backend in _plugged(point, by_name):
+            by_name[backend.name] = backend
+    return by_name
 
 
 def _of(module: Any) -> tuple[Any, ...]:
@@ -46,13 +46,13 @@ def _of(module: Any) -> tuple[Any, ...]:
 
 
 def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) -> Iterable[Backend]:
-    """The backends of a package that somebody installed; where they cannot be had, one that says why: what is
-    wrong with a plugin is told by `doctor`, and costs nothing else."""
+    """The backends of an installed package. If they cannot be loaded, one that says why: `doctor` shows it,
+    and all else goes on."""
     try:
-        made = _of(point.load())
-        for number, backend in enumerate(made):
-            taken = known.keys() | {other.name for other in made[:number]}
-            if wrong := _wrong(backend, taken):
+        plugged = _of(point.load())
+        for number, backend in enumerate(plugged):
+            names_taken = known.keys() | {other.name for other in plugged[:number]}
+            if wrong := _wrong(backend, names_taken):
                 raise InputError(wrong)
     except Exception as error:
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -60,11 +60,11 @@ def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) ->
         while name in known:
             name += "-x"
         return [Broken(name, f"the plugin {point.name} ({point.value}) gives no backend: {text}")]
-    return made
+    return plugged
 
 
 def _wrong(backend: Any, taken: Iterable[str]) -> str:
-    """What speaks against a plugin's backend, "" where nothing does."""
+    """What is wrong with a plugin's backend, "" if nothing."""
     missing = [it for it in _MEMBERS if not hasattr(backend, it)]
     missing += [it for it in _METHODS if not callable(getattr(backend, it, None))]
     if missing:
@@ -98,5 +98,33 @@ def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, 
     apart, unless the user's own kernels may take part in it. Raises as `Backend.prepare`."""
     of_users = bool(options.kernel_dirs) and backend.name != backend.reference
     within = getattr(backend, "prepare_here", backend.prepare)
-    made: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
-    return made
+    session: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
+    return session
+
+
+class Broken:
+    """Stands in the list of backends for a plugin that gives none, with the reason; see
+    engine.backend.Backend."""
+
+    device = "cpu"
+    reference = "ort-cpu"
+    precisions: tuple[str, ...] = (FP32,)
+    apart = ""
+    asked_only = True
+    get = ""
+    untried = ""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = self.title = name
+        self._reason = reason
+
+    def unavailable(self) -> str | None:
+        return self._reason
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return self._reason
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
+    ) -> Session:
+        raise UnavailableError(f"{self.name} cannot run here: {self._reason}")

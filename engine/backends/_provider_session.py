@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from engine.apart.device import OnDevice
 from engine.backends.ort_cpu import OrtCpuSession
 from engine.graph.graph import Graph
+from engine.isolated.device import OnDevice
 from engine.options import Options
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import OrtCudaSession
 from kernels.errors import UnavailableError
+from kernels.precision import FP32
 
 
 def on_cpu(provider: Provider, graph: Graph, batch: int, options: Options) -> OrtCpuSession:
     """A session on a processor. Raises as OrtCpuSession, and UnavailableError where it falls back."""
-    return _made(provider, OrtCpuSession, _settings=MappingProxyType(provider.of("fp32")))(
+    return _made(provider, OrtCpuSession, _settings=MappingProxyType(provider.of(FP32)))(
         graph, batch, options
     )
 
@@ -39,9 +40,9 @@ def on_cuda(provider: Provider, graph: Graph, batch: int, precision: str, option
     for module in provider.loads:
         with contextlib.suppress(ImportError):  # then the provider does not load, which is told
             importlib.import_module(module)
-    told = tuple(name for name in provider.of(precision))
+    setting_names = tuple(name for name in provider.of(precision))
     behind = (*provider.behind, "CPUExecutionProvider")
-    kind = _made(provider, OrtCudaSession, _settings=settings, _told=told, _behind=behind)
+    kind = _made(provider, OrtCudaSession, _settings=settings, _told=setting_names, _behind=behind)
     return kind(graph, batch, precision, options)
 
 

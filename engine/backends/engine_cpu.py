@@ -1,5 +1,5 @@
-"""Our engine on the CPU: the plan's rungs in NumPy, in a process apart (engine.apart), since they are Python
-and may be the user's."""
+"""Our engine on the CPU. The kernels are Python and may be the user's, so they run in an isolated process
+(engine.isolated)."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engine.apart.memory import Spec
-from engine.apart.session import ApartSession
 from engine.backend import OpTime, Options, check_inputs
 from engine.cpu.session import CpuSession, refuse_too_large
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
+from engine.isolated.memory import Spec
+from engine.isolated.session import IsolatedSession
 from engine.machine import host
 from engine.planning.planner import plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
+from kernels.precision import FP32
 from kernels.registry import Rung
 
 NAME = "engine-cpu"
-APART = "engine"  # see engine.apart.pool.KINDS
+APART = "engine"  # see engine.isolated.pool.KINDS
 
 
 class _Planned:
-    """What both sessions below make of a plan."""
+    """What both sessions below derive from a plan."""
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         started = time.perf_counter_ns()
         self.made: Plan = plan(graph, batch, "cpu", precision, options)
         self.load_ns = time.perf_counter_ns() - started
-        found = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in self.made.steps]
-        self.rungs: tuple[Rung, ...] = tuple(found)
+        rungs = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in self.made.steps]
+        self.rungs: tuple[Rung, ...] = tuple(rungs)
         self.what = f"{graph.name} on {NAME} at batch {batch}"
         self.threads = options.threads or host.physical_cores()
         self.joined = options.one_kernel
@@ -62,23 +63,23 @@ class _Planned:
         return {"load": self.load_ns, **phases}
 
 
-class EngineCpuApart(ApartSession):
-    """A model at one batch size on our CPU kernels, in a process apart; see engine.backend.Session."""
+class EngineCpuIsolated(IsolatedSession):
+    """A model at one batch size on our CPU kernels, in an isolated process; see engine.backend.Session."""
 
     backend = NAME
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._planned = planned = _Planned(graph, batch, precision, options)
-        made = planned.made
-        refuse_too_large(planned.what, made.arena_nbytes)
+        step_plan = planned.made
+        refuse_too_large(planned.what, step_plan.arena_nbytes)
         users = frozenset((rung.path, rung.source) for rung in planned.rungs if rung.user)
         super().__init__(
             APART,
             planned.what,
             batch,
-            (made, planned.rungs, planned.what, planned.threads, planned.joined),
+            (step_plan, planned.rungs, planned.what, planned.threads, planned.joined),
             users or None,
-            {name: _spec(made, name) for name in made.outputs},
+            {name: _spec(step_plan, name) for name in step_plan.outputs},
             planned.threads,
         )
         self.phases = planned.phases(self.phases)
@@ -90,7 +91,7 @@ class EngineCpuApart(ApartSession):
         return self._planned.made
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """Medians over whole passes, so that every step finds the caches as it does in a forward pass."""
+        """Medians over whole passes, so that every step finds the caches as in a forward pass."""
         return self._planned.op_times(self._asked("ask", "step_times", seconds, answers=tuple[float, ...]))
 
     def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
@@ -99,10 +100,10 @@ class EngineCpuApart(ApartSession):
 
 
 class EngineCpuHere(CpuSession):
-    """The same in this process, for whoever looks at a session from within."""
+    """The same in this process, for tests and profiles."""
 
     backend = NAME
-    precision = "fp32"
+    precision = FP32
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._planned = planned = _Planned(graph, batch, precision, options)
@@ -116,9 +117,9 @@ class EngineCpuHere(CpuSession):
         return self._planned.made
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        given = self.given
-        check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in given.items()})
-        for name, view in given.items():
+        input_arrays = self.given
+        check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in input_arrays.items()})
+        for name, view in input_arrays.items():
             np.copyto(view, inputs[name], casting="same_kind")
 
     def synchronize(self) -> None:
@@ -164,17 +165,17 @@ class EngineCpu:
         return None
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
-    ) -> EngineCpuApart:
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
+    ) -> EngineCpuIsolated:
         """A session ready to bind and run.
 
         Raises UnsupportedError (a node, batch or precision), InputError (an unknown node or rung in the
         options), KernelError (a rung that breaks), OutOfMemoryError.
         """
-        return EngineCpuApart(graph, batch, precision, options or Options())
+        return EngineCpuIsolated(graph, batch, precision, options or Options())
 
     def prepare_here(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> EngineCpuHere:
         """As `prepare`, in this process."""
         return EngineCpuHere(graph, batch, precision, options or Options())

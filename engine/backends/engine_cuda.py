@@ -17,6 +17,7 @@ from engine.machine import driver as cuda_driver
 from engine.planning import planner
 from kernels import nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 _CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
 _CUPY_BUILDS = {"cupy-cuda13x": 13, "cupy-cuda12x": 12}
@@ -78,7 +79,7 @@ class EngineCuda:
         return None
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> EngineCudaSession:
         """A session ready to bind and run, its CUDA graph captured.
 

@@ -1,17 +1,17 @@
-"""OpenVINO on the CPU as a rival, in a process apart, in the environment that has it."""
+"""OpenVINO on the CPU as a rival, in an isolated process, in the environment that has it."""
 
 from __future__ import annotations
 
-from engine.apart import pool
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.ort.sessions import refusal
-from kernels.environment import NEEDED, Environment, made
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.environment import NEEDED, Environment, how_to_install
+from kernels.precision import FP32
 
-GET = made("openvino")
+GET = how_to_install("openvino")
 ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
 APART = pool.register(
     "openvino", Kind("OpenVINO on the CPU", "engine.rivals.openvino_cpu", True, 1, ENVIRONMENT.interpreter)
@@ -25,7 +25,7 @@ class OpenVinoCpu:
     title = "OpenVINO (CPU)"
     device = "cpu"
     reference = "ort-cpu"
-    precisions: tuple[str, ...] = ("fp32",)
+    precisions: tuple[str, ...] = (FP32,)
     apart = APART
     asked_only = True
     get = GET
@@ -38,16 +38,13 @@ class OpenVinoCpu:
         return refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
-        session = ApartSession(APART, what, batch, (graph, batch, options or Options()))
+        session = IsolatedSession(APART, what, batch, (graph, batch, options or Options()))
         session.backend = self.name
         return session
 

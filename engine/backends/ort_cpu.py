@@ -1,7 +1,7 @@
-"""The reference on the CPU: ONNX Runtime's CPUExecutionProvider, run at its best.
+"""The reference on the CPU: ONNX Runtime's CPUExecutionProvider in its fastest form.
 
-One session a batch size with every shape known to the optimiser, IO binding on buffers allocated once, one
-thread a physical core.
+Each batch size has a session of its own, so that the optimiser knows every shape; buffers are allocated once
+and bound; there is one thread for each physical core.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart.session import ApartSession
-from engine.apart.slots import Copies
 from engine.backend import OpTime, Options, check_inputs
 from engine.graph.graph import Graph
+from engine.isolated.session import IsolatedSession
+from engine.isolated.slots import Copies
 from engine.machine import host
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from engine.options import Configuration
 from engine.ort import binding as ort_binding
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
+from kernels.precision import FP32
 
 PROVIDER = "CPUExecutionProvider"
-APART = "ort"  # see engine.apart.pool.KINDS
+APART = "ort"  # see engine.isolated.pool.KINDS
 
 # Models at batches whose bound pass answered as a plain one, in this process, so configured.
 _agreed: set[tuple[str, int, str, str]] = set()
@@ -37,7 +38,7 @@ class OrtCpuSession:
     """A model at one batch size on the CPU provider; see engine.backend.Session."""
 
     backend = "ort-cpu"
-    precision = "fp32"
+    precision = FP32
     provider = PROVIDER
     _settings: Mapping[str, str] = {}
     _helps = "install the extra cpu"
@@ -154,7 +155,7 @@ class OrtCpuSession:
         self._collect()
 
     def _allocated_there(self) -> None:
-        """A pass whose outputs ONNX Runtime allocates, as in all that follow."""
+        """A pass whose outputs ONNX Runtime allocates; so do all later passes."""
         self._copied = True
         with ort.translated(self._what):
             self._binding = self._bind_to(self._session)
@@ -172,7 +173,7 @@ class OrtCpuSession:
             np.copyto(self._outputs[name], array)
 
     def _values(self) -> dict[str, np.ndarray]:
-        """The outputs of the last pass as ONNX Runtime holds them."""
+        """The outputs of the last pass as ONNX Runtime has them."""
         values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
         return {argument.name: value.numpy() for argument, value in values}
 
@@ -184,13 +185,12 @@ class OrtCpuSession:
 
     @property
     def given(self) -> Mapping[str, np.ndarray]:
-        """The inputs as they lie where a pass reads them."""
+        """The inputs, where a pass reads them."""
         return self._inputs
 
     def answers(self) -> dict[str, np.ndarray]:
-        """The outputs as they lie; of a shape that is not known before a pass, those of the last one. The
-        first answer has to be that of a plain `run` over the same inputs; where it is not, outputs are no
-        longer bound, and `notes` says so."""
+        """The outputs of the last pass; not copied. The first answer is compared with that of a plain `run`
+        over the same inputs; if they differ, outputs are no longer bound, and `notes` says so."""
         key = (self._graph.sha256, self.batch, self.provider, self._configured)
         if self._ran and self._outputs and not self._checked and key not in _agreed:
             self._checked = True
@@ -205,7 +205,7 @@ class OrtCpuSession:
         return self._values()
 
     def notes(self) -> dict[str, str]:
-        """Facts that the first answer brought."""
+        """Facts that are known only after the first answer."""
         return self._notes
 
     def _unlike_plain(self) -> str | None:
@@ -215,11 +215,11 @@ class OrtCpuSession:
         return ort_binding.differs(self._outputs, plain)
 
     def _passing(self) -> Callable[[], None]:
-        """A pass, with as little beside ONNX Runtime's own as there may be."""
+        """A function that runs a pass, with as little as possible besides ONNX Runtime's own work."""
         return self._pass if self._unbound else partial(self._session.run_with_iobinding, self._binding)
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         run = self._passing()
         with ort.translated(self._what):
             for inputs, outputs in copies:
@@ -238,12 +238,13 @@ class OrtCpuSession:
             started = time.perf_counter_ns()
             for _ in range(count):
                 run()
-            taken = time.perf_counter_ns() - started
+            elapsed_ns = time.perf_counter_ns() - started
             self._collect()
-            return taken
+            return elapsed_ns
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """From ONNX Runtime's own profiler, in a second session, so that the timed one never pays for it."""
+        """From ONNX Runtime's own profiler, in a second session, so that the timed session is not slowed
+        down."""
         return ort_profile.op_times(self._create, self._bind_to, self._graph, self._threads, seconds)
 
     def close(self) -> None:
@@ -252,8 +253,8 @@ class OrtCpuSession:
         self._outputs.clear()
 
 
-class OrtCpuApart(ApartSession):
-    """The same in a process apart, triggered and timed as our kernels are."""
+class OrtCpuIsolated(IsolatedSession):
+    """The same in an isolated process, woken and timed as our kernels are."""
 
     backend = "ort-cpu"
 
@@ -263,15 +264,15 @@ class OrtCpuApart(ApartSession):
         super().__init__(APART, what, batch, (graph, batch, options), threads=options.threads or 0)
 
     def fetch(self) -> dict[str, np.ndarray]:
-        found = super().fetch()
+        outputs = super().fetch()
         if not self._noted:
             self._noted = True
             self._facts = {**self._facts, **self._asked("ask", "notes", answers=dict[str, str])}
-        return found
+        return outputs
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
-        return tuple(found)
+        times = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
+        return tuple(times)
 
 
 class OrtCpu:
@@ -282,7 +283,7 @@ class OrtCpu:
     device = "cpu"
     reference = "ort-cpu"
     end_to_end = "model"
-    precisions: tuple[str, ...] = ("fp32",)
+    precisions: tuple[str, ...] = (FP32,)
     apart = APART
 
     def unavailable(self) -> str | None:
@@ -294,8 +295,8 @@ class OrtCpu:
         return ort.refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
-    ) -> OrtCpuApart:
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
+    ) -> OrtCpuIsolated:
         """A session ready to bind and run.
 
         Raises UnsupportedError (batch, precision or a node), UnavailableError, OutOfMemoryError, KernelError.
@@ -303,10 +304,10 @@ class OrtCpu:
         reason = self.supports(graph, batch, precision)
         if reason is not None:
             raise UnsupportedError(reason)
-        return OrtCpuApart(graph, batch, options or Options())
+        return OrtCpuIsolated(graph, batch, options or Options())
 
     def prepare_here(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> OrtCpuSession:
         """As `prepare`, in this process, for whoever looks at a session from within."""
         reason = self.supports(graph, batch, precision)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 
-from engine.backend import Options
+from engine.backend import Options, check_runs
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import CUDA_EXTRA, PROVIDER, OrtCudaSession
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.errors import UnavailableError
+from kernels.precision import FP32
 
 
 class OrtCuda:
@@ -20,7 +21,7 @@ class OrtCuda:
     device = "cuda"
     reference = "ort-cuda"
     end_to_end = "model"
-    precisions: tuple[str, ...] = ("fp32", "tf32", "fp16")
+    precisions: tuple[str, ...] = (FP32, "tf32", "fp16")
     apart = ""
 
     def unavailable(self) -> str | None:
@@ -56,19 +57,14 @@ class OrtCuda:
         return ort.refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> OrtCudaSession:
         """A session ready to bind and run, its CUDA graph captured.
 
         Raises UnsupportedError (batch, precision or a node), UnavailableError (no GPU, or a silent fall-back
         to the CPU), OutOfMemoryError, KernelError.
         """
-        reason = self.supports(graph, batch, precision)
-        if reason is not None:
-            raise UnsupportedError(reason)
-        reason = self.unavailable()
-        if reason is not None:
-            raise UnavailableError(f"ort-cuda cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         return OrtCudaSession(graph, batch, precision, options or Options())
 
 

@@ -1,7 +1,7 @@
-"""The reference on an NVIDIA GPU in its fastest configuration, whatever that does to its error.
+"""The reference on an NVIDIA GPU in its fastest configuration, whatever its error.
 
-Which one that is was measured by a sweep (`compare --tune-reference`) and is kept with what it was measured
-on; without one, a case is refused.
+A sweep (`compare --tune-reference`) measures which configuration that is, and keeps it. Without a sweep the
+case is refused.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from engine.ort import sessions as ort
 from engine.ort import tuning as ort_tuning
 from engine.planning.choices import Choice
 from kernels.errors import UnsupportedError
+from kernels.precision import FP32
 
 
 class Tuned:
-    """`plain`, which is ONNX Runtime, as a sweep found it fastest; see engine.backend.Backend and Variant.
-    strict: among the configurations whose every layer stays within the precision's bound."""
+    """ONNX Runtime (`plain`) in the configuration that a sweep found fastest; see engine.backend.Backend and
+    Variant. strict: only configurations count whose every layer is within the precision's bound."""
 
     def __init__(self, plain: Backend, name: str, title: str, strict: bool) -> None:
         self.name, self.title = name, title
@@ -47,7 +48,7 @@ class Tuned:
         return replace(options, ort=self._configuration(graph, batch, precision))
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """As the plain backend's; options without a configuration are resolved first. Raises
         UnsupportedError also where no sweep has been made."""
@@ -80,23 +81,23 @@ class Tuned:
 
 
 def facts(sweep: Choice[Configuration], configuration: Configuration | None) -> dict[str, str]:
-    """For the record: when, out of how many, which were right only at first, and how far off the
-    configuration was found."""
+    """For the record: when the sweep was made, out of how many configurations, which of them were right only
+    at first, and how large this configuration's error was."""
     refused = sum(bool(tried.refused) for tried in sweep.tried)
-    found = {
+    words = {
         "tuned_at": sweep.chosen_at,
         "tuned_among": f"{len(sweep.tried)} configurations"
         + (f", {refused} of them refused" if refused else ""),
     }
     if doubted := [f"{tried.variant.words}: {tried.doubt}" for tried in sweep.tried if tried.doubt]:
-        found["tuned_doubted"] = "; ".join(doubted)
+        words["tuned_doubted"] = "; ".join(doubted)
     tried = sweep.of(configuration)
     if tried is not None and tried.layer_error is not None:
-        found["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
+        words["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
     default = sweep.of(sweep.default)
     if tried is not None and tried.time_ns and default is not None and default.time_ns:
-        found["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
-    return found
+        words["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
+    return words
 
 
 def _why(sweep: Choice[Configuration], lenient: bool) -> str:

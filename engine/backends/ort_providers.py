@@ -1,19 +1,19 @@
 """ONNX Runtime's other providers as rivals: OpenVINO on the CPU, TensorRT and TensorRT for RTX on a GPU. Each
-in a process apart, since their builds of ONNX Runtime exclude each other."""
+in an isolated process, since their builds of ONNX Runtime exclude each other."""
 
 from __future__ import annotations
 
-from engine.apart import pool
-from engine.apart.device import ApartDeviceSession
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.backends._provider_session import Provider
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.device import IsolatedDeviceSession
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.precision import FP32
 
 _UNTRIED = "nobody has run it here yet; its answers are checked as any other's"
 
@@ -57,21 +57,18 @@ class OrtProvider:
         return refusal(graph, batch, precision, self.precisions, self.name)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError (a silent fall-back,
         too), OutOfMemoryError, KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what, cuda = f"{graph.name} on {self.name} at batch {batch}", self.device == "cuda"
         arguments = (self._provider, graph, batch, precision, options or Options(), cuda)
-        session: ApartSession
+        session: IsolatedSession
         if cuda:
-            session = ApartDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+            session = IsolatedDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
         else:
-            session = ApartSession(self.apart, what, batch, arguments)
+            session = IsolatedSession(self.apart, what, batch, arguments)
         session.backend = self.name
         return session
 
@@ -93,7 +90,7 @@ BACKENDS = (
             helps="OpenVINO's libraries did not load",
         ),
         "ONNX Runtime (OpenVINO)",
-        ("fp32",),
+        (FP32,),
         _get("onnxruntime-openvino", "ORT_OPENVINO"),
     ),
     # TensorRT may compute float32 in TF32, and is not told otherwise: it offers no fp32.

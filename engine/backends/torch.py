@@ -1,25 +1,25 @@
 """PyTorch as a rival: eager, compiled by torch.compile, and on a GPU replayed as a CUDA graph, too.
 
-Each runs in a process apart, in the environment that has PyTorch (kernels.environment).
+Each runs in an isolated process, in the environment that has PyTorch (kernels.environment).
 """
 
 from __future__ import annotations
 
 import re
 
-from engine.apart import pool
-from engine.apart.device import ApartDeviceSession
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
-from engine.backend import Options, Session
+from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
+from engine.isolated import pool
+from engine.isolated.device import IsolatedDeviceSession
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
-from kernels.environment import NEEDED, Environment, made
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.environment import NEEDED, Environment, how_to_install
+from kernels.precision import FP32
 
-GET = made("torch")
+GET = how_to_install("torch")
 ENVIRONMENT = Environment("torch", "PyTorch", "torch", GET, needs=NEEDED)
 CPU = pool.register(
     "torch", Kind("PyTorch on the CPU", "engine.rivals.torch_cpu", True, 1, ENVIRONMENT.interpreter)
@@ -40,7 +40,7 @@ class Torch:
         self.name, self.title = name, title
         self.device = "cuda" if "-cuda" in name else "cpu"
         self.reference = f"ort-{self.device}"
-        self.precisions: tuple[str, ...] = ("fp32", "tf32", "fp16") if self.device == "cuda" else ("fp32",)
+        self.precisions: tuple[str, ...] = (FP32, "tf32", "fp16") if self.device == "cuda" else (FP32,)
         self.apart = CUDA if self.device == "cuda" else CPU
         self._how, self._replayed = how, replayed
 
@@ -63,22 +63,19 @@ class Torch:
         return refusal(graph, batch, precision, self.precisions, self.name) or torch_net.refusal(graph)
 
     def prepare(
-        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+        self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
     ) -> Session:
         """A session ready to bind and run, compiled and captured. Raises UnsupportedError, UnavailableError,
         OutOfMemoryError, KernelError."""
-        if reason := self.supports(graph, batch, precision):
-            raise UnsupportedError(reason)
-        if reason := self.unavailable():
-            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        check_runs(self, graph, batch, precision)
         what = f"{graph.name} on {self.name} at batch {batch}"
         options = options or Options()
-        session: ApartSession
+        session: IsolatedSession
         if self.device == "cpu":
-            session = ApartSession(self.apart, what, batch, (graph, batch, options, self._how))
+            session = IsolatedSession(self.apart, what, batch, (graph, batch, options, self._how))
         else:
             arguments = (graph, batch, precision, options, self._how, self._replayed and options.cuda_graph)
-            session = ApartDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+            session = IsolatedDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
         session.backend = self.name
         return session
 

@@ -1,8 +1,7 @@
-"""A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it.
+"""One CPU kernel of the ladder as a session of a single step, divided among threads as the engine does it.
 
-The kernel runs in an isolated process (engine.apart.open_rung). Its arena is memory of this process: this
-module writes the inputs and the poison, and reads the output and the guard values beside it.
-"""
+The kernel runs in an isolated process (engine.isolated.open_rung). Its buffers are shared memory: this
+process writes the inputs and the poison, and reads the output and the guard bytes."""
 
 from __future__ import annotations
 
@@ -12,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart import pool
-from engine.apart.held import Held
-from engine.apart.memory import Block, Spec
-from engine.apart.messages import Opened
-from engine.apart.timed import Arena
-from engine.apart.trains import ApartTrains
-from engine.cpu.steps import worth
+from engine.cpu.steps import threads_worth
+from engine.isolated import pool
+from engine.isolated.memory import Block, Spec
+from engine.isolated.messages import Opened
+from engine.isolated.reopenable import Reopenable
+from engine.isolated.timed import Arena
+from engine.isolated.trains import IsolatedTrains
 from engine.machine import host
-from engine.machine.memory import free_nbytes
-from engine.rung_rows import Given, blocks, changed, raw
+from engine.machine.host import free_nbytes
+from engine.rung_rows import Given, blocks, bytes_of, changed
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.ops import Params
 from kernels.registry import Rung
 
 
-class CpuRungSession(Held):
-    """See engine.rung_session.RungSession; it is an engine.witness.Witnessed, too."""
+class CpuRungSession(Reopenable):
+    """See engine.rung_session.RungSession; also an engine.stirring.Witnessed."""
 
     def __init__(
         self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None
@@ -37,11 +36,13 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        taken = worth(rung, params, threads)
-        self.one_thread = taken == 1
+        used_threads = threads_worth(rung, params, threads)
+        self.one_thread = used_threads == 1
         # Threads that a rung has once had would be woken and stopped with each pass of another.
-        super().__init__(partial(pool.child, "rung" if taken == 1 else "rung threads", rung.label, own))
-        self._params, self._threads, self._taken = params, threads, taken
+        super().__init__(
+            partial(pool.child, "rung" if used_threads == 1 else "rung threads", rung.label, own)
+        )
+        self._params, self._threads, self._taken = params, threads, used_threads
         try:
             self._prepare(inputs)
         except BaseException:
@@ -51,17 +52,17 @@ class CpuRungSession(Held):
         self.moved = params.nbytes
 
     def _opened_again(self) -> None:
-        left = self._output.copy()
+        last_output = self._output.copy()
         self._prepare(self._expected)
-        self._output[...] = left
+        self._output[...] = last_output
 
     def _prepare(self, inputs: Sequence[Given]) -> None:
-        params, threads, taken = self._params, self._threads, self._taken
-        given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
+        params, threads, used_threads = self._params, self._threads, self._taken
+        weights = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
         opens = pool.KINDS["rung"].opens
         opened = self._child.call(
-            "open", self._number, opens, self._rung, params, given, taken, answers=Opened
+            "open", self._number, opens, self._rung, params, weights, used_threads, answers=Opened
         )
         workspace = opened.memory.get("workspace", 0)
         if workspace < 0:
@@ -71,8 +72,8 @@ class CpuRungSession(Held):
                 f"{self._rung.label} asks for {workspace:,} bytes of workspace, and {free:,} are free"
             )
         # No others: the kernel may have it tell what it likes.
-        told = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
-        self._facts: dict[str, str] = told | {"threads": str(threads)}
+        child_facts = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
+        self._facts: dict[str, str] = child_facts | {"threads": str(threads)}
         self._layout = layout(params, inputs, workspace)
         block = Block(self._layout.nbytes)
         self._arena = block.bytes
@@ -90,15 +91,18 @@ class CpuRungSession(Held):
         shapes = [(view.shape, view.dtype.name) for view in self._inputs]
         self._child.call("place", self._number, self._layout, shapes, self._data, memory=block)
         block.close()
-        self._trains = ApartTrains(
+        self._trains = IsolatedTrains(
             self._child,
             self._number,
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.name) for i in self._data},
             {"output": Spec(shape, dtype.name)},
             Arena(
-                {f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, taken, threads
+                {f"input {i}": self._inputs[i] for i in self._data},
+                {"output": self._output},
+                used_threads,
+                threads,
             ),
-            taken,
+            used_threads,
         )
         self._bound = False  # whether what is stirred is what was written last
         self._stirred = False  # whether the inputs are those of a timed pass
@@ -130,22 +134,22 @@ class CpuRungSession(Held):
         return self._rows[rows if isinstance(rows, slice) else np.asarray(rows, np.int64)].copy()
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
-        found: list[Stray] = []
+        strays: list[Stray] = []
         for start, end in self._layout.guards:
             wrong = np.flatnonzero(self._arena[start:end] != GUARD)
             if wrong.size:
-                found.append(self._layout.stray(start + int(wrong[0]), wrong.size))
+                strays.append(self._layout.stray(start + int(wrong[0]), wrong.size))
         if self._stirred:
-            found += self._settle()
+            strays += self._settle()
         for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
-            held, first, count = raw(view), -1, 0
+            contents, first, count = bytes_of(view), -1, 0
             each = max(1, view.nbytes) if whole else BLOCK_NBYTES
             for part in blocks(view.nbytes, whole, self._random, each, LOOKED_AT):
-                if (there := changed(held[part], expected, part.start)) is not None:
+                if (there := changed(contents[part], expected, part.start)) is not None:
                     first, count = there[0] if first < 0 else first, count + there[1]
             if count:
-                found.append(Stray(f"input {i}", first, count, view.nbytes))
-        return tuple(found)
+                strays.append(Stray(f"input {i}", first, count, view.nbytes))
+        return tuple(strays)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self._timed(lambda: self._trains.time(count, cold))
@@ -182,25 +186,24 @@ class CpuRungSession(Held):
         return self._trains.renewed()
 
     def _bind(self) -> None:
-        """What was written is what is stirred."""
+        """Take the written inputs as those that change before timed passes."""
         if not self._bound:
             self._trains.bind({f"input {i}": np.asarray(self._expected[i]) for i in self._data})
             self._bound = True
 
     def _settle(self) -> list[Stray]:
-        """After timed passes: what they changed in the inputs of the last of them; then these are what was
-        written."""
+        """After timed passes: find what they wrote into the inputs, and restore the written inputs."""
         if not self._stirred:
             return []
         self._stirred = False
-        found = []
+        strays = []
         last = self._trains.last_inputs()
         for i in self._data:
             view = self._inputs[i]
-            if there := changed(raw(view), last[f"input {i}"]):
-                found.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
+            if there := changed(bytes_of(view), last[f"input {i}"]):
+                strays.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
             np.copyto(view, np.asarray(self._expected[i]))
-        return found
+        return strays
 
     def _bytes(self, name: str) -> np.ndarray:
         offset, size = self._layout.places[name]

@@ -1,8 +1,7 @@
-"""The steps of a plan run on the CPU: the rungs are bound once, then called one after the other.
+"""Runs the steps of a plan on the CPU: the kernels are bound once, then called one after the other.
 
-It is the same code in an isolated process (engine.apart) and in this one: it knows the plan and its rungs,
-and nothing of models, of ONNX or of the caller.
-"""
+The same code runs in an isolated process (engine.isolated) and in this one: it knows the plan and its
+kernels, and nothing of models, of ONNX or of the caller."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart import slots
-from engine.apart.slots import Copies
-from engine.cpu.joined import Program
-from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
+from engine.cpu.program import Program
+from engine.cpu.steps import Blas, CpuStep, aligned, calls_of_pass, divide
 from engine.graph.plan import Plan, Step
+from engine.isolated import slots
+from engine.isolated.slots import Copies
 from engine.machine import host
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
@@ -48,7 +47,7 @@ class CpuSession:
         for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
             with self._in_words("preparing", rung):
                 packed.append(self._packed(kernel, step))
-                steps.append(divided(step, rung, kernel, packed[-1], self._threads, made.aliases))
+                steps.append(divide(step, rung, kernel, packed[-1], self._threads, made.aliases))
         self._steps = tuple(steps)
         scratch = max((step.workspace_nbytes for step in steps), default=0)
         clock.append(time.perf_counter_ns())
@@ -68,9 +67,9 @@ class CpuSession:
             "alloc": allocating,
             "upload": packing,
         }
-        held = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
+        sizes = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
         self.memory: Mapping[str, int] = {
-            "weights": sum(held.values()),
+            "weights": sum(sizes.values()),
             "arena": made.arena_nbytes,
             "workspace": scratch
             + sum(call.local_nbytes for call in self._calls if isinstance(call, Program)),
@@ -84,29 +83,31 @@ class CpuSession:
         }
 
     def _bind_steps(self) -> None:
-        made, steps = self._plan, self._steps
+        plan, steps = self._plan, self._steps
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, self._packed_steps, strict=True))
-        read = {made.holder(name) for name in made.outputs}
-        self._calls = in_order(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
-        self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
+        read = {plan.holder(name) for name in plan.outputs}
+        self._calls = calls_of_pass(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
+        self._views = {name: self._tensor(name) for name in (*plan.inputs, *plan.outputs)}
 
     def hold(self, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray]) -> None:
-        """From now on a pass reads its inputs from these arrays, and leaves its outputs in those."""
-        made = self._plan
+        """From now on a pass reads its inputs from the arrays `given`, and writes its outputs into `left`."""
+        plan = self._plan
         self._lent = {name: array.reshape(-1).view(np.uint8) for name, array in given.items()}
         copied = []
         for name, array in left.items():
-            held = made.holder(name)
-            if held in made.weights or held in self._lent:  # a weight, an input, or another output's bytes
+            holder = plan.holder(name)
+            if (
+                holder in plan.weights or holder in self._lent
+            ):  # a weight, an input, or another output's bytes
                 copied.append(name)
             else:
-                self._lent[held] = array.reshape(-1).view(np.uint8)
+                self._lent[holder] = array.reshape(-1).view(np.uint8)
         self._bind_steps()
         self._calls += tuple(partial(np.copyto, left[name], self._views[name]) for name in copied)
 
     def _compiled(self) -> dict[str, str]:
-        """How many steps are compiled, and by what."""
-        count = sum(made.rung.compiled for made in self._steps)
+        """How many steps are compiled, and by what; for the record."""
+        count = sum(step.rung.compiled for step in self._steps)
         if not count:
             return {}
         return {
@@ -118,7 +119,7 @@ class CpuSession:
         return {name: self._views[name] for name in self._plan.inputs}
 
     def answers(self) -> dict[str, np.ndarray]:
-        """The outputs of the last pass, as they lie."""
+        """The outputs of the last pass; not copied."""
         return {name: self._views[name] for name in self._plan.outputs}
 
     def run(self) -> None:
@@ -138,18 +139,18 @@ class CpuSession:
             return time.perf_counter_ns() - started
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         with self._in_words("running"), np.errstate(all="ignore"):
             slots.each(self._calls, copies)
 
     def passes(self, untimed: int, count: int, done: Callable[[], None]) -> None:
-        """See engine.apart.slots.passes."""
+        """See engine.isolated.slots.passes."""
         with self._in_words("running"), np.errstate(all="ignore"):
             slots.passes(self._calls, untimed, count, done)
 
     def step_times(self, seconds: float) -> tuple[float, ...]:
-        """Nanoseconds of each step: medians over whole passes, so that each finds the caches as it does in a
-        forward pass."""
+        """The median time of each step in nanoseconds, over whole passes, so that each step finds the caches
+        as in a forward pass."""
         self.run()
         samples: list[list[int]] = [[] for _ in self._steps]
         timed = list(zip(self._steps, self._by_step, samples, strict=True))
@@ -157,26 +158,26 @@ class CpuSession:
         until = clock() + int(seconds * 1e9)
         with self._in_words("running"), np.errstate(all="ignore"):
             while True:
-                for step, call, taken in timed:
+                for step, call, times in timed:
                     self._blas.limit(step.blas_threads)
                     started = clock()
                     call()
-                    taken.append(clock() - started)
+                    times.append(clock() - started)
                 if clock() >= until:
                     break
-        return tuple(float(statistics.median(taken)) for taken in samples)
+        return tuple(float(statistics.median(times)) for times in samples)
 
     def run_stepwise(self) -> tuple[tuple[int, int], ...]:
-        """As `run`, with perf_counter_ns before and after each step."""
+        """As `run`; for each step perf_counter_ns before and after it."""
         clock = time.perf_counter_ns
-        taken = []
+        spans = []
         with self._in_words("running"), np.errstate(all="ignore"):
-            for made, call in zip(self._steps, self._by_step, strict=True):
-                self._blas.limit(made.blas_threads)
+            for step, call in zip(self._steps, self._by_step, strict=True):
+                self._blas.limit(step.blas_threads)
                 started = clock()
                 call()
-                taken.append((started, clock()))
-        return tuple(taken)
+                spans.append((started, clock()))
+        return tuple(spans)
 
     def close(self) -> None:
         def closed() -> None:
@@ -188,19 +189,19 @@ class CpuSession:
         self._arena = self._workspace = np.empty(0, np.float32)
 
     def _tensor(self, name: str) -> np.ndarray:
-        """A tensor's bytes in the arena, or the weight it is, in its own shape."""
+        """A tensor of the plan as an array: its place in the arena, or the weight that it is."""
         spec = self._plan.tensors[name]
-        held = self._plan.aliases.get(name, name)
-        if held in self._plan.weights:
-            return self._plan.weights[held].reshape(spec.shape)
-        if held in self._lent:
-            return self._lent[held].view(spec.dtype).reshape(spec.shape)
-        start = self._plan.placements[held].offset
+        holder = self._plan.aliases.get(name, name)
+        if holder in self._plan.weights:
+            return self._plan.weights[holder].reshape(spec.shape)
+        if holder in self._lent:
+            return self._lent[holder].view(spec.dtype).reshape(spec.shape)
+        start = self._plan.placements[holder].offset
         return self._arena[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 
     def _packed(self, kernel: CpuKernel, step: Step) -> list[np.ndarray | None]:
-        held = [self._plan.aliases.get(name, name) for name in step.inputs]
-        inputs = zip(step.inputs, held, strict=True)
+        holders = [self._plan.aliases.get(name, name) for name in step.inputs]
+        inputs = zip(step.inputs, holders, strict=True)
         weights = [self._tensor(name) if of in self._plan.weights else None for name, of in inputs]
         return kernel.pack(step.params, weights)
 
@@ -214,7 +215,7 @@ class CpuSession:
 
     @contextmanager
     def _in_words(self, doing: str, rung: Rung | None = None) -> Iterator[None]:
-        """MemoryError and what a rung raises as errors of ours, one sentence each."""
+        """Turns MemoryError, and whatever a kernel raises, into one of our errors."""
         try:
             yield
         except KernelscopeError:
@@ -227,8 +228,8 @@ class CpuSession:
             raise KernelError(f"{self._what}: {doing} failed{self._place(error, rung)}: {error}") from error
 
     def _place(self, error: Exception, rung: Rung | None) -> str:
-        """Which line of which rung raised it, as far as its trace tells."""
-        for tried in [rung] if rung else dict.fromkeys(made.rung for made in self._steps):
+        """The file and line of the kernel that raised it, as far as the traceback shows them."""
+        for tried in [rung] if rung else dict.fromkeys(step.rung for step in self._steps):
             line = line_in(tried, error)
             if line is not None or rung:
                 where = f":{line}" if line is not None else ""
@@ -237,12 +238,12 @@ class CpuSession:
 
 
 def _computes(call: Bound) -> bool:
-    """Not a word to BLAS alone."""
+    """Whether the call computes something (and does not only set the number of BLAS threads)."""
     return not (isinstance(call, partial) and getattr(call.func, "__func__", None) is Blas.limit)
 
 
 def refuse_too_large(what: str, needed: int) -> None:
-    """Raises OutOfMemoryError: Linux would grant it, and kill the process at the first touch."""
+    """Raise OutOfMemoryError: Linux would grant the memory, and kill the process when it is used."""
     available = free_nbytes()
     if needed > available:
         raise OutOfMemoryError(

@@ -1,19 +1,20 @@
-"""The steps of a plan, divided among threads and bound to memory; and the BLAS that they call."""
+"""The steps of a plan on the CPU: divided among threads and bound to memory; and the BLAS that they call."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from engine.cpu.joined import Joint, Program, Tensor, sharing_of
-from engine.cpu.team import team
+from engine.cpu.program import Program, ProgramStep, Tensor, threads_for_work
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
 from kernels.cpu.compiled import Call
@@ -32,11 +33,9 @@ FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
 
 @dataclass(frozen=True)
 class CpuStep:
-    """A step with its kernel and the parts it is divided into; `scratch` is bytes of workspace by part.
-
-    blas_threads: how many threads BLAS may take in it: one where its parts run side by side. holders: as
-    Plan.aliases.
-    """
+    """A step with its kernel and the parts that it is divided into. scratch: bytes of workspace of each part.
+    blas_threads: how many threads BLAS may use in it; 1 where its parts run at the same time. holders: as
+    Plan.aliases."""
 
     step: Step
     rung: Rung
@@ -53,7 +52,7 @@ class CpuStep:
     def bind(
         self, inputs: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray, threads: int
     ) -> Bound:
-        """One call that does the step. Arrays are dense; workspace holds at least workspace_nbytes."""
+        """A function that does the step. Arrays are dense; workspace has at least workspace_nbytes."""
         if self.rung.compiled:
             call = self.kernel.bind(self.step.params, inputs, output, workspace[: self.scratch[0] // 4])
             return Program([self._joint(call, inputs, output)], threads) if isinstance(call, Call) else call
@@ -75,8 +74,8 @@ class CpuStep:
             start += _rounded(nbytes)
         return partial(team(threads).run, calls)
 
-    def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> Joint:
-        """What its kernel has bound, as one of several steps that are joined."""
+    def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> ProgramStep:
+        """The bound kernel as a step of a program."""
         p = self.step.params
 
         def tensor(name: str, array: np.ndarray) -> Tensor:
@@ -84,12 +83,13 @@ class CpuStep:
 
         reads = tuple(tensor(self.step.inputs[i], inputs[i]) for i in p.data_inputs)
         stride = _rounded(self.scratch[0])
-        return Joint(call, stride, p.flops, p.nbytes, reads, tensor(self.step.output, output))
+        return ProgramStep(call, stride, p.flops, p.nbytes, reads, tensor(self.step.output, output))
 
     def _bind_columns(
         self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
     ) -> Bound:
-        """A kernel writes dense arrays: the columns' own comes last in the part's scratch."""
+        """A part that computes columns of the output. Kernels write dense arrays, so the columns are computed
+        at the end of the part's scratch and then copied."""
         low, high = part.output
         columns = output.reshape(-1, self.parts[-1].output[1])[:, low:high]
         if len(columns) == 1:
@@ -104,15 +104,15 @@ class CpuStep:
         return run
 
 
-def worth(rung: Rung, p: Params, threads: int) -> int:
-    """How many of so many threads such a step takes at most, alone."""
+def threads_worth(rung: Rung, p: Params, threads: int) -> int:
+    """How many of `threads` such a step should use, by a rough guess of its time."""
     if rung.compiled:
-        return sharing_of(p.flops, p.nbytes, threads)
+        return threads_for_work(p.flops, p.nbytes, threads)
     guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
     return min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
 
 
-def divided(
+def divide(
     step: Step,
     rung: Rung,
     kernel: CpuKernel,
@@ -120,34 +120,34 @@ def divided(
     threads: int,
     holders: Mapping[str, str] | None = None,
 ) -> CpuStep:
-    """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
-    only there at run time: what it rearranged cannot be divided."""
+    """The step in parts for so many threads. packed: the result of the kernel's pack, None for inputs that
+    exist only at run time. A step whose packed weights would have to be divided stays whole."""
     p = step.params
     if rung.compiled:
         return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
-    sharing = worth(rung, p, threads)
-    found = parts(p, sharing) if sharing > 1 else (whole(p),)
-    if kernel.packs and ranged(packed, found[0]):
-        found = (whole(p),)
+    sharing = threads_worth(rung, p, threads)
+    step_parts = parts(p, sharing) if sharing > 1 else (whole(p),)
+    if kernel.packs and ranged(packed, step_parts[0]):
+        step_parts = (whole(p),)
     return CpuStep(
         step=step,
         rung=rung,
         kernel=kernel,
-        parts=found,
-        scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in found),
-        blas_threads=sharing if len(found) == 1 else 1,
+        parts=step_parts,
+        scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in step_parts),
+        blas_threads=sharing if len(step_parts) == 1 else 1,
         holders=holders or {},
     )
 
 
 def _product_nbytes(part: Part) -> int:
-    """Bytes of the dense product of a part that writes columns."""
+    """Bytes of the dense output of a part that computes columns; else 0."""
     if not part.columns or not isinstance(part.params, Gemm):
         return 0
     return part.params.m * part.params.n * 4
 
 
-def in_order(
+def calls_of_pass(
     steps: Sequence[CpuStep],
     calls: Sequence[Bound],
     limit: Callable[[int], None],
@@ -155,36 +155,36 @@ def in_order(
     outputs: Collection[str] | None = None,
     joined: bool = True,
 ) -> tuple[Bound, ...]:
-    """All calls of one pass: compiled steps that follow each other joined (False: each is a call of its own),
-    and BLAS told before a step that wants another number of threads. outputs: tensors that are read after the
-    pass; None: all of them."""
-    made: list[Bound] = []
-    told = 0
-    found: list[tuple[CpuStep | None, Bound]] = []
+    """All calls of one pass, in order. Compiled steps that follow each other become one Program
+    (joined=False: each is a call of its own). BLAS is told before a step that wants another number of
+    threads. outputs: tensors that are read after the pass; None: all of them."""
+    ordered: list[Bound] = []
+    blas_threads = 0
+    groups: list[tuple[CpuStep | None, Bound]] = []
     pairs = enumerate(zip(steps, calls, strict=True))
     for together, run in itertools.groupby(pairs, lambda pair: joined and isinstance(pair[1][1], Program)):
         places, several = zip(*run, strict=True)
         if together:
             others = [step for i, step in enumerate(steps) if i not in places]
-            kept = {step.holders.get(name, name) for step in others for name in step.step.inputs}
+            read_by_others = {step.holders.get(name, name) for step in others for name in step.step.inputs}
             joints = [joint for _, call in several if isinstance(call, Program) for joint in call.steps]
-            read = None if outputs is None else kept.union(outputs)
-            found.append((None, Program(joints, threads, read)))
+            read = None if outputs is None else read_by_others.union(outputs)
+            groups.append((None, Program(joints, threads, read)))
         else:
-            found += several
-    for step, call in found:
+            groups += several
+    for step, call in groups:
         if step is None:
-            made.append(call)
+            ordered.append(call)
             continue
-        if step.blas_threads != told:
-            told = step.blas_threads
-            made.append(partial(limit, told))
-        made.append(call)
-    return tuple(made)
+        if step.blas_threads != blas_threads:
+            blas_threads = step.blas_threads
+            ordered.append(partial(limit, blas_threads))
+        ordered.append(call)
+    return tuple(ordered)
 
 
 class Blas:
-    """The BLAS behind NumPy, told how many threads to take."""
+    """The BLAS library that NumPy calls, and how many threads it uses."""
 
     def __init__(self) -> None:
         self._libraries = _blas_libraries()
@@ -198,7 +198,8 @@ class Blas:
         return ", ".join(named) or "unknown"
 
     def limit(self, threads: int) -> None:
-        """Asks first, because another session may have changed it since, and asking is cheap."""
+        """Set the number of threads. The current number is read first, which is quick: another session may
+        have changed it."""
         for library in self._libraries:
             if library.get_num_threads() != threads:
                 library.set_num_threads(threads)
@@ -212,7 +213,8 @@ def _blas_libraries() -> tuple[Any, ...]:
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Bytes that start on ALIGNMENT, touched, so that the first pass does not pay for their pages."""
+    """Memory of so many bytes that begins on a multiple of ALIGNMENT. It is written once, so that the first
+    pass does not pay for its pages."""
     room = np.empty(nbytes + ALIGNMENT, np.uint8)
     room.fill(0)
     start = -room.ctypes.data % ALIGNMENT
@@ -221,3 +223,64 @@ def aligned(nbytes: int) -> np.ndarray:
 
 def _rounded(nbytes: int) -> int:
     return math.ceil(nbytes / ALIGNMENT) * ALIGNMENT
+
+
+# ------------------------------------------------------------- threads that share the parts of one NumPy step
+#
+# NumPy releases the interpreter lock inside its loops. Each free thread takes the next part, and so does the
+# caller. So a thread that the system does not run in time delays nobody (BLAS's own threads wait for each
+# other), and on a busy machine the caller does all the work.
+
+
+class _Job:
+    """The tasks of one step; each is done once."""
+
+    def __init__(self, tasks: Sequence[Callable[[], None]]) -> None:
+        self.tasks = tasks
+        self.error: BaseException | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+        # next() of a count is atomic: no two threads get one number
+        self._taken = itertools.count()
+        self._finished = itertools.count(1)
+
+    def work(self) -> None:
+        count = len(self.tasks)
+        while (index := next(self._taken)) < count:
+            try:
+                self.tasks[index]()
+            except BaseException as error:
+                self.error = error
+            if next(self._finished) == count:
+                self.done.release()
+
+
+class Team:
+    """`threads` threads, the caller among them. Members live as long as the process, asleep between jobs."""
+
+    def __init__(self, threads: int) -> None:
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._helpers = threads - 1
+        for index in range(self._helpers):
+            threading.Thread(target=self._serve, name=f"engine-cpu-{index + 1}", daemon=True).start()
+
+    def run(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Do all tasks, several at a time; returns when all are done, raises what one of them raised."""
+        job = _Job(tasks)
+        for _ in range(min(self._helpers, len(tasks) - 1)):
+            self._jobs.put(job)
+        job.work()
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+
+    def _serve(self) -> None:
+        with np.errstate(all="ignore"):  # NumPy keeps this by thread
+            while True:
+                self._jobs.get().work()
+
+
+@functools.cache
+def team(threads: int) -> Team:
+    """The process's team of that size."""
+    return Team(threads)

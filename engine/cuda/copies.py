@@ -1,6 +1,6 @@
-"""Each layer's output copied to the host and back, as a program does that keeps its tensors there between
-layers: over pageable, page-locked or managed memory. The AlexNet of a CUDA course did this, and its table
-shows the cost; the engine itself keeps tensors on the device."""
+"""Copies of each layer's output to the host and back, over pageable, page-locked or managed memory, as in a
+program that keeps its tensors on the host between layers. The AlexNet of a CUDA course did this, and its
+table shows the cost. Our engine keeps tensors on the device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TO_HOST, _TO_DEVICE = 2, 1  # cudaMemcpyKind
 
 
 class LayerCopies:
-    """Memory on both sides, for copies of these sizes. What is copied is no layer's tensor but as large as
-    it: a copy takes as long, whatever lies there."""
+    """Memory on both sides for copies of these sizes. The content is arbitrary: it does not change the
+    time."""
 
     def __init__(self, cupy: Any, nbytes: Sequence[int], memory: Memory) -> None:
         self._runtime = cupy.cuda.runtime
@@ -40,7 +40,7 @@ class LayerCopies:
             raise
 
     def run(self) -> None:
-        """Layer by layer, to the host and back."""
+        """Copy layer by layer, to the host and back."""
         for nbytes in self._nbytes:
             self._runtime.memcpy(self._host, self._device, nbytes, _TO_HOST)
             if self._memory == "managed":
@@ -48,7 +48,7 @@ class LayerCopies:
             self._runtime.memcpy(self._device, self._host, nbytes, _TO_DEVICE)
 
     def _touch(self, nbytes: int) -> None:
-        """The host reads managed memory, which then comes over."""
+        """Read managed memory on the host, which brings it there."""
         np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(self._host))[::4096].sum()
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class Recording:
 
 
 def unavailable() -> str | None:
-    """Why nothing can be recorded here, in a sentence; None if it can as far as one knows without trying."""
+    """Why nothing can be recorded here, in a sentence; None if nothing speaks against it without trying."""
     try:
         importlib.import_module("cupti.cupti")
     except Exception as error:  # it raises errors of its own where a library is missing
@@ -86,7 +86,7 @@ class Recorder:
         self._names: dict[tuple[int, int], str] = {}
 
     def start(self) -> None:
-        """Record from now on. Raises UnavailableError, a sentence, where CUPTI is missing or refuses."""
+        """Start recording. Raises UnavailableError where CUPTI is missing or refuses."""
         if reason := unavailable():
             raise UnavailableError(reason)
         self._cupti = cupti = importlib.import_module("cupti.cupti")
@@ -113,8 +113,8 @@ class Recorder:
             raise
 
     def stop(self) -> Recording:
-        """End the recording: everything that was started has to have ended (synchronise before). Raises
-        KernelError where CUPTI fails on the way."""
+        """End the recording. The caller must have synchronised before. Raises KernelError where CUPTI
+        fails."""
         with self._in_words("hands over its records"):
             later, _ = self._clock()
             ended = perf_counter_ns()
@@ -138,7 +138,7 @@ class Recorder:
         self._enabled.clear()
 
     def _all_readers(self) -> dict[int, tuple[Callable[[Any], dict[str, Any]], list[dict[str, Any]]]]:
-        """By kind of record: how it is read, and where that goes."""
+        """By kind of record: the function that reads it, and the list for the result."""
         kinds = self._cupti.ActivityKind
         details = {"SYNCHRONIZATION": self._wait, "MEMORY2": self._allocation}
         return {
@@ -157,14 +157,14 @@ class Recorder:
         }
 
     def _take(self, records: Sequence[Any]) -> None:
-        """What CUPTI calls with a buffer's records, from whatever thread: a kernel's name is only sure to be
-        there until this returns. Nothing may be raised into CUPTI."""
+        """CUPTI calls this with the records of a buffer, from any thread. A kernel's name is valid only until
+        this returns. It must not raise."""
         try:
             for record in records:
-                found = self._readers.get(int(record.kind))
-                if found is None:
+                reader = self._readers.get(int(record.kind))
+                if reader is None:
                     continue
-                read, into = found
+                read, into = reader
                 if into is self._details:
                     with contextlib.suppress(Exception):  # what only adds to a call costs no profile
                         into.append(read(record))
@@ -177,7 +177,8 @@ class Recorder:
             self._fault = error
 
     def _clock(self) -> tuple[int, int]:
-        """CUPTI's clock minus ours, and how well that is known: the reading with the least time round it."""
+        """CUPTI's clock minus ours, and the uncertainty: of several readings the one that took the least
+        time."""
         best = (0, 1 << 62)
         for _ in range(_READINGS):
             before = perf_counter_ns()
@@ -218,8 +219,8 @@ class Recorder:
         }  # on CUPTI's clock, until all is over
 
     def _on_our_clock(self, ended: int, drift: int) -> None:
-        """Bring the records' times onto perf_counter_ns: between the two readings of both clocks, by the line
-        through them."""
+        """Convert the records' times to perf_counter_ns, by a line through the two readings of both
+        clocks."""
         lasted = max(1, ended - self._began)
         for fields in (*self._activities, *self._calls, *self._overheads):
             for name in ("start_ns", "end_ns"):
@@ -342,7 +343,7 @@ class Recorder:
 
 
 def _thread_of(record: Any) -> int:
-    """The thread that an overhead is of, 0 where the record does not say."""
+    """The thread of an overhead record, 0 where the record does not say."""
     try:
         return int(record.object_id.pt.thread_id)
     except AttributeError:
@@ -352,12 +353,12 @@ def _thread_of(record: Any) -> int:
 def device() -> dict[str, Any]:
     """Fields of bench.results.profile_records.DeviceFacts for the current device."""
     cupy = import_cupy()
-    found = cupy.cuda.Device()
-    name = cupy.cuda.runtime.getDeviceProperties(found.id)["name"]
+    gpu = cupy.cuda.Device()
+    name = cupy.cuda.runtime.getDeviceProperties(gpu.id)["name"]
     return {
         "name": name.decode() if isinstance(name, bytes) else str(name),
-        "multiprocessors": int(found.attributes["MultiProcessorCount"]),
-        "warp": int(found.attributes["WarpSize"]),
+        "multiprocessors": int(gpu.attributes["MultiProcessorCount"]),
+        "warp": int(gpu.attributes["WarpSize"]),
     }
 
 
@@ -396,23 +397,23 @@ _WAITS = {
 
 
 def wait(kind: str, stream: int, correlation: int) -> dict[str, Any]:
-    """What a call waited for. kind: of CUPTI's ActivitySynchronizationType."""
+    """What a call waited for. kind: CUPTI's ActivitySynchronizationType."""
     return {"correlation": correlation, "waited_for": _WAITS.get(kind, "").format(stream=stream)}
 
 
 def add_details(calls: Sequence[dict[str, Any]], details: Sequence[Mapping[str, Any]]) -> None:
-    """Give calls what further records tell of them: those that have the same correlation, and the call of
-    the same thread inside which they were made."""
-    found: dict[int, dict[str, Any]] = {}
+    """Add the details of further records to the calls that they belong to: those of the same correlation, and
+    the call of the same thread during which they were made."""
+    by_correlation: dict[int, dict[str, Any]] = {}
     for detail in details:
-        found.setdefault(detail["correlation"], {}).update(detail)
+        by_correlation.setdefault(detail["correlation"], {}).update(detail)
     within: dict[int, dict[str, Any]] = {}
     for call in sorted(calls, key=lambda call: (call["start_ns"], -call["end_ns"])):
-        told = found.get(call["correlation"], {})
+        call_details = by_correlation.get(call["correlation"], {})
         outer = within.get(call["thread"])
         if outer is None or outer["end_ns"] < call["end_ns"]:
             outer = within[call["thread"]] = call
         for each in (call, outer):
-            for name, value in told.items():
+            for name, value in call_details.items():
                 if value and name != "correlation":
                     each.setdefault(name, value)

@@ -1,8 +1,8 @@
-"""Passes on the device over inputs that are all new: before each pass one launch (renewing.cu) writes every
-value of every input. Also passes over inputs as timed passes have them, which are all written as well
-(engine.witness.Renewable).
+"""Passes on the device over inputs that are all new (engine.stirring.Renewable).
 
-The launch comes after that of engine.cuda.stirring, which changes a few values and poisons outputs.
+Before each pass one launch (renewing.cu) writes every value of every input: new values, or the same ones with
+the few changes of an ordinary timed pass. It follows the launch of engine.cuda.stirring, which changes a few
+values and poisons the outputs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
-from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
-from engine.witness import NEW, SAME
+from engine.stirring import CELL_BITS, NEW, SAME, VALUE, Cells, Stirring, hashed
 from kernels import nvrtc, registry
 
 BLOCKS = 1056  # a tensor at most: eight a multiprocessor of the largest devices
@@ -30,7 +29,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 @dataclass(frozen=True)
 class RebuiltInputs:
-    """What passes over new inputs were given, rebuilt from their numbers."""
+    """The inputs of passes over new values, computed again from the number of the pass."""
 
     seed: int
     stirring: Stirring
@@ -38,16 +37,16 @@ class RebuiltInputs:
 
     def inputs_of(self, number: int) -> dict[str, np.ndarray]:
         """All inputs of this pass."""
-        found = {}
+        inputs = {}
         for name, tensor in self.stirring.inputs.items():
             bits = self.cells[name].drawn(hashed(self.seed, number, tensor.index, VALUE, tensor.size))
             word = bits.astype(_UNSIGNED[tensor.dtype.itemsize])
-            found[name] = word.view(tensor.dtype).reshape(tensor.shape)
-        return found
+            inputs[name] = word.view(tensor.dtype).reshape(tensor.shape)
+        return inputs
 
 
 class CudaRenewing:
-    """Of what `stirring` has bound; `begin` anew where that is something else."""
+    """The launches for the inputs that are bound now; call `begin` after others are bound."""
 
     def __init__(self, cupy: Any, pool: Any, stirring: CudaStirring) -> None:
         self._of = stirring
@@ -82,7 +81,7 @@ class CudaRenewing:
         staging.upload(np.array([self._seed ^ self._mask, 0, 0, 0], np.uint64), start)
 
     def renew(self, new: bool) -> None:
-        """Put on the current stream: a pass follows. new: over other values; else they stay as they lie."""
+        """Put the launch on the current stream; a pass follows. new: write other values; else the same."""
         state = int(self._memory.ptr)
         pointers = (np.uint64(state), np.uint64(state + self._table), np.uint64(self._mask))
         self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(0 if new else KEEP)))
@@ -93,7 +92,7 @@ class CudaRenewing:
 
 
 class Renewed(Protocol):
-    """Trains; engine.cuda.trains.CudaTrains is one."""
+    """Trains of passes; engine.cuda.trains.CudaTrains is one."""
 
     def time_renewed(self, count: int, alike: int) -> float: ...
     def settle(self) -> None: ...
@@ -102,8 +101,8 @@ class Renewed(Protocol):
 
 
 class OverNew:
-    """Of a session: passes over other inputs than were written (engine.witness.Renewable). put: writes these
-    where they lie; outputs: fetches those of a pass, None where that would take long."""
+    """The passes of a session over other inputs than the bound ones (engine.stirring.Renewable). put: writes
+    the bound inputs back; outputs: reads the outputs of a pass, None where that would take long."""
 
     def __init__(
         self, trains: Renewed, put: Callable[[], None], outputs: Callable[[], Arrays | None]
@@ -117,14 +116,14 @@ class OverNew:
             self._trains.settle()
             self._put()
         self._elsewhere, self._new = True, alike == NEW
-        taken = self._trains.time_renewed(count, alike)
+        elapsed_ns = self._trains.time_renewed(count, alike)
         inputs = self._trains.last_of_new if alike == NEW else None
         if inputs is not None and (outputs := self._outputs()) is not None:
             self._last = inputs, outputs
-        return taken
+        return elapsed_ns
 
     def settled(self) -> bool:
-        """Whether what was written lies there; where not, it has to be written again, and `written` told."""
+        """Whether the bound inputs are in place. If not, they must be written again, and `written` called."""
         return not self._elsewhere
 
     def written(self) -> None:
@@ -138,5 +137,5 @@ class OverNew:
 
 @lru_cache(maxsize=1)
 def source() -> registry.Rung:
-    """The kernel, for the compiler."""
+    """The kernel as the compiler takes it."""
     return registry.code(Path(__file__).parent / "renewing.cu", "renewing")

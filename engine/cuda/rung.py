@@ -1,4 +1,5 @@
-"""A rung of the CUDA ladder as a session of one step: its own stream, CUDA events, trains as CUDA graphs."""
+"""One CUDA kernel of the ladder as a session of a single step, with a stream, CUDA events and CUDA graphs of
+its own."""
 
 from __future__ import annotations
 
@@ -13,14 +14,13 @@ from engine.cuda import runtime as cuda_runtime
 from engine.cuda.renewing import OverNew
 from engine.cuda.rung_memory import RungMemory
 from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
-from engine.cuda.stages import starts
+from engine.cuda.stages import kernel_calls
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
 from engine.planning import traffic
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
-from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.stirring import Stirring, Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
@@ -33,7 +33,7 @@ LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
 
 
 class CudaRungSession:
-    """See engine.rung_session.RungSession. Errors of a launch surface at `run` or at the next call that
+    """See engine.rung_session.RungSession. An error of a launch appears in `run`, or in the next call that
     waits."""
 
     def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
@@ -51,7 +51,7 @@ class CudaRungSession:
                 module = load_module(cupy, cubin)
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
-                self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
+                self._stages = kernel_calls(cupy, module, rung, shape, pointers, output, scratch)
                 self._trains = CudaTrains(
                     cupy, self._pool, self._stream, self._memory.staging, self._launch,
                     *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
@@ -63,7 +63,7 @@ class CudaRungSession:
             self.close()
             raise
         self._facts: dict[str, str] = {
-            **shown(shape, rung.op, kernel),
+            **launch_facts(shape, rung.op, kernel),
             "compute_capability": ".".join(map(str, capability)),
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
             **({"stirring": f"no: {self._trains.refusal}"} if self._trains.refusal else {}),
@@ -74,18 +74,18 @@ class CudaRungSession:
         return self._facts | (self._trains.facts if self._open else {})
 
     def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
-        """Memory for everything; where the inputs lie."""
+        """Allocate the memory of all buffers. Returns the addresses of the inputs."""
         cupy = self._cupy
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
         # A weight that the launch packs lies there packed, once: it never changes while the session lives.
-        held = [
+        arrays = [
             packed(shape.packed[i], np.asarray(array)) if i in shape.packed else array
             for i, array in enumerate(inputs)
         ]
-        self.moved = traffic.moved(params, {i: held[i].nbytes for i in shape.packed})
+        self.moved = traffic.bytes_moved(params, {i: arrays[i].nbytes for i in shape.packed})
         scratch = shape.workspace_nbytes or 0
-        self._memory = RungMemory(cupy, self._pool, self._stream, params, held, scratch)
+        self._memory = RungMemory(cupy, self._pool, self._stream, params, arrays, scratch)
         return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
 
     def write(self, data: Sequence[Given]) -> None:
@@ -95,7 +95,7 @@ class CudaRungSession:
             self._over_new.written()
 
     def _settle(self) -> None:
-        """What was written lies in the inputs again."""
+        """Restore the inputs to what was written."""
         if not self._over_new.settled():
             self.write(list(self._memory.data().values()))
 
@@ -156,7 +156,7 @@ class CudaRungSession:
             return self._trains.witnesses()
 
     def close(self) -> None:
-        """Wait for what still runs, then free everything; a device that has faulted frees nothing more."""
+        """Wait for what still runs, then free everything. On a device that has failed nothing is freed."""
         if not self._open:
             return
         self._open = False
@@ -177,13 +177,15 @@ _packed: OrderedDict[tuple[launch.Pack, int], tuple[np.ndarray, np.ndarray]] = O
 
 
 def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
-    """A weight laid out anew. What was made of the very same array is kept: one step is tried at many batch
-    sizes, each time with the weights that it had."""
+    """A weight rearranged by `pack`. The results for the last arrays are kept: one step is tried at many
+    batch sizes, each time with the same weights."""
     key = (pack, id(array))  # the array is held, so that no other gets its id
     if key not in _packed:
         _packed[key] = (array, pack(array))
     _packed.move_to_end(key)
-    while len(_packed) > 1 and sum(made.nbytes for _, made in _packed.values()) > PACKED_NBYTES:
+    while (
+        len(_packed) > 1 and sum(array_packed.nbytes for _, array_packed in _packed.values()) > PACKED_NBYTES
+    ):
         _packed.popitem(last=False)
     return _packed[key][1]
 
@@ -191,12 +193,12 @@ def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
 def compiled_facts(
     cubin: Any, shape: launch.Launch, op: str, digits: str
 ) -> tuple[launch.Stage | None, dict[str, float]]:
-    """Compile-time facts of the launch (see RungSession.compiled), and the kernel they are of: where there
-    are several, the one that leaves most of a multiprocessor idle. Nothing where a library does the work."""
+    """The compile-time facts of a launch (see RungSession.compiled), and the kernel that they are of. With
+    several kernels it is the one of lowest occupancy. None and nothing where a library does the work."""
     kernels = shape.kernels(op)
     if len(kernels) == 0 or any(isinstance(stage, launch.Product) for stage in shape.stages(op)):
         return None, {}
-    found = []
+    per_stage = []
     for stage in kernels:
         used = nvrtc.resources(cubin, stage.function)
         if used is None:
@@ -213,12 +215,12 @@ def compiled_facts(
         full = occupancy.theoretical((int(digits[:-1]), int(digits[-1])), threads, used.registers, shared)
         if full is not None:
             facts["occupancy"] = full
-        found.append((stage, facts))
-    return min(found, key=lambda item: item[1].get("occupancy", 0.0))
+        per_stage.append((stage, facts))
+    return min(per_stage, key=lambda item: item[1].get("occupancy", 0.0))
 
 
-def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
-    """Grid and block of this kernel (None: of the first) and, where there are several stages, their names in
+def launch_facts(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
+    """Grid and block of this kernel (None: of the first kernel). With several stages also their names, in
     order, each with how often it is started."""
     stages = shape.stages(op)
     facts: dict[str, str] = {}
@@ -232,7 +234,7 @@ def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[st
 
 
 def lost() -> bool:
-    """Whether the device's context in this process has failed for good, as it has after an illegal access."""
+    """Whether the CUDA context of this process has failed for good, as after an illegal access."""
     try:
         return cuda_runtime.lost(import_cupy())
     except UnavailableError:

@@ -1,5 +1,5 @@
-"""The device memory of one rung: inputs, output and workspace in one arena between guard values; writing to
-it and reading from it."""
+"""The device memory of one kernel: inputs, output and workspace in one allocation, with guard bytes between
+them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ READ_NBYTES = 16 << 20  # of an input that is compared whole, at once
 
 
 class RungMemory:
-    """Of the given inputs, as the launch wants them laid out. Errors are CUDA's own."""
+    """Memory for the given inputs, in the form that the launch wants. Errors are CUDA's own."""
 
     def __init__(
         self, cupy: Any, pool: Any, stream: Stream, params: Params, inputs: Sequence[Given], scratch: int
     ) -> None:
-        """scratch: bytes of workspace."""
+        """scratch: bytes of the workspace."""
         self._cupy, self._stream = cupy, stream
         self.layout = layout(params, inputs, scratch)
         self.arena = pool.malloc(self.layout.nbytes + PIECE_NBYTES)
@@ -46,16 +46,16 @@ class RungMemory:
         stream.synchronize()
 
     def pointer(self, name: str) -> int:
-        """Where a buffer lies; 0 for a workspace of nothing."""
+        """The address of a buffer; 0 for a workspace of no bytes."""
         return int(self.arena.ptr) + self.layout.places[name][0] if name in self.layout.places else 0
 
     @property
     def stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
-        """The inputs that are no weights, and the output: what no two timed passes find alike."""
+        """The tensors that change before each timed pass: the inputs that are no weights, and the output."""
         inputs = {}
         for place in self._data:
-            given, name = self._given[place], f"input {place}"
-            inputs[name] = CudaTensor(self.pointer(name), tuple(given.shape), given.dtype)
+            array, name = self._given[place], f"input {place}"
+            inputs[name] = CudaTensor(self.pointer(name), tuple(array.shape), array.dtype)
         return inputs, {"output": CudaTensor(self.pointer("output"), *self._result)}
 
     @property
@@ -63,7 +63,7 @@ class RungMemory:
         return self.layout.places["output"][1]
 
     def data(self) -> dict[str, Given]:
-        """Those inputs, as they were written."""
+        """The inputs that are no weights, as they were written."""
         return {f"input {place}": self._given[place] for place in self._data}
 
     def poison(self, byte: int) -> None:
@@ -79,42 +79,42 @@ class RungMemory:
         self._stream.synchronize()
 
     def _upload(self, place: int) -> None:
-        """An input to where it lies. Of repeated rows each goes over the bus once, and on the device from
-        there to its other places."""
-        given, pointer = self._given[place], self.pointer(f"input {place}")
-        if not isinstance(given, Rows):
-            self.staging.upload(given, pointer)
+        """Copy an input to the device. Of a batch that repeats rows each distinct row is sent once, and
+        copied to its other places on the device."""
+        array, pointer = self._given[place], self.pointer(f"input {place}")
+        if not isinstance(array, Rows):
+            self.staging.upload(array, pointer)
             return
         there: dict[int, int] = {}
-        for row, kind in enumerate(given.index.tolist()):
-            here = pointer + row * given.row_nbytes
+        for row, kind in enumerate(array.index.tolist()):
+            here = pointer + row * array.row_nbytes
             if kind in there:
-                self._copy(here, there[kind], given.row_nbytes)
+                self._copy(here, there[kind], array.row_nbytes)
             else:
                 there[kind] = here
-                self.staging.upload(given.distinct[kind], here)
+                self.staging.upload(array.distinct[kind], here)
 
     def _copy(self, to: int, source: int, nbytes: int) -> None:
         self._cupy.cuda.runtime.memcpyAsync(to, source, nbytes, ON_DEVICE, self._stream.on.ptr)
 
     def _fetch(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Bytes of the device, (address, how many) after each other: small ones are gathered there, so that
-        the host waits for few copies."""
+        """Read pieces of device memory, (address, bytes) each, one after the other. Small pieces are
+        collected on the device first, so that the host waits for few copies."""
         fetched = np.empty(sum(nbytes for _, nbytes in pieces), np.uint8)
         gathered = int(self.arena.ptr) + self.layout.nbytes
-        taken = waiting = 0
+        copied = waiting = 0
         for address, nbytes in pieces:
             if waiting and waiting + nbytes > PIECE_NBYTES:
-                self.staging.download(gathered, fetched[taken - waiting : taken])
+                self.staging.download(gathered, fetched[copied - waiting : copied])
                 waiting = 0
             if nbytes > PIECE_NBYTES:
-                self.staging.download(address, fetched[taken : taken + nbytes])
+                self.staging.download(address, fetched[copied : copied + nbytes])
             else:
                 self._copy(gathered + waiting, address, nbytes)
                 waiting += nbytes
-            taken += nbytes
+            copied += nbytes
         if waiting:
-            self.staging.download(gathered, fetched[taken - waiting : taken])
+            self.staging.download(gathered, fetched[copied - waiting : copied])
         return fetched
 
     def output(self, rows: Picked = None) -> np.ndarray:
@@ -130,33 +130,33 @@ class RungMemory:
         return self._fetch(pieces).view(dtype).reshape(shape)
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
-        found = []
+        strays = []
         base, guards = int(self.arena.ptr), self.layout.guards
-        held = self._fetch([(base + start, end - start) for start, end in guards])
+        guard_bytes = self._fetch([(base + start, end - start) for start, end in guards])
         for start, end in guards:
-            wrong = np.flatnonzero(held[: end - start] != GUARD)
+            wrong = np.flatnonzero(guard_bytes[: end - start] != GUARD)
             if wrong.size:
-                found.append(self.layout.stray(start + int(wrong[0]), wrong.size))
-            held = held[end - start :]
+                strays.append(self.layout.stray(start + int(wrong[0]), wrong.size))
+            guard_bytes = guard_bytes[end - start :]
         written = (self._written(i, whole) for i in range(len(self._given)))
-        found += [stray for stray in written if stray is not None]
-        return tuple(found)
+        strays += [stray for stray in written if stray is not None]
+        return tuple(strays)
 
     def _written(self, place: int, whole: bool) -> Stray | None:
-        """What was written into an input."""
-        given, pointer = self._given[place], self.pointer(f"input {place}")
+        """A write into an input, which is only to be read; None where there was none."""
+        array, pointer = self._given[place], self.pointer(f"input {place}")
         each = READ_NBYTES if whole else BLOCK_NBYTES
-        parts = blocks(given.nbytes, whole, self._random, each, LOOKED_AT)
+        parts = blocks(array.nbytes, whole, self._random, each, LOOKED_AT)
         together = 1 if whole else len(parts)
         first, count = -1, 0
         for some in (parts[i : i + together] for i in range(0, len(parts), together)):
-            held = self._fetch([(pointer + part.start, part.stop - part.start) for part in some])
+            contents = self._fetch([(pointer + part.start, part.stop - part.start) for part in some])
             for part in some:
                 size = part.stop - part.start
-                if (there := changed(held[:size], given, part.start)) is not None:
+                if (there := changed(contents[:size], array, part.start)) is not None:
                     first, count = there[0] if first < 0 else first, count + there[1]
-                held = held[size:]
-        return Stray(f"input {place}", first, count, given.nbytes) if count else None
+                contents = contents[size:]
+        return Stray(f"input {place}", first, count, array.nbytes) if count else None
 
 
 def _in_order(given: Given) -> Given:
@@ -164,11 +164,11 @@ def _in_order(given: Given) -> Given:
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, how many) of the rows that follow each other."""
-    found: list[tuple[int, int]] = []
+    """Rows that follow each other, as (first, how many)."""
+    runs: list[tuple[int, int]] = []
     for place in places:
-        if found and found[-1][0] + found[-1][1] == place:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
+        if runs and runs[-1][0] + runs[-1][1] == place:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
-            found.append((place, 1))
-    return found
+            runs.append((place, 1))
+    return runs

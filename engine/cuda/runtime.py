@@ -1,4 +1,4 @@
-"""The parts of CuPy that the CUDA engine uses: memory, copies, streams; CuPy's errors in our words.
+"""What the CUDA engine uses of CuPy: memory, copies, streams; and CuPy's errors in our words.
 
 Only this module imports CuPy, and only when a session is prepared.
 """
@@ -46,12 +46,12 @@ def import_cupy() -> Any:
 
 @span(LOAD)
 def load_module(cupy: Any, cubin: Path) -> Any:
-    """The module of a compiled file, a RawModule of CuPy's, in the current context."""
+    """Load a compiled file into the current context. Returns CuPy's RawModule."""
     return cupy.RawModule(path=str(cubin))
 
 
 class translated(Translated):
-    """Round what CUDA and CuPy do."""
+    """Around calls of CUDA and CuPy."""
 
     __slots__ = ()
 
@@ -78,7 +78,8 @@ def empty(pinned: np.ndarray, target: np.ndarray) -> int:
 
 
 def _copied(target: np.ndarray, source: np.ndarray) -> None:
-    """By several threads where it is much: one core moves a part of what the memory can."""
+    """Copy on the host, by several threads if it is much: one core reaches only a part of the memory
+    bandwidth."""
     size = target.size
     if size < _MUCH_NBYTES:
         target[:] = source
@@ -122,7 +123,7 @@ class Staging:
         self._stream = stream
 
     def upload(self, array: np.ndarray, pointer: int) -> None:
-        """Copy a C-contiguous array to the device; the stream has it when it is synchronised."""
+        """Copy a C-contiguous array to the device; it is there when the stream is synchronised."""
         source = array.reshape(-1).view(np.uint8)
         for slot, start, stop in self._pieces(source.nbytes):
             self._done[slot].synchronize()
@@ -132,7 +133,7 @@ class Staging:
             self._done[slot].record(self._stream)
 
     def download(self, pointer: int, array: np.ndarray) -> None:
-        """Copy device memory into a C-contiguous array, which has it on return."""
+        """Copy device memory into a C-contiguous array, which is filled on return."""
         target = array.reshape(-1).view(np.uint8)
         under_way: tuple[int, int, int] | None = None
         for piece in self._pieces(target.nbytes):
@@ -165,31 +166,32 @@ _SPARE = 3
 
 
 def _pinned(cupy: Any, nbytes: int) -> Any:
-    """Page-locked memory of so many bytes: such as was left behind, or new."""
-    for index, (module, memory, held) in enumerate(_spare):
-        if module is cupy and held == nbytes:
+    """Page-locked memory of so many bytes: some that another Staging has left, or new."""
+    for index, (module, memory, memory_in_use) in enumerate(_spare):
+        if module is cupy and memory_in_use == nbytes:
             del _spare[index]
             return memory
     return cupy.cuda.PinnedMemory(nbytes)
 
 
 def _spared(cupy: Any, memory: Any, nbytes: int) -> None:
-    """Keep what a Staging leaves behind; what has lain longest goes where there is too much."""
+    """Keep the page-locked memory of a Staging for the next one; the oldest is freed where it gets too
+    much."""
     _spare.append((cupy, memory, nbytes))
     del _spare[:-_SPARE]
 
 
 def free_spare() -> None:
-    """Give back to the system the page-locked memory that nobody uses."""
+    """Free the page-locked memory that nobody uses."""
     _spare.clear()
 
 
 @contextlib.contextmanager
 def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
-    """Nothing that is put on the stream inside starts before the end of the block.
+    """A context in which work that is put on the stream does not start before the end of the block.
 
-    A host function at the head of the queue waits for it, `most_s` at the most: work that waits for the
-    stream itself would otherwise wait for ever. Until it has ended Python collects no garbage. A collection
+    A host function at the head of the queue waits for the end of the block, at most `most_s` seconds: else
+    work inside that waits for the stream would never end. Meanwhile Python collects no garbage. A collection
     may run in any thread, and inside a host function CUDA permits no call, such as those that free CuPy's
     objects.
     """
@@ -228,8 +230,8 @@ def lost(cupy: Any) -> bool:
 
 
 def keep(owner: object) -> None:
-    """Keep what a session holds until the process ends: on a device that is lost nothing can be freed, and
-    every object of CuPy that tries says so on standard error, with a traceback."""
+    """Keep the members of a session until the process ends. On a device that has failed nothing can be freed,
+    and each object of CuPy that tries would print a traceback."""
     _kept.append(dict(owner.__dict__))
 
 
@@ -242,7 +244,7 @@ class ColdCache:
         self._turn = 0
 
     def overwrite(self, stream: Any) -> None:
-        """Start writing it all on the stream, another value each time."""
+        """Start overwriting it on the stream, with another value each time."""
         self._turn = (self._turn + 1) % 256
         self._memory.memset_async(self._turn, self.nbytes, stream)
 
@@ -254,7 +256,7 @@ def capability_of(cupy: Any) -> tuple[int, int]:
 
 
 def machine(cupy: Any, capability: tuple[int, int]) -> dict[str, str]:
-    """What a record says of the current device, its driver and CuPy."""
+    """The facts of the current device, its driver and CuPy for a record."""
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
     name = properties["name"]
     version = int(cupy.cuda.runtime.driverGetVersion())

@@ -8,6 +8,7 @@ stream of its own, and CUDA events on that stream are its clock.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,29 +18,28 @@ import numpy as np
 
 from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda import step_times
-from engine.cuda.calls import Call, compiled, in_turns, start
+from engine.cuda.calls import Call, Constant, compile_calls, device_constants, in_turns, start_all
 from engine.cuda.renewing import OverNew
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import Launches, orders
+from engine.cuda.stages import Launches, launch_orders_of
 from engine.cuda.stirring import CudaTensor
-from engine.cuda.stream import Stream
+from engine.cuda.stream import Stream, Work
 from engine.cuda.trains import CudaTrains, DeviceSession
-from engine.cuda.weights import Constant, laid_out
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import early as planned_early
 from engine.planning import planner, traffic
 from kernels.errors import InputError, KernelError
+from kernels.net.text import FILE
 
 
 class EngineCudaSession(DeviceSession):
     """A plan on the current device; see engine.backend.Session.
 
-    Errors of a launch surface at `run` or, as the device is asynchronous, at the next call that waits.
+    An error of a launch appears in `run` or, because the device is asynchronous, in the next call that waits.
     """
 
     backend = "engine-cuda"
@@ -84,9 +84,9 @@ class EngineCudaSession(DeviceSession):
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
         self._shapes = [launches.of_step(self._plan.at_once(i)) for i in range(len(self._plan.steps))]
-        constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
+        constants, self._packed = device_constants(self._plan, [shape for _, shape in self._shapes])
         packed = [{i: constants[key].nbytes for i, key in its.items()} for its in self._packed]
-        self._plan = replace(self._plan, steps=traffic.counted(self._plan.steps, packed))
+        self._plan = replace(self._plan, steps=traffic.with_traffic(self._plan.steps, packed))
         planned = clock()
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
@@ -94,7 +94,7 @@ class EngineCudaSession(DeviceSession):
         allocated = clock()
         self._upload_weights(constants)
         uploaded = clock()
-        self._of_steps, early = compiled(
+        self._of_steps, early = compile_calls(
             cupy, capability, self._plan, self._shapes, self._packed, self._pointers,
             lambda name: int(self._pointer(name)), int(self._workspace.ptr) if self._workspace else 0,
         )  # fmt: skip
@@ -119,7 +119,7 @@ class EngineCudaSession(DeviceSession):
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
         # one takes the host less than the device needs for it: what is taken off is the device's.
         trains = CudaTrains(
-            cupy, self._pool, self._stream, self._staging, lambda: start(self._calls), *self._stirred(),
+            cupy, self._pool, self._stream, self._staging, lambda: start_all(self._calls), *self._stirred(),
             self._lying, longest=1, capturing=self._graph is not None,
         )  # fmt: skip
         self._timed_by(trains)
@@ -133,7 +133,8 @@ class EngineCudaSession(DeviceSession):
         }
 
     def _allocate(self, plan: Plan, constants: Mapping[Constant, np.ndarray]) -> None:
-        """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
+        """Allocate device memory for weights, activations and workspace, and pinned memory for copies; decide
+        where tensors lie."""
         offsets: dict[Constant, int] = {}
         end = 0
         for name, array in constants.items():
@@ -169,13 +170,13 @@ class EngineCudaSession(DeviceSession):
         return np.uint64(self._pointers[name])
 
     def _stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
-        """The inputs, and those outputs that a pass writes, each buffer once."""
-        taken = {tensor.pointer for tensor in self._inputs.values()}
-        taken |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
+        """The inputs, and the outputs that a pass writes; each buffer once."""
+        input_pointers = {tensor.pointer for tensor in self._inputs.values()}
+        input_pointers |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
         outputs = {}
         for name, placed in self._outputs.items():
-            if placed.pointer not in taken:
-                taken.add(placed.pointer)
+            if placed.pointer not in input_pointers:
+                input_pointers.add(placed.pointer)
                 outputs[name] = placed
         return self._inputs, outputs
 
@@ -184,22 +185,22 @@ class EngineCudaSession(DeviceSession):
         return CudaTensor(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
 
     def _launch_all(self) -> None:
-        self._stream.put(lambda: start(self._calls))
+        self._stream.put(lambda: start_all(self._calls))
 
     def _capture(self, calls: Sequence[Call]) -> tuple[Any, str]:
         """These launches as one CUDA graph, or None and why it did not work."""
-        graph, reason = self._stream.capture(lambda: start(calls))
+        graph, reason = self._stream.capture(lambda: start_all(calls))
         if graph is None:
             self._staging.move_to(self._stream.on)
             return None, f"the capture failed ({reason})"
         return graph, ""
 
     def _begin_early(self, calls: list[Call], options: Options) -> None:
-        """Replay with those of these kernels beginning before the one in front has ended that make a pass
-        faster by doing so: blocks that wait take room, and only trying tells what that costs."""
+        """Let some kernels begin before the one in front has ended, those with which a pass is faster. A
+        block that waits takes room on the device, so each is tried."""
         rungs = [rung for rung, _ in self._shapes]
         known = planned_early.read(self._plan, rungs) if options.tuned else None
-        begun, graph = cuda_overlap.replayed(
+        begun, graph = cuda_overlap.fastest_graph(
             self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0], known
         )
         if options.tuned and begun != known:
@@ -210,25 +211,25 @@ class EngineCudaSession(DeviceSession):
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
 
     def _as_one_kernel(self, options: Options) -> None:
-        """Replay with a run of steps as one kernel, where that is faster."""
+        """Compute a run of steps by one kernel, where that is faster."""
         trial = Trial(
             self._cupy, self._pool, self._stream, self._plan, capability_of(self._cupy),
             lambda name: int(self._pointer(name)), self._staging.upload, self._staging.download,
             self.fetch, self._captured,
             options.early, options.anyway,
         )  # fmt: skip
-        taken = trial.taken(self._graph, [call.start for call in self._calls])
+        outcome = trial.taken(self._graph, [call.start for call in self._calls])
         self._arena.memset_async(0, max(self._plan.arena_nbytes, ALIGNMENT), self._stream.on)
-        if isinstance(taken, str):
-            self._facts["one_kernel"] = f"no: {taken}"
+        if isinstance(outcome, str):
+            self._facts["one_kernel"] = f"no: {outcome}"
             return
-        self._one, self._graph = taken
+        self._one, self._graph = outcome
         self._calls = [Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
         self._facts["kernels"] += f"; {self._one.words}"
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
 
     def _captured(self, work: Callable[[], None]) -> Any:
-        """As a CUDA graph; None where that does not work."""
+        """`work` as a CUDA graph; None where that fails."""
         return self._capture([Call((work,))])[0]
 
     # --------------------------------------------------------------------------------------------- running
@@ -256,9 +257,9 @@ class EngineCudaSession(DeviceSession):
             self._graph.launch(self._stream.on)
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What a pass puts on the device, in order; see engine.backend.Launching."""
-        made = orders(self._plan, self._shapes)
-        return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
+        """What a pass starts on the device, in order; see engine.backend.Launching."""
+        launches = launch_orders_of(self._plan, self._shapes)
+        return tuple(item for its in (self._one.order(launches) if self._one else launches) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:
         """See engine.backend.Parted."""
@@ -279,7 +280,7 @@ class EngineCudaSession(DeviceSession):
             self.bind(self._lying())
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable."""
+        """See engine.stirring.Renewable."""
         self._check_open()
         with translated(self._what):
             return self._over_new.time(count, alike)
@@ -288,14 +289,14 @@ class EngineCudaSession(DeviceSession):
         return self._over_new.last()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
+        """See `step_times`. A whole pass at the end restores the outputs."""
         self._check_open()
         with translated(self._what):
-            self._stream.put(lambda: start(self._of_steps))
+            self._stream.put(lambda: start_all(self._of_steps))
             self._stream.synchronize()
             capture = None if self._graph is None else self._captured
             calls = [call.start for call in self._of_steps]
-            times = step_times.measured(self._stream, self._plan.steps, calls, self._one, capture, seconds)
+            times = step_times(self._stream, self._plan.steps, calls, self._one, capture, seconds)
             self._start()
             self._stream.synchronize()
         return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
@@ -322,3 +323,63 @@ class EngineCudaSession(DeviceSession):
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None
+
+
+_TRAIN_NS = 500_000  # a train lasts about so long, far above the clock's resolution
+_LONGEST_TRAIN = 100
+
+Capture = Callable[[Work], Any]
+
+
+def step_times(
+    stream: Stream,
+    steps: Sequence[Step],
+    starts: Sequence[Work],
+    one: Taken | None,
+    capture: Capture | None,
+    seconds: float,
+) -> list[OpTime]:
+    """The time of each step of a plan, measured in about `seconds` in all. A step is timed in trains of its
+    own launches, as a CUDA graph if the session uses one. Steps that are one kernel in a pass (`one`) get
+    their share of its time. starts: what launches each step alone; capture: see train_ns."""
+    shares = one.shares() if one is not None else None
+    within: dict[int, float] = {}
+    if one is not None and shares is not None:
+        whole = train_ns(stream, one.start, capture, seconds / 2)
+        within = {one.run.start + i: share * whole for i, share in enumerate(shares)}
+    times = []
+    for i, (step, start) in enumerate(zip(steps, starts, strict=True)):
+        if one is not None and i in within:
+            nbytes = one.moved[i - one.run.start]
+            times.append(OpTime(step.nodes, step.op, within[i], "stamps", FILE.stem, "timed", nbytes))
+        else:
+            time_ns = train_ns(stream, start, capture, seconds / len(steps))
+            times.append(OpTime(step.nodes, step.op, time_ns, "events", step.rung, step.chosen, step.nbytes))
+    return times
+
+
+def train_ns(stream: Stream, start: Work, capture: Capture | None, seconds: float) -> float:
+    """Median nanoseconds of one launch, out of trains that take about `seconds` together. capture: makes a
+    graph of launches, None where it does not work; without it steps below about 4 µs are bound by the
+    host."""
+
+    def once() -> None:
+        stream.put(start)
+
+    shortest = min(stream.elapsed_ns(once) for _ in range(3))
+    length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(shortest, 1))))
+
+    def several() -> None:
+        for _ in range(length):
+            start()
+
+    graph = capture(several) if capture is not None else None
+
+    def train() -> None:
+        if graph is not None:
+            graph.launch(stream.on)
+        else:
+            for _ in range(length):
+                once()
+
+    return stream.median_ns(train, seconds) / length

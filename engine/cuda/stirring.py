@@ -1,8 +1,9 @@
-"""No two timed passes on the device get the same inputs: the changes of engine.stirring, made by one launch
-before each pass (stirring.cu), and the outputs of the last passes where they are looked at.
+"""The changes of engine.stirring on the device: one launch before each timed pass (stirring.cu) changes a few
+values of every input, poisons a few of every output, and keeps what the pass before left at the places that
+are looked at.
 
-Everything has fixed addresses, so that CUDA graphs with this launch stay valid when other inputs are bound.
-The time of the launch is not part of a pass: `CudaStirring.own_ns` is subtracted.
+All addresses are fixed, so that CUDA graphs with this launch stay valid when other inputs are bound. The time
+of the launch is not part of a pass: `CudaStirring.own_ns` subtracts it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.rung_rows import Given
-from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, places_of
-from engine.witness import Witness
+from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, Witness, places_of
 from kernels import nvrtc, registry
 
 RING = 64  # passes whose answers are kept where they are looked at
@@ -42,7 +42,7 @@ class CudaTensor(NamedTuple):
 
 
 def refusal(tensors: Mapping[str, CudaTensor]) -> str | None:
-    """Why these cannot be stirred, or None."""
+    """Why these tensors cannot be changed on the device, or None."""
     for name, tensor in tensors.items():
         if tensor.dtype.kind not in "fiub" or tensor.dtype.itemsize > 8:
             return f"{name} is {tensor.dtype}, of which no values can be changed"
@@ -50,8 +50,8 @@ def refusal(tensors: Mapping[str, CudaTensor]) -> str | None:
 
 
 class CudaStirring:
-    """Of a session's inputs and outputs. `stirring`: of what is bound (None before `begin`, and after
-    `forget`)."""
+    """The changes of a session's inputs and outputs. stirring: those of the bound inputs; None before `begin`
+    and after `forget`."""
 
     def __init__(
         self, cupy: Any, pool: Any, inputs: Mapping[str, CudaTensor], outputs: Mapping[str, CudaTensor]
@@ -74,7 +74,7 @@ class CudaStirring:
         self._number, self._train, self._first = 0, range(0), False
 
     def _lay_out(self, pool: Any) -> None:
-        """Room for state, table, values and what is kept, in one allocation."""
+        """One allocation for the state, the table of tensors, the values and what is kept."""
         sizes = {"state": 8 * WORDS, "table": 64 * max(1, len(self.inputs) + len(self._outputs))}
         for name, tensor in self.inputs.items():
             sizes[f"values of {name}"] = VALUES * tensor.dtype.itemsize
@@ -94,48 +94,49 @@ class CudaStirring:
     # ------------------------------------------------------------------------------------ what is bound
 
     def begin(self, bound: Mapping[str, Given], staging: Staging) -> None:
-        """Anew, over these inputs, which lie on the device; the stream has what was put there once it is
-        waited for."""
-        made = Stirring(
+        """Begin again over these inputs, which are on the device. The stream must be waited for before a
+        pass."""
+        stirring = Stirring(
             {name: bound[name] for name in self.inputs},
             {name: (tensor.shape, tensor.dtype) for name, tensor in self._outputs.items()},
         )
         rows = []
         for name, tensor in self.inputs.items():
-            stirred = made.inputs[name]
+            stirred = stirring.inputs[name]
             staging.upload(np.ascontiguousarray(stirred.values), self._at(f"values of {name}"))
             values = (self._at(f"values of {name}"), len(stirred.values), self._at(f"held of {name}"))
             rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *values))
         for name, tensor in self._outputs.items():
-            stirred = made.outputs[name]
-            kept = (0, 0, self._at(f"kept of {name}"))
-            rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *kept))
+            stirred = stirring.outputs[name]
+            kept_at = (0, 0, self._at(f"kept of {name}"))
+            rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *kept_at))
         if rows:
             staging.upload(np.array(rows, np.uint64), self._at("table"))
         else:
             staging.upload(np.zeros(8, np.uint64), self._at("table"))
-        staging.upload(np.array([made.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
-        self.stirring, self._number, self._train, self._first = made, 0, range(0), False
+        staging.upload(np.array([stirring.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
+        self.stirring, self._number, self._train, self._first = stirring, 0, range(0), False
 
     def forget(self) -> None:
-        """Something else is bound."""
+        """Other inputs are bound."""
         self.stirring, self._train = None, range(0)
 
     # ---------------------------------------------------------------------------------------- launching
 
     def stir(self) -> None:
-        """Put on the current stream: a pass follows."""
+        """Put the launch on the current stream; a pass follows."""
         self._launch(1)
 
     def settle(self) -> None:
-        """Put on the current stream: keep what the last pass left; the inputs are as they were bound."""
+        """Put on the current stream: keep what the last pass left, and restore the bound inputs."""
         self._launch(0)
 
     def _launch(self, going_on: int) -> None:
         self._kernel(self._grid, (BLOCK,), self._arguments[going_on])
 
     def took(self, count: int) -> None:
-        """So many stirrings are put on the stream, each before a timed pass of one train."""
+        """Record that `count` of these launches were put on the stream, each before a timed pass of one
+        train."""
         self._train = range(self._number, self._number + count)
         self._first |= 0 in self._train
         self._number += count
@@ -143,21 +144,22 @@ class CudaStirring:
     # ------------------------------------------------------------------------------------ their own cost
 
     def measure(self, train: Callable[[], float]) -> None:
-        """`train` puts TRAIN stirrings on the device, as a train of passes has them, and says how many
-        nanoseconds they took there. What was begun has to be settled, and begun again, before passes."""
+        """Measure the time of the launch alone. train: puts TRAIN launches on the device, in the same form as
+        in a train of passes, and returns their nanoseconds. Afterwards `settle` and `begin` are needed before
+        passes."""
         self.cost_ns = min(train() / TRAIN for _ in range(ROUNDS))
 
     def own_ns(self, measured_ns: float, count: int, each_ns: float | None = None) -> int:
-        """What passes took of themselves; never nothing. each_ns: what is taken off for each (None: what
-        stirring takes the device)."""
+        """The time of the passes alone, at least 1. each_ns: nanoseconds that are subtracted for each pass
+        (None: the measured time of the launch)."""
         each_ns = (self.cost_ns or 0.0) if each_ns is None else each_ns
         return max(1, round(max(measured_ns - count * each_ns, LEAST * measured_ns)))
 
     # ---------------------------------------------------------------------------------------- witnesses
 
     def witnesses(self, staging: Staging) -> tuple[Witness, ...]:
-        """Of the last timed train, every pass that is still kept; in front of them the first since inputs
-        were bound, whose whole answer was not there before. Call when the stream was waited for."""
+        """The recorded passes of the last timed train; in front of them the first pass over the bound inputs,
+        whose whole answer was new. Call it after waiting for the stream."""
         if self.stirring is None or not self._train:
             return ()
         rings = {}
@@ -170,7 +172,7 @@ class CudaStirring:
         )
 
     def _seen(self, name: str, number: int, ring: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places and values of one output of a pass, in the places' order."""
+        """Places and values of one output of a recorded pass, in ascending order of places."""
         assert self.stirring is not None
         tensor = self.stirring.outputs[name]
         both = [self.stirring.places(tensor, number, purpose) for purpose in (LOOKED_AT, POISONED)]
@@ -179,7 +181,7 @@ class CudaStirring:
 
 
 class Stirs:
-    """Whatever has passes stirred, from the first timed one on, and kept to be looked at."""
+    """A session that changes its inputs from the first timed pass on, and records passes."""
 
     _stirring: CudaStirring | None
     _staging: Staging
@@ -195,7 +197,8 @@ class Stirs:
 
     @property
     def stirring_ns(self) -> float:
-        """What the device takes for stirring one pass, which is taken off; 0 before the first was timed."""
+        """Nanoseconds that the device takes to change the inputs of one pass; they are subtracted. 0 before
+        the first timed pass."""
         return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
 
     def witnesses(self) -> tuple[Witness, ...]:
@@ -204,7 +207,7 @@ class Stirs:
 
 @lru_cache(maxsize=1)
 def source() -> registry.Rung:
-    """The kernel, for the compiler."""
+    """The kernel as the compiler takes it."""
     return registry.code(Path(__file__).parent / "stirring.cu", "stirring", RING=RING)
 
 

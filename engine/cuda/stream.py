@@ -32,13 +32,13 @@ class Stream:
         self.on.synchronize()
 
     def put(self, work: Work) -> None:
-        """Run what launches on the current stream, this one being it."""
+        """Launch `work` with this stream as the current one."""
         with self.on:
             work()
 
     def elapsed_ns(self, work: Work, cold: bool = False, before: Work | None = None) -> float:
-        """Between two events round `work`, which starts something on this stream. cold: after the L2 cache
-        was overwritten. before: launched in front of all that."""
+        """Nanoseconds between two events around `work`, which starts something on this stream. cold: the L2
+        cache is overwritten first. before: launched before all that."""
         if before is not None:
             self.put(before)
         if cold:
@@ -55,7 +55,7 @@ class Stream:
         return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6
 
     def median_ns(self, work: Work, seconds: float) -> float:
-        """Of `work`, again and again for about so long."""
+        """The median of `work`, repeated for about so many seconds."""
         samples: list[float] = []
         end = time.perf_counter() + seconds
         while len(samples) < _FEWEST_TRAINS or (len(samples) < _MOST_TRAINS and time.perf_counter() < end):
@@ -63,8 +63,8 @@ class Stream:
         return statistics.median(samples)
 
     def capture(self, work: Work, trial: bool = True) -> tuple[Any, str]:
-        """What `work` launches as a CUDA graph, replayed once for a trial if wanted; or None and why that did
-        not work, `on` being another stream then."""
+        """The launches of `work` as a CUDA graph, replayed once as a trial if wanted; or None and the reason
+        why capturing failed; then `on` is another stream."""
         stream = self.on
         try:
             with stream:
@@ -88,8 +88,8 @@ class Stream:
 # What of a device's context the time of a kernel hangs on, beside the kernel: how much of the L2 cache is
 # kept for lines that persist, how much is fetched at once, and which lines a stream has stay there.
 #
-# A kernel has no code on the host, and what compiles it runs in a process apart. But what a library sets in
-# this process stays set for all that follow. So these are looked at before each train, put back, and told.
+# A kernel has no code on the host, and what compiles it runs in an isolated process. But what a library sets
+# in this process stays set for all that follow. So these are looked at before each train, put back, and told.
 
 
 _LIMITS = {  # CUlimit
@@ -114,19 +114,19 @@ class _Window(ctypes.Structure):
 
 
 class Context:
-    """The current one, as it is when this is made. cuda: libcuda. undone: what was changed since, in words,
-    and put back. Of what a driver does not know nothing is looked at."""
+    """The settings of the current CUDA context, as they are when this object is made. cuda: libcuda. undone:
+    what was changed since and put back, in words. Settings that the driver does not know are ignored."""
 
     def __init__(self, cuda: Any = None) -> None:
         self.undone: list[str] = []
         self._cuda = cuda if cuda is not None else driver.library()
-        self._limits = {limit: held for limit in _LIMITS if (held := self._limit(limit)) is not None}
+        self._limits = {limit: value for limit in _LIMITS if (value := self._limit(limit)) is not None}
 
     def look(self, stream: int) -> None:
-        """Put back what is otherwise than it was; a stream of ours has no lines that stay."""
-        for limit, held in self._limits.items():
-            if self._limit(limit) != held:
-                self._call("cuCtxSetLimit", limit, ctypes.c_size_t(held))
+        """Put back what has changed; a stream of ours has no lines that persist in the L2 cache."""
+        for limit, value in self._limits.items():
+            if self._limit(limit) != value:
+                self._call("cuCtxSetLimit", limit, ctypes.c_size_t(value))
                 self._told(_LIMITS[limit])
         window = _Window()
         known = self._call("cuStreamGetAttribute", ctypes.c_void_p(stream), _WINDOW, ctypes.byref(window))
@@ -135,7 +135,7 @@ class Context:
             self._told(_WINDOW_WORDS)
 
     def forget_lines(self) -> None:
-        """Lines that were to persist in the L2 cache are as all others from now on."""
+        """Lines that were to persist in the L2 cache become ordinary ones."""
         self._call("cuCtxResetPersistingL2Cache")
 
     def _told(self, words: str) -> None:
@@ -144,8 +144,8 @@ class Context:
             self.undone.append(words)
 
     def _limit(self, limit: int) -> int | None:
-        held = ctypes.c_size_t(0)
-        return held.value if self._call("cuCtxGetLimit", ctypes.byref(held), limit) else None
+        value = ctypes.c_size_t(0)
+        return value.value if self._call("cuCtxGetLimit", ctypes.byref(value), limit) else None
 
     def _call(self, name: str, *arguments: Any) -> bool:
         """Whether it was done."""

@@ -15,14 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from engine.backend import check_inputs
-from engine.cuda.lane import OnDevice
+from engine.cuda.batch_slot import OnDevice
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging, translated
 from engine.cuda.stirring import ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
-from engine.stirring import LEAST, Stirring
-from engine.witness import NEW, SAME, Witness
+from engine.stirring import LEAST, NEW, SAME, Stirring, Witness
 from kernels.errors import Translated
 
 RENEWING = "renewing"  # and stirring, a launch after the other, without passes
@@ -34,7 +33,7 @@ Bound = Callable[[], Mapping[str, Given]]
 
 
 class CudaTrains(Stirs):
-    """Of passes that `launch` puts on the current stream. bound: the inputs, as they lie on the device."""
+    """Trains of the passes that `launch` puts on the current stream. bound: the inputs on the device."""
 
     def __init__(
         self,
@@ -50,8 +49,8 @@ class CudaTrains(Stirs):
         longest: int,
         capturing: bool = True,
     ) -> None:
-        """longest: how many passes are captured as one; longer trains replay it. capturing: whether passes
-        are captured at all."""
+        """longest: how many passes are captured in one CUDA graph; a longer train replays it. capturing:
+        whether passes are captured at all."""
         self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging
         self._launch, self._inputs, self._outputs, self._bound = launch, inputs, outputs, bound
         self._longest, self._capturing = longest, capturing
@@ -74,8 +73,8 @@ class CudaTrains(Stirs):
         )  # fmt: skip
 
     def time(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of so many passes; cold: of one, after the L2 cache was overwritten, and what is
-        stirred was stirred before."""
+        """Nanoseconds of `count` passes. cold: of one pass, after the L2 cache was overwritten; its inputs
+        were changed before that."""
         if cold and count != 1:
             raise ValueError(f"a cold run is timed on its own, not {count} of them")
         self._stream.context.look(self._stream.on.ptr)
@@ -92,8 +91,8 @@ class CudaTrains(Stirs):
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable. What is bound has to be put where it lies, and this to forget, before
-        other passes."""
+        """See engine.stirring.Renewable. Before other passes the bound inputs must be written again, and
+        `forget` called."""
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass")) / count
         renewing, new = self._renewed(alike == NEW), alike == NEW
@@ -107,20 +106,21 @@ class CudaTrains(Stirs):
         return max(elapsed / count - TAKEN_OFF * renewing.cost_ns[new], LEAST * elapsed / count)
 
     def settle(self) -> None:
-        """What was stirred is taken back, and what lies there may be put anew."""
+        """Restore the bound inputs; the caller may then write others."""
         if self._stirring is not None and self._stirring.stirring is not None:
             self._stream.put(self._stirring.settle)
             self._stream.synchronize()
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was changed of the device's context while passes were timed, in words."""
+        """What was changed in the device's context while passes were timed, in words."""
         undone = self._stream.context.undone
         return {"undone": f"somebody changed {' and '.join(undone)}; it was put back"} if undone else {}
 
     @property
     def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:
-        """What makes the inputs of the last pass of `time_renewed`, each of whose passes was over others."""
+        """A function that gives the inputs of the last pass of `time_renewed` over new inputs; None where
+        there was none."""
         if self._renewing is None or self.refusal is not None:
             return None
         return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1)
@@ -158,8 +158,9 @@ class CudaTrains(Stirs):
     # ------------------------------------------------------------------------------------------- trains
 
     def _train(self, count: int, of: str) -> Work:
-        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; of NEW or SAME
-        inputs RENEWING, or a pass behind each of them, "renewed"."""
+        """Work that puts `count` of these on the stream. of: "pass"; "stirring" (the launch that changes
+        inputs); "stirred" (both in turn); RENEWING (the launch that writes all inputs, NEW or SAME);
+        "renewed" (that and a pass)."""
         graphs = self._replayed(count, of)
         if graphs is None:
             return lambda: self._stream.put(self._of(count, of))
@@ -195,16 +196,16 @@ class CudaTrains(Stirs):
         return put
 
     def _replayed(self, count: int, of: str) -> list[Any] | None:
-        """CUDA graphs of powers of two that make up `count`; None where capturing does not work."""
+        """CUDA graphs whose lengths, powers of two, add up to `count`; None where capturing fails."""
         longest = TRAIN if of == "stirring" or of.startswith(RENEWING) else self._longest
         graphs = []
-        left = count
-        while left and self._capturing:
-            size = min(longest, 1 << (left.bit_length() - 1))
+        remaining = count
+        while remaining and self._capturing:
+            size = min(longest, 1 << (remaining.bit_length() - 1))
             if (of, size) not in self._graphs:
                 self._graphs[of, size] = self._captured(size, of)
             graphs.append(self._graphs[of, size])
-            left -= size
+            remaining -= size
         return graphs if self._capturing else None
 
     def _captured(self, size: int, of: str) -> Any:
@@ -228,13 +229,13 @@ class Placed(Protocol):
 
 
 class Waited(Protocol):
-    """A stream, ours or CuPy's."""
+    """A stream, of ours or of CuPy."""
 
     def synchronize(self) -> None: ...
 
 
 class Timed(Protocol):
-    """What a session asks of its trains."""
+    """What a session needs of its trains."""
 
     refusal: str | None
 
@@ -250,13 +251,13 @@ class Timed(Protocol):
 
 
 class DeviceSession:
-    """What every session on a GPU does in the same way, so that none of those that are compared is treated
-    otherwise: inputs go there and answers come back, passes are timed, stirred and looked at. See
-    engine.backend.Session and engine.witness.Witnessed.
+    """The base of all sessions on a GPU, so that all backends that are compared are treated in the same way:
+    inputs are copied in and answers out, passes are timed, their inputs changed, and some passes recorded.
+    See engine.backend.Session and engine.stirring.Witnessed.
 
-    A session says where inputs and outputs lie, on which stream it runs and what its trains are once it knows
-    (`_what`: the model, for errors), and how a pass is started (`_start`). `_translated`: in whose words its
-    library's errors are told.
+    A subclass says where inputs and outputs lie, on which stream it runs, what its trains are, and how a pass
+    is started (`_start`). `_what`: the model, for errors; `_translated`: turns the errors of its library into
+    ours.
     """
 
     _what: str
@@ -271,16 +272,16 @@ class DeviceSession:
     _translated: type[Translated] = translated
 
     def _start(self) -> object:
-        """A pass, which may go on when this returns."""
+        """Start a pass, which may go on when this returns."""
         raise NotImplementedError
 
     def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Raises where these cannot be bound."""
+        """Raise where these inputs cannot be bound."""
         check_inputs(inputs, {name: (it.shape, it.dtype) for name, it in self._inputs.items()})
 
     def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """An input that is bound, C-contiguous, in the type that it has on the device: timed passes are held
-        against it."""
+        """A bound input as a C-contiguous array in the type that it has on the device; timed passes are
+        checked against it."""
         return np.ascontiguousarray(array, dtype)
 
     def _check_open(self) -> None:
@@ -288,7 +289,7 @@ class DeviceSession:
             raise RuntimeError("this session is closed")
 
     def _lying(self) -> dict[str, np.ndarray]:
-        """The inputs as they lie on the device: zeros where nothing was bound."""
+        """The inputs as they are on the device; zeros where nothing was bound."""
         return self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}
 
     def _timed_by(self, trains: Timed) -> None:
@@ -305,26 +306,26 @@ class DeviceSession:
             self._copy_in()
 
     def _copy_in(self) -> None:
-        """Put what is bound where a pass reads it."""
+        """Copy the bound inputs to where a pass reads them."""
         for name, array in self._bound.items():
             self._staging.upload(array, self._inputs[name].pointer)
         self._stream.synchronize()
 
     def _copied_out(self) -> dict[str, np.ndarray]:
-        """Copies of what the last pass left, as it lies there."""
-        found = {}
+        """Copies of the outputs of the last pass, as they are on the device."""
+        outputs = {}
         for name, placed in self._outputs.items():
-            found[name] = np.empty(placed.shape, placed.dtype)
-            self._staging.download(placed.pointer, found[name])
-        return found
+            outputs[name] = np.empty(placed.shape, placed.dtype)
+            self._staging.download(placed.pointer, outputs[name])
+        return outputs
 
     @cached_property
     def _in_words(self) -> Translated:
-        """Round a pass, made once: it may be over in microseconds."""
+        """The error translation around a pass; made once, because a pass may take microseconds."""
         return self._translated(self._what)
 
     def _settle(self) -> None:
-        """What was bound lies in the inputs again, where something else came to lie there."""
+        """Restore the bound inputs where something else was written there."""
 
     def run(self) -> None:
         self._check_open()
@@ -340,11 +341,11 @@ class DeviceSession:
     def fetch(self) -> dict[str, np.ndarray]:
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
-            left = self._copied_out()
-        return {name: array.astype(np.float32, copy=False) for name, array in left.items()}
+            outputs = self._copied_out()
+        return {name: array.astype(np.float32, copy=False) for name, array in outputs.items()}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """What stirring takes of the device is taken off; see the session's trains."""
+        """The time that changing inputs takes on the device is subtracted; see the session's trains."""
         self._check_open()
         self._settle()
         with self._translated(self._what):
@@ -352,7 +353,7 @@ class DeviceSession:
 
     @property
     def on_device(self) -> OnDevice:
-        """See engine.cuda.lane."""
+        """See engine.cuda.batch_slot."""
         return self._trains.on_device
 
     @property

@@ -53,13 +53,13 @@ class Node:
             for name, value in self.attributes.items()
             if value is not None  # of a function's node, which names an attribute of its caller
         }
-        made = onnx.helper.make_node(
+        proto = onnx.helper.make_node(
             self.op_type, self.inputs, self.outputs, self.name, domain=self.domain, overload=self.overload
         )
-        made.attribute.extend(
+        proto.attribute.extend(
             onnx.helper.make_attribute(name, value) for name, value in sorted(attributes.items())
         )
-        return made
+        return proto
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class Graph:
     def batch_symbols(self) -> frozenset[str]:
         """What the file calls its batch; an axis may be open and have no name."""
         by_name = {info.name: info.shape for info in self.inputs}
-        found = {by_name[name][axis] for name, axis in self.batch_axes.items()}
-        return frozenset(symbol for symbol in found if isinstance(symbol, str))
+        symbols = {by_name[name][axis] for name, axis in self.batch_axes.items()}
+        return frozenset(symbol for symbol in symbols if isinstance(symbol, str))
 
     @functools.cached_property
     def open_axes(self) -> tuple[tuple[str, int], ...]:
@@ -147,21 +147,21 @@ class Graph:
     @functools.cached_property
     def readers(self) -> Mapping[str, frozenset[str]]:
         """By tensor the names of the nodes that read it."""
-        found: dict[str, set[str]] = {}
+        by_tensor: dict[str, set[str]] = {}
         for node in self.nodes:
             for name in node.reads:
-                found.setdefault(name, set()).add(node.name)
-        return {name: frozenset(nodes) for name, nodes in found.items()}
+                by_tensor.setdefault(name, set()).add(node.name)
+        return {name: frozenset(nodes) for name, nodes in by_tensor.items()}
 
     @functools.cached_property
     def live(self) -> frozenset[str]:
         """The names of the nodes that an output hangs on."""
-        needed, found = set(self.given_out), set[str]()
+        needed, live_nodes = set(self.given_out), set[str]()
         for node in reversed(self.nodes):
             if not needed.isdisjoint(node.outputs):
-                found.add(node.name)
+                live_nodes.add(node.name)
                 needed.update(node.reads)
-        return frozenset(found)
+        return frozenset(live_nodes)
 
     @functools.cached_property
     def _kept(self) -> dict[str, dict[int, Any]]:
@@ -170,14 +170,14 @@ class Graph:
     def remembered(self, what: str, batch: int, make: Callable[[], T]) -> T:
         """What `make` works out of this graph at a batch size, kept for whoever asks for it again: not to be
         changed. Of the last batch sizes alone, for weights that were folded are in it."""
-        held = self._kept.setdefault(what, {})
-        if batch not in held:
-            made = make()
-            while len(held) >= MOST_KEPT:
-                held.pop(next(iter(held)))
-            held[batch] = made
-        found: T = held[batch]
-        return found
+        by_batch = self._kept.setdefault(what, {})
+        if batch not in by_batch:
+            result = make()
+            while len(by_batch) >= MOST_KEPT:
+                by_batch.pop(next(iter(by_batch)))
+            by_batch[batch] = result
+        known: T = by_batch[batch]
+        return known
 
     @functools.cached_property
     def node_protos(self) -> Mapping[str, onnx.NodeProto]:
@@ -208,12 +208,12 @@ def batch_axes(inputs: Sequence[TensorInfo]) -> dict[str, int]:
 
 
 def _axes_of(inputs: Sequence[TensorInfo], symbols: set[str]) -> dict[str, int]:
-    found = {}
+    axes = {}
     for info in inputs:
         axis = next((axis for axis, size in enumerate(info.shape) if size in symbols), None)
         if axis is not None:
-            found[info.name] = axis
-    return found
+            axes[info.name] = axis
+    return axes
 
 
 def _is_batch(symbol: str) -> bool:

@@ -126,14 +126,14 @@ def from_proto(
     _fill_names(proto)
     check_wiring(proto, where)
     types, fault = checked(proto, opset, where)
-    held = {tensor.name for tensor in proto.graph.initializer}
-    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in held)
+    initializer_names = {tensor.name for tensor in proto.graph.initializer}
+    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializer_names)
     left_out = numbers_alone(proto, types, where)
     nodes = []
-    for made in proto.graph.node:
-        node = read_node(made, where)
+    for node_proto in proto.graph.node:
+        node = read_node(node_proto, where)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            initializers[made.output[0]] = constant(node, where)
+            initializers[node_proto.output[0]] = constant(node, where)
         else:
             nodes.append(node)
     outputs = tuple(
@@ -182,17 +182,17 @@ def _open_negative(proto: onnx.ModelProto) -> None:
 
 
 def _fill_names(proto: onnx.ModelProto) -> None:
-    taken = {node.name for node in proto.graph.node if node.name}
+    names_in_use = {node.name for node in proto.graph.node if node.name}
     seen: set[str] = set()
     for index, node in enumerate(proto.graph.node):
         if node.name and node.name not in seen:
             seen.add(node.name)
             continue
         name = f"{node.name or node.op_type}_{index}"
-        while name in taken:
+        while name in names_in_use:
             name = f"{name}_"
         node.name = name
-        taken.add(name)
+        names_in_use.add(name)
         seen.add(name)
 
 
@@ -209,9 +209,11 @@ def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
     if min(tensor.dims, default=0) < 0:
         raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}")
     if tensor.data_type in _PACKED:
-        held = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
-        if math.prod(max(size, 1) for size in tensor.dims) > max(held, 1):
-            raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}, with {held} elements at most")
+        stored_nbytes = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
+        if math.prod(max(size, 1) for size in tensor.dims) > max(stored_nbytes, 1):
+            raise ModelError(
+                f"{broken}: its shape is {tuple(tensor.dims)}, with {stored_nbytes} elements at most"
+            )
     try:
         array = numpy_helper.to_array(tensor)
     except MemoryError:
@@ -329,12 +331,12 @@ def numbers_alone(
     if not left_out:
         return ()
     words = tuple(f"{name}, {kind}" for name, kind in left_out.items())
-    kept = [value for value in proto.graph.output if value.name not in left_out]
-    if not kept:
+    numeric_outputs = [value for value in proto.graph.output if value.name not in left_out]
+    if not numeric_outputs:
         raise UnsupportedError(
             f"{where} gives out nothing but {'; '.join(words)}: only tensors of numbers can be compared"
         )
-    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
+    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in numeric_outputs]
     del proto.graph.output[:]
     proto.graph.output.extend(copies)
     return words
@@ -342,10 +344,10 @@ def numbers_alone(
 
 def _kind(value: onnx.ValueInfoProto, types: Mapping[str, onnx.ValueInfoProto]) -> str:
     """What an output is, in words, where it is no tensor of numbers; else ""."""
-    told = value if value.type.WhichOneof("value") else types.get(value.name, value)
-    kind = told.type.WhichOneof("value")
+    typed_value = value if value.type.WhichOneof("value") else types.get(value.name, value)
+    kind = typed_value.type.WhichOneof("value")
     if kind in (None, "tensor_type"):
-        texts = told.type.tensor_type.elem_type == onnx.TensorProto.STRING
+        texts = typed_value.type.tensor_type.elem_type == onnx.TensorProto.STRING
         return "a tensor of texts" if texts else ""
     words = {"sequence_type": "a sequence", "map_type": "a map", "optional_type": "an optional value"}
     return words.get(kind, f"of type {kind.removesuffix('_type')}")
@@ -396,11 +398,11 @@ def _dense(tensor: onnx.SparseTensorProto, name: str, where: str) -> onnx.Tensor
         values, indices = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
         if indices.size and indices.min() < 0:
             raise IndexError(f"an index of it is {indices.min()}")
-        made = np.zeros(shape, values.dtype)
+        array = np.zeros(shape, values.dtype)
         if indices.ndim == 1:
-            made.reshape(-1)[indices] = values
+            array.reshape(-1)[indices] = values
         else:
-            made[tuple(indices.T)] = values
+            array[tuple(indices.T)] = values
     except (ValueError, TypeError, IndexError) as error:
         raise ModelError(f"{where} has a broken sparse tensor {name!r}: {one_line(error)}") from None
-    return numpy_helper.from_array(made, name)
+    return numpy_helper.from_array(array, name)

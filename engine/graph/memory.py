@@ -54,22 +54,22 @@ def lives(
 
 def place(tensors: Mapping[str, Life], alignment: int = ALIGNMENT) -> tuple[dict[str, ArenaSlot], int]:
     """A placement for each tensor at a multiple of `alignment` bytes, and the bytes of the whole arena."""
-    found: dict[str, ArenaSlot] = {}
+    slots: dict[str, ArenaSlot] = {}
     order = sorted(tensors.items(), key=lambda item: (-item[1].nbytes, item[1].first, item[0]))
     first = np.array([life.first for _, life in order], np.int64)
     last = np.array([life.last for _, life in order], np.int64)
-    held: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for count, (name, life) in enumerate(order):
         size = -(-life.nbytes // alignment) * alignment
         # Every pair of tensors is looked at: by NumPy, for a net of thousands of nodes.
         together = np.flatnonzero((first[:count] <= life.last) & (last[:count] >= life.first))
-        taken = sorted(held[other] for other in together)
+        occupied = sorted(spans[other] for other in together)
         offset = 0
-        for start, length in taken:
+        for start, length in occupied:
             if offset + size <= start:
                 break
             offset = max(offset, start + length)
-        found[name] = ArenaSlot(offset, life.nbytes)
-        held.append((offset, size))
-    arena = max((-(-(p.offset + p.nbytes) // alignment) * alignment for p in found.values()), default=0)
-    return found, arena
+        slots[name] = ArenaSlot(offset, life.nbytes)
+        spans.append((offset, size))
+    arena = max((-(-(p.offset + p.nbytes) // alignment) * alignment for p in slots.values()), default=0)
+    return slots, arena

@@ -42,10 +42,10 @@ def normalise(proto: onnx.ModelProto, where: str) -> None:
 def _short_domain(proto: onnx.ModelProto) -> None:
     """ "" wherever the standard domain has its long name, said once where it is said under both."""
     for holder in (proto, *proto.functions):
-        said = {entry.domain for entry in holder.opset_import}
-        if LONG_NAME in said:
-            kept = [e for e in holder.opset_import if e.domain != LONG_NAME or "" not in said]
-            copies = [onnx.OperatorSetIdProto(domain=e.domain, version=e.version) for e in kept]
+        domains = {entry.domain for entry in holder.opset_import}
+        if LONG_NAME in domains:
+            entries = [e for e in holder.opset_import if e.domain != LONG_NAME or "" not in domains]
+            copies = [onnx.OperatorSetIdProto(domain=e.domain, version=e.version) for e in entries]
             del holder.opset_import[:]
             holder.opset_import.extend(copies)
         for entry in holder.opset_import:
@@ -59,9 +59,9 @@ def _short_domain(proto: onnx.ModelProto) -> None:
 def _import_all(proto: onnx.ModelProto) -> None:
     """Say of which version the operator sets are that nodes are of and the file does not name: the newest one
     that ONNX knows, as ONNX Runtime takes them, and 1 of others."""
-    said = {entry.domain for entry in proto.opset_import}
+    domains = {entry.domain for entry in proto.opset_import}
     for domain in dict.fromkeys(node.domain for node in every_node(proto)):
-        if domain and domain not in said and proto.opset_import:
+        if domain and domain not in domains and proto.opset_import:
             version = _newest(domain)
             proto.opset_import.append(onnx.helper.make_opsetid(domain, version))
     if not proto.opset_import:
@@ -93,10 +93,10 @@ def _own_names(graph: onnx.GraphProto) -> None:
     ONNX's inference takes the two for one."""
     holders = [node for node in graph.node if graphs(node)]
     if holders:
-        taken = set(_made(graph))
+        names_in_use = set(_made(graph))
         for node in holders:
             for inner in graphs(node):
-                _rename(inner, taken, {})
+                _rename(inner, names_in_use, {})
 
 
 def renamed(graph: onnx.GraphProto, names: Mapping[str, str]) -> onnx.GraphProto:
@@ -138,10 +138,10 @@ def _rename(graph: onnx.GraphProto, taken: Set[str], names: Mapping[str, str]) -
 
 def _made(graph: onnx.GraphProto) -> dict[str, None]:
     """The tensors that a graph is given, holds or makes, in order."""
-    found = [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
-    found += [tensor.values.name for tensor in graph.sparse_initializer]
-    found += [name for node in graph.node for name in node.output]
-    return dict.fromkeys(filter(None, found))
+    names = [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
+    names += [tensor.values.name for tensor in graph.sparse_initializer]
+    names += [name for node in graph.node for name in node.output]
+    return dict.fromkeys(filter(None, names))
 
 
 def graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
@@ -179,12 +179,12 @@ def _order(nodes: Iterable[onnx.NodeProto], where: str) -> list[int] | None:
     listed = list(nodes)
     maker = {name: i for i, node in reversed(list(enumerate(listed))) for name in node.output if name}
     before = [{maker[name] for name in _reads(node) if name in maker} for node in listed]
-    if all(max(made, default=-1) < index for index, made in enumerate(before)):
+    if all(max(positions, default=-1) < index for index, positions in enumerate(before)):
         return None
     readers: list[list[int]] = [[] for _ in listed]
-    missing = [len(made) for made in before]
-    for index, made in enumerate(before):
-        for other in made:
+    missing = [len(positions) for positions in before]
+    for index, positions in enumerate(before):
+        for other in positions:
             readers[other].append(index)
     ready = [index for index, count in enumerate(missing) if not count]
     order = []

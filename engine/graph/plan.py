@@ -11,6 +11,7 @@ import numpy as np
 
 from kernels.layouts import PLAIN
 from kernels.ops import Params
+from kernels.precision import FP32
 
 # More than any memory holds: sizes beyond it are a fault of the model.
 MOST_ELEMENTS = 2**40
@@ -47,7 +48,7 @@ class Step:
     output: str
     rung: str
     chosen: str = "ladder"
-    precision: str = "fp32"
+    precision: str = FP32
     reads: str = PLAIN
     writes: str = PLAIN
     moved: int | None = None
@@ -128,9 +129,9 @@ class Plan:
         counts = Counter(step.chosen for step in self.steps)
         words = {"named": "named", "timed": "timed", "ladder": "by the ladder", "layout": "for the layout"}
         finer = Counter(step.precision for step in self.steps if self.finer(step))
-        said = [f"{counts[by]} {words[by]}" for by in words if counts[by]]
-        said += [f"{count} product{'s' * (count > 1)} in {name}" for name, count in finer.items()]
-        return ", ".join(said)
+        counted = [f"{counts[by]} {words[by]}" for by in words if counts[by]]
+        counted += [f"{count} product{'s' * (count > 1)} in {name}" for name, count in finer.items()]
+        return ", ".join(counted)
 
     def finer(self, step: Step) -> bool:
         """Whether a product of real numbers (what it multiplies by is a weight) computes in a finer precision

@@ -91,15 +91,15 @@ def check_wiring(proto: onnx.ModelProto, where: str) -> None:
     the same: no backend could run that. Nodes come in an order in which they can run."""
     there = {value.name for value in proto.graph.input} | {tensor.name for tensor in proto.graph.initializer}
     broken = f"{where} is not a valid ONNX model: "
-    made: set[str] = set()
+    written: set[str] = set()
     for node in proto.graph.node:
         for name in (*node.input, *captured(node)):
             if name and name not in there:
                 raise ModelError(f"{broken}node {node.name!r} reads {name!r}, which nothing makes")
         for name in filter(None, node.output):
-            if name in made:
+            if name in written:
                 raise ModelError(f"{broken}two nodes make {name!r}, the second is {node.name!r}")
-            made.add(name)
+            written.add(name)
             there.add(name)
     for value in proto.graph.output:
         if value.name not in there:

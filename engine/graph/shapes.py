@@ -24,8 +24,8 @@ def infer_node(
     if any(name not in specs for name in names):
         return {}
     try:
-        found = graph.node_protos.get(node.name) or node.proto()
-        return _known(_inferred(found, names, specs, constants, graph))
+        proto = graph.node_protos.get(node.name) or node.proto()
+        return _known(_inferred(proto, names, specs, constants, graph))
     except Exception:
         # Inference is a courtesy here: the node is shown without a shape.
         return {}

@@ -17,14 +17,14 @@ from kernels.nearest import did_you_mean
 def names(graph: Graph) -> dict[str, tuple[str, int]]:
     """What an open axis can be called, with an input and axis that it is: its name in the file ("height"), or
     the input's name and the axis's number ("x.2"), which one without a name has alone."""
-    found: dict[str, tuple[str, int]] = {}
+    axes: dict[str, tuple[str, int]] = {}
     for info in graph.inputs:
         for axis, size in enumerate(info.shape):
             if not isinstance(size, int):
                 if size is not None:
-                    found.setdefault(size, (info.name, axis))
-                found.setdefault(f"{info.name}.{axis}", (info.name, axis))
-    return found
+                    axes.setdefault(size, (info.name, axis))
+                axes.setdefault(f"{info.name}.{axis}", (info.name, axis))
+    return axes
 
 
 def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
@@ -62,8 +62,8 @@ def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             wanted = symbols.get(dim.dim_param) or places.get((value.name, axis))
             if wanted is not None and not dim.dim_value:
                 dim.dim_value = wanted
-    told = symbols | {f"{name}.{axis}": size for (name, axis), size in places.items()}
-    words = [f"{called}={size}" for called, size in sorted(told.items())]
+    sizes_by_name = symbols | {f"{name}.{axis}": size for (name, axis), size in places.items()}
+    words = [f"{called}={size}" for called, size in sorted(sizes_by_name.items())]
     digest = hashlib.sha256("\0".join((graph.sha256, "sizes", *words)).encode()).hexdigest()
-    made = importer.from_proto(proto, graph.name, sha256=digest, values=graph.initializers)
-    return replace(made, devices=graph.devices, left_out=graph.left_out)
+    sized_graph = importer.from_proto(proto, graph.name, sha256=digest, values=graph.initializers)
+    return replace(sized_graph, devices=graph.devices, left_out=graph.left_out)

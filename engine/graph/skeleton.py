@@ -77,15 +77,15 @@ def checked(proto: onnx.ModelProto, opset: int, where: str) -> tuple[dict[str, o
             output.ClearField("type")
     standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
     try:
-        told = infer_shapes(light, check_type=True, strict_mode=standard)
+        inferred_model = infer_shapes(light, check_type=True, strict_mode=standard)
     except MemoryError:
         raise
     except Exception as error:
         text = str(error)
         what = "types" if any(mark in text for mark in _OF_TYPES) else "shapes"
         faults.append(f"{where} has {what} that do not fit together: {one_line(error)}")
-        told = _lenient(light)
-    known = {value.name: value for value in (*told.graph.value_info, *told.graph.output)}
+        inferred_model = _lenient(light)
+    known = {value.name: value for value in (*inferred_model.graph.value_info, *inferred_model.graph.output)}
     return known, next(iter(faults), "")
 
 

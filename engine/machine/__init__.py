@@ -1,1 +1,1 @@
-"""The machine as every engine has to know it: the host's cores and caches, the driver of its GPU."""
+"""The machine: the host's cores, caches, memory and load, and the driver of the GPU."""

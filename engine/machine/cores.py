@@ -1,10 +1,11 @@
-"""The core that others leave alone most, for what takes one thread.
+"""The CPU core that other programs disturb least, for sessions of one thread.
 
-Under a virtual machine two cores of ours may be one core of the processor, or its other half is somebody
-else's: a pass then takes 1.4 to 1.8 times as long, for tenths of a second or for many seconds, and nothing
-here counts it as stolen. Who is timed on such a core would be called slower. So before each round the same
-short work is done on every core that we may use, and all that take one thread run in that round on the core
-where it was done soonest, in turns of milliseconds. Nothing that is compared has a say in it.
+On a virtual machine two of our cores may be one core of the processor, or somebody else may use the other
+half of ours. A pass then takes 1.4 to 1.8 times as long, for tenths of a second or for many seconds, and
+Linux does not count it as stolen time. A session that is timed on such a core would be called slower. So
+before each round a short piece of work is timed on every usable core, and all sessions of one thread run that
+round on the fastest core, in turns of milliseconds. The sessions that are compared have no influence on the
+choice.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ WORK, TRIES, TIMES, BELIEVED_S = 2000, 3, 2, 1.0
 
 
 class Quiet:
-    """The choice, as it was last made."""
+    """The core that was chosen last."""
 
     def __init__(self) -> None:
         self._core = -1
         self._chosen_s = -BELIEVED_S
 
     def forget(self) -> None:
-        """A round begins: the next who asks has every core tried."""
+        """A round begins: the next call of `core` tries every core again."""
         self._chosen_s = -BELIEVED_S
 
     def core(self, cores: Collection[int]) -> int:
-        """One of `cores`, which this thread may run on."""
+        """One of `cores`, on which the calling thread may run."""
         if self._core not in cores or time.monotonic() - self._chosen_s > BELIEVED_S:
             self._core = quietest(cores)
             self._chosen_s = time.monotonic()
@@ -60,6 +61,6 @@ def _work_ns() -> int:
     for _ in range(TRIES):
         began = time.perf_counter_ns()
         sum(range(WORK))
-        taken = time.perf_counter_ns() - began
-        least = min(least or taken, taken)
+        elapsed_ns = time.perf_counter_ns() - began
+        least = min(least or elapsed_ns, elapsed_ns)
     return least

@@ -1,7 +1,9 @@
-"""The host's processors and caches: how many threads a backend gets, what a cold run has to push out."""
+"""The host's processors, caches and memory: how many threads a backend gets, what a cold run has to push out
+of the caches, and how much memory is free."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -54,21 +56,20 @@ def last_level_cache_nbytes() -> int:
 
 
 def all_caches_nbytes() -> int:
-    """What all caches of all cores hold together, as Linux tells it; 0 where it is not known."""
+    """Bytes of all caches of all cores together, as Linux reports them; 0 where it does not."""
     return sum(_caches().values())
 
 
 def level_nbytes(level: int) -> tuple[int, int]:
-    """What the data caches of this level hold, of all cores together, and the largest alone; 0 where it is
-    not known."""
-    held = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
-    return sum(held), max(held, default=0)
+    """Bytes of the data caches of one level: of all cores together, and of the largest; 0 where not known."""
+    sizes = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
+    return sum(sizes), max(sizes, default=0)
 
 
 @functools.cache
 def _caches() -> dict[tuple[str, str, str], int]:
-    """Sizes by level, kind and the cores that share it."""
-    found: dict[tuple[str, str, str], int] = {}
+    """Sizes in bytes, by level, kind and the cores that share the cache."""
+    sizes: dict[tuple[str, str, str], int] = {}
     for folder in _CACHE_FOLDER.parent.parent.glob("cpu[0-9]*/cache/index*"):
         try:
             level, kind, cores, size = (
@@ -78,8 +79,8 @@ def _caches() -> dict[tuple[str, str, str], int]:
             return {}
         digits = size.rstrip("KMG")
         if digits.isdigit():
-            found[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
-    return found
+            sizes[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
+    return sizes
 
 
 @functools.cache
@@ -91,3 +92,30 @@ def overwrite_caches() -> None:
     """Write twice the last-level cache, so that the next run reads its weights and inputs from memory."""
     buffer = _flush_buffer()
     np.add(buffer, 1.0, out=buffer)
+
+
+# Where Linux holds a container to less than the machine has (cgroup v2, then v1).
+_LIMITS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def free_nbytes() -> int:
+    """Bytes that can be had: what the machine has available, and a container's limit leaves of it."""
+    free = int(psutil.virtual_memory().available)
+    for limit, usage in _LIMITS:
+        with contextlib.suppress(OSError, ValueError):
+            below_limit = int(Path(limit).read_text()) - int(Path(usage).read_text())
+            # What is used there counts files that are cached, which go when memory is wanted.
+            free = min(free, max(below_limit, 0) + _cached_nbytes(Path(limit).parent))
+    return free
+
+
+def _cached_nbytes(folder: Path) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        for line in (folder / "memory.stat").read_text().splitlines():
+            name, _, value = line.partition(" ")
+            if name in ("inactive_file", "total_inactive_file"):
+                return int(value)
+    return 0

@@ -1,10 +1,10 @@
-"""How busy the machine is with other programs, and how long our own threads wait for a core, as Linux counts
-both: /proc/stat of each core in hundredths of a second, /proc/PID/task/TID/schedstat of a thread in
-nanoseconds (how long it ran, and how long it could have run but had no core).
+"""How busy other programs keep the machine, and how long our own threads wait for a core. Linux counts both:
+/proc/stat for each core, in hundredths of a second; /proc/PID/task/TID/schedstat for each thread, in
+nanoseconds (how long it ran, and how long it waited for a core).
 
 Only the cores that we may use count. In a container, in a job of a batch system or under `taskset` these are
-few of many, and what runs on the others takes nothing from us. What the machine below a virtual one takes is
-`stolen`, in /proc/stat, too.
+a few of many, and what runs on the others takes nothing from us. `stolen` is the time that the host of a
+virtual machine takes away, also from /proc/stat.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters at one moment: seconds that our cores were busy and were stolen since the machine started, and
-    of our threads, by number, the nanoseconds that each ran and waited since it began."""
+    """The counters at one moment. busy_s, stolen_s: seconds of our cores since the machine started; threads:
+    for each of our threads, by number, the nanoseconds that it ran and waited since it began."""
 
     at_ns: int
     busy_s: float
@@ -33,8 +33,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Spent:
-    """What lies between two readings, in seconds: on the clock, and of our cores together what our threads
-    ran, what they waited for a core, what other programs ran, what was stolen."""
+    """The difference of two readings in seconds. wall_s: elapsed time; the others are sums over our cores:
+    what our threads ran, what they waited for a core, what other programs ran, what was stolen."""
 
     wall_s: float = 0.0
     ran_s: float = 0.0
@@ -53,8 +53,8 @@ class Spent:
 
 
 def reading(pids: Iterable[int], cores: Collection[int]) -> Reading | None:
-    """Of these cores, by number, and of the threads of these processes; None where the system does not count
-    them."""
+    """The counters of these cores, by number, and of the threads of these processes; None where the system
+    has no such counters."""
     try:
         rate = os.sysconf("SC_CLK_TCK")
         ticks = [
@@ -73,24 +73,25 @@ def reading(pids: Iterable[int], cores: Collection[int]) -> Reading | None:
 
 
 def _threads(pid: int) -> dict[int, tuple[int, int]]:
-    """Of a process that may end meanwhile."""
-    found: dict[int, tuple[int, int]] = {}
+    """The counters of the threads of a process, which may end meanwhile."""
+    by_thread: dict[int, tuple[int, int]] = {}
     try:
         numbers = os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return found
+        return by_thread
     for number in numbers:
         try:
             with open(f"/proc/{pid}/task/{number}/schedstat", "rb") as file:
                 ran, waited = file.read().split()[:2]
-            found[int(number)] = int(ran), int(waited)
+            by_thread[int(number)] = int(ran), int(waited)
         except (OSError, ValueError):
             continue
-    return found
+    return by_thread
 
 
-def between(before: Reading, after: Reading) -> Spent:
-    """A thread that ended meanwhile is not counted: what it ran stands among what others did."""
+def difference(before: Reading, after: Reading) -> Spent:
+    """The difference of two readings. A thread that ended in between is not counted as ours: what it ran is
+    in `others_s`."""
     ran = waited = 0
     for number, (now_ran, now_waited) in after.threads.items():
         then_ran, then_waited = before.threads.get(number, (0, 0))

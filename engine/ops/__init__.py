@@ -122,27 +122,29 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 
 def _apart(node: Node, scope: Scope) -> Lowered:
-    """`node` lowered. Where a tensor within it is called as one of the graph's (a file may have a `y:1`
-    beside a `y`), its inner tensors get other names: they are called after the node or its outputs."""
+    """`node` lowered. An inner tensor may have the name of a tensor of the graph (a file may have a `y:1`
+    beside a `y`); then the inner tensors get other names."""
     lower_it = operators()[full_name(node.domain, node.op_type)]
     lowered = lower_it(node, scope)
     within = {*lowered.specs, *lowered.constants} - set(node.outputs)
     if not any(name in scope.specs or name in scope.consumed for name in within):
         return lowered
-    taken = {*scope.specs, *scope.consumed}
+    names_taken = {*scope.specs, *scope.consumed}
     mark = next(
-        mark for mark in map("~{}".format, itertools.count(1)) if not any(mark in name for name in taken)
+        mark
+        for mark in map("~{}".format, itertools.count(1))
+        if not any(mark in name for name in names_taken)
     )
-    given = {f"{name}{mark}": name for name in node.outputs if name}
+    own_names = {f"{name}{mark}": name for name in node.outputs if name}
     others = tuple(f"{name}{mark}" if name else "" for name in node.outputs)
-    read = frozenset(other for other, name in given.items() if name in scope.consumed)
+    read = frozenset(other for other, name in own_names.items() if name in scope.consumed)
     lowered = lower_it(
         replace(node, name=f"{node.name}{mark}", outputs=others),
         replace(scope, consumed=scope.consumed | read),
     )
 
     def called(name: str) -> str:
-        return given.get(name, name)
+        return own_names.get(name, name)
 
     return Lowered(
         tuple(

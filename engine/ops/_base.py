@@ -49,8 +49,8 @@ class View:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What became of a node: its kernels or view in order, the specs of the tensors they write, and the
-    constants they need beyond the graph's own."""
+    """The result of lowering a node: its kernels or view in order, the specs of the tensors that they write,
+    and the constants that they need beyond the graph's own."""
 
     items: tuple[Kernel | View, ...]
     specs: Mapping[str, TensorSpec]
@@ -87,7 +87,7 @@ class Scope:
     dequantized: dict[str, Dequantized] = field(default_factory=dict)
 
     def spec(self, name: str) -> TensorSpec:
-        """Shape and dtype of a tensor. Raises Refused where nothing is known of it."""
+        """Shape and dtype of a tensor. Raises Refused where they are not known."""
         try:
             return self.specs[name]
         except KeyError:
@@ -102,7 +102,7 @@ class Scope:
         return node.inputs[0], spec.shape, spec.dtype
 
     def elements(self, names: Iterable[str]) -> int:
-        """Elements of those of these tensors that are constant, each counted once."""
+        """The elements of those of these tensors that are constant, each counted once."""
         return sum(math.prod(self.specs[name].shape) for name in set(names) if name in self.constants)
 
     def constant(self, node: Node, index: int, what: str) -> np.ndarray | None:

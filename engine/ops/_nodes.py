@@ -61,7 +61,7 @@ class Nodes:
         self._constants.update(lowered.constants)
 
     def kernel(self, params: Params, inputs: Sequence[str], shape: tuple[int, ...], output: str = "") -> str:
-        """A step of its own, whose answer is seen in this shape."""
+        """Add a kernel, whose output gets this shape."""
         name = output or self.name(params.op)
         self.items.append(Kernel(params, tuple(inputs), name))
         self._specs[name] = TensorSpec(shape, params.out_dtype)
@@ -74,7 +74,7 @@ class Nodes:
         return name
 
     def shaped(self, source: str, shape: Sequence[int], output: str = "") -> str:
-        """The same elements under another shape, of which one size may be −1."""
+        """The same elements in another shape; one size may be −1."""
         name = output or self.name("reshape")
         node = Node(name, "Reshape", (source,), (name,), {})
         self.add(view(node, self.scope, resolve(self.shape(source), [*map(int, shape)], True)))
@@ -91,7 +91,7 @@ class Nodes:
         return f"{self.node.name}::{what}{self.made}"
 
     def lowered(self) -> Lowered:
-        """What became of the node."""
+        """The lowered nodes."""
         return Lowered(tuple(self.items), self._specs, self._constants)
 
 

@@ -1,4 +1,4 @@
-"""Parts of a tensor: what lies together is cut out, anything else along an axis is gathered by its places."""
+"""Parts of a tensor: a contiguous part is cut out, other places along an axis are gathered."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def cut(
 def taken(
     source: str, shape: tuple[int, ...], axis: int, places: np.ndarray, output: str, dtype: str
 ) -> Lowered:
-    """The tensor with these places along an axis in the place of all of them. Raises Refused where there is
-    no such place."""
+    """The tensor with only these places along an axis. Raises Refused where a place does not exist."""
     places = np.asarray(places, np.int64).reshape(-1)
     size = shape[axis]
     if places.size == 0:
@@ -56,16 +55,16 @@ def taken(
 
 
 def along(x: str, shape: tuple[int, ...], places: dict[int, np.ndarray], output: str, dtype: str) -> Lowered:
-    """These places along each of several axes, what makes it smallest first."""
+    """The tensor with these places along each of several axes; the axis that shrinks it most comes first."""
     items: list[Kernel | View] = []
     specs: dict[str, TensorSpec] = {}
     constants: dict[str, np.ndarray] = {}
     order = sorted(places, key=lambda axis: places[axis].size / shape[axis])
     for axis in order:
-        made = output if axis == order[-1] else f"{output}:along{axis}"
-        step = taken(x, shape, axis, places[axis], made, dtype)
+        target = output if axis == order[-1] else f"{output}:along{axis}"
+        step = taken(x, shape, axis, places[axis], target, dtype)
         items += step.items
         specs |= step.specs
         constants |= step.constants
-        x, shape = made, step.specs[made].shape
+        x, shape = target, step.specs[target].shape
     return Lowered(tuple(items), specs, constants)

@@ -1,4 +1,5 @@
-"""Products of eight-bit tensors as one step: what becomes of a product and of what is known around it."""
+"""Products of eight-bit tensors as one step: a product, and what is known of its factors and of what follows
+it."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ class Behind:
 
 
 def within(to: str) -> tuple[int, int]:
-    """What an eight-bit type holds."""
-    held = np.iinfo(to)
-    return int(held.min), int(held.max)
+    """The least and the largest number of an eight-bit type."""
+    info = np.iinfo(to)
+    return int(info.min), int(info.max)
 
 
 def check_eight_bits(*dtypes: str) -> None:
@@ -93,8 +94,8 @@ def quantized(product: Kernel, x: Whole, weight: Whole, behind: Behind | None = 
         else:
             names.append(held(place, np.zeros(1, each.dtype) if value is None else value.reshape(-1)))
     several = isinstance(zeros, np.ndarray) and zeros.size > 1
-    made = QConv if isinstance(bare, Conv) else QGemm
-    params = made(bare, dtype=x.dtype, weight_dtype=weight.dtype, weight_zeros=channels if several else 1)  # type: ignore[arg-type]
+    kind = QConv if isinstance(bare, Conv) else QGemm
+    params = kind(bare, dtype=x.dtype, weight_dtype=weight.dtype, weight_zeros=channels if several else 1)  # type: ignore[arg-type]
     if behind is not None:
         bias = np.zeros(channels, np.int32) if behind.bias is None else behind.bias
         names.append(held("bias", _each(bias, channels, "bias")))
@@ -121,11 +122,11 @@ def rewritten(lowered: Lowered, x: Whole, weight: Whole, behind: Behind | None =
         raise Refused("it is no product")
     a, b = last.inputs[:2]  # which may be other tensors than the node's, made of them
     known = weight.value if b == weight.name else None
-    made = quantized(last, replace(x, name=a), replace(weight, name=b, value=known), behind)
+    product = quantized(last, replace(x, name=a), replace(weight, name=b, value=known), behind)
     to = "int32" if behind is None else behind.to
-    specs = {**lowered.specs, **made.specs}
+    specs = {**lowered.specs, **product.specs}
     specs[last.output] = replace(specs[last.output], dtype=to)
-    return Lowered((*before, *made.items), specs, {**lowered.constants, **made.constants})
+    return Lowered((*before, *product.items), specs, {**lowered.constants, **product.constants})
 
 
 def _zeros(weight: Whole, channels: int) -> Zero:
@@ -161,8 +162,8 @@ def _check_sums(product: Conv | Gemm, weight: Whole, zeros: Zero) -> None:
 
 
 def scale_of(product_of: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Scales multiplied in float64, where the product of two float32 is exact."""
-    made = np.ones(1)
+    """The product of scales in float64, where the product of two float32 is exact."""
+    scale_product = np.ones(1)
     for scale in product_of:
-        made = made * scale.astype(np.float64).reshape(-1)
-    return made
+        scale_product = scale_product * scale.astype(np.float64).reshape(-1)
+    return scale_product

@@ -47,10 +47,10 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 def one_type(names: Sequence[str], scope: Scope) -> str:
     """The element type of all of these. Raises Refused where they differ."""
-    found = list(dict.fromkeys(scope.spec(name).dtype for name in names))
-    if len(found) > 1:
-        raise Refused(f"its inputs are of {' and '.join(found)}, and they must be of one type")
-    return found[0]
+    dtypes = list(dict.fromkeys(scope.spec(name).dtype for name in names))
+    if len(dtypes) > 1:
+        raise Refused(f"its inputs are of {' and '.join(dtypes)}, and they must be of one type")
+    return dtypes[0]
 
 
 def chained(node: Node, scope: Scope, kind: str, dtype: str) -> Lowered:
@@ -61,12 +61,12 @@ def chained(node: Node, scope: Scope, kind: str, dtype: str) -> Lowered:
     so_far, shape = node.inputs[0], scope.shape(node.inputs[0])
     for index, name in enumerate(node.inputs[1:], start=1):
         whole = broadcast(shape, scope.shape(name))
-        made = output if index == last else f"{output}:{kind}{index}"
+        target = output if index == last else f"{output}:{kind}{index}"
         items.append(
-            Kernel(binary_params(kind, shape, scope.shape(name), whole, dtype), (so_far, name), made)
+            Kernel(binary_params(kind, shape, scope.shape(name), whole, dtype), (so_far, name), target)
         )
-        specs[made] = TensorSpec(whole, dtype)
-        so_far, shape = made, whole
+        specs[target] = TensorSpec(whole, dtype)
+        so_far, shape = target, whole
     return Lowered(tuple(items), specs)
 
 
@@ -101,8 +101,8 @@ def walks(
             merged[-1] = (merged[-1][0] * size, *steps)
         else:
             merged.append((size, *steps))
-    sizes, *found = zip(*(merged or [(1,) * (1 + len(operands))]), strict=True)
-    return sizes, found
+    sizes, *operand_strides = zip(*(merged or [(1,) * (1 + len(operands))]), strict=True)
+    return sizes, operand_strides
 
 
 def _broadcast_strides(operand: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -138,16 +138,16 @@ def _expand(node: Node, scope: Scope) -> Lowered:
         return view(node, scope, shape)
     kind, value = ("or", False) if dtype == "bool" else ("mul", 1)
     name = f"{output}:number"
-    made = Kernel(binary_params(kind, shape, (), out, dtype), (x, name), output)
+    expanding = Kernel(binary_params(kind, shape, (), out, dtype), (x, name), output)
     specs = {output: TensorSpec(out, dtype), name: TensorSpec((), dtype)}
-    return Lowered((made,), specs, {name: np.array(value, dtype)})
+    return Lowered((expanding,), specs, {name: np.array(value, dtype)})
 
 
 @operator("Where")
 def _where(node: Node, scope: Scope) -> Lowered:
     """condition, a, b → y of their broadcast shape."""
-    if (given := scope.spec(node.inputs[0]).dtype) != "bool":
-        raise Refused(f"its condition is of {given}, and truth values are wanted")
+    if (condition := scope.spec(node.inputs[0]).dtype) != "bool":
+        raise Refused(f"its condition is of {condition}, and truth values are wanted")
     dtype, shapes = one_type(node.inputs[1:], scope), [scope.shape(name) for name in node.inputs]
     shape = broadcast(*shapes)
     sizes, (c, a, b) = walks(shape, *shapes)
@@ -208,13 +208,13 @@ def _ends(node: Node, nodes: Nodes) -> None:
 def _pow(node: Node, scope: Scope) -> Lowered:
     """x, exponent → y of their broadcast shape and x's type."""
     x, exponent = node.inputs
-    given = scope.spec(x)
-    shape, dtype = broadcast(given.shape, scope.shape(exponent)), given.dtype
+    base_spec = scope.spec(x)
+    shape, dtype = broadcast(base_spec.shape, scope.shape(exponent)), base_spec.dtype
     # What a whole number of 16 bits is beyond 2⁵³ float64 does not know, and its last bits are the answer.
     if dtype not in FLOATS and (dtype in WIDER or np.dtype(dtype).kind != "i"):
         raise Refused(f"it computes in {dtype}, and floating point, int8, int32 and int64 are supported")
     value = scope.constants.get(exponent)
-    if value is not None and shape == given.shape and value.size and (value == value.flat[0]).all():
+    if value is not None and shape == base_spec.shape and value.size and (value == value.flat[0]).all():
         number = float(value.flat[0])
         if number == 1:
             return view(node, scope, shape)
@@ -234,7 +234,7 @@ def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
         name if nodes.dtype(name) == wide else nodes("Cast", name, to=number_of(wide)) for name in node.inputs
     )
     params = binary_params("pow", nodes.shape(base), nodes.shape(exponent), shape, wide)
-    made = nodes.kernel(params, (base, exponent), shape, output if wide == dtype else "")
+    result = nodes.kernel(params, (base, exponent), shape, output if wide == dtype else "")
     if wide != dtype:
-        nodes("Cast", made, to=number_of(dtype), output=output)
+        nodes("Cast", result, to=number_of(dtype), output=output)
     return nodes.lowered()

@@ -48,8 +48,8 @@ def _real(node: Node, nodes: Nodes) -> str:
 
 def _numbers(node: Node, name: str, dtype: Any = np.float32) -> np.ndarray:
     """An attribute's numbers, none where it is absent."""
-    given = node.attributes.get(name)
-    return np.array([] if given is None else given, dtype).reshape(-1)
+    values = node.attributes.get(name)
+    return np.array([] if values is None else values, dtype).reshape(-1)
 
 
 def _text(node: Node, name: str, default: str) -> str:
@@ -103,8 +103,10 @@ def _imputer(node: Node, nodes: Nodes) -> None:
     values = _numbers(node, f"imputed_value_{kind}s", dtype)
     values = _wide(node, values, nodes.shape(x)[1], "values to put in")
     missing = node.attributes.get(f"replaced_value_{kind}", 0)
-    found = nodes("IsNaN", x) if np.isnan(missing) else nodes("Equal", x, nodes.constant(missing, dtype))
-    nodes("Where", found, nodes.constant(values), x, output=node.outputs[0])
+    missing_mask = (
+        nodes("IsNaN", x) if np.isnan(missing) else nodes("Equal", x, nodes.constant(missing, dtype))
+    )
+    nodes("Where", missing_mask, nodes.constant(values), x, output=node.outputs[0])
 
 
 @written("OneHotEncoder", domain=DOMAIN)
@@ -129,8 +131,8 @@ def _feature_vectorizer(node: Node, nodes: Nodes) -> None:
         part = name if nodes.dtype(name) == "float32" else nodes("Cast", name, to=FLOAT)
         parts.append(part if len(shape) == 2 else nodes.shaped(part, (shape[0], 1)))
     widths = [nodes.shape(part)[1] for part in parts]
-    if (told := list(_numbers(node, "inputdimensions", np.int64))) and told != widths:
-        raise Refused(f"its inputs are {widths} features wide, and it says {told}")
+    if (declared := list(_numbers(node, "inputdimensions", np.int64))) and declared != widths:
+        raise Refused(f"its inputs are {widths} features wide, and it says {declared}")
     nodes("Concat", *parts, axis=1, output=node.outputs[0])
 
 
@@ -167,8 +169,8 @@ def _classified(node: Node, nodes: Nodes, scores: str, classes: int) -> None:
 def _labels(node: Node) -> np.ndarray:
     """Numbers or texts. Raises Refused where there are none."""
     for name in ("classlabels_int64s", "classlabels_ints", "classlabels_strings"):
-        if given := list(node.attributes.get(name) or ()):
-            return np.array(given) if name.endswith("strings") else np.array(given, np.int64)
+        if labels := list(node.attributes.get(name) or ()):
+            return np.array(labels) if name.endswith("strings") else np.array(labels, np.int64)
     raise Refused("it has no labels")
 
 
@@ -234,8 +236,8 @@ def _kernels(node: Node, nodes: Nodes, x: str, count: int, features: int) -> str
     vectors = _numbers(node, "support_vectors")
     if vectors.size != count * features:
         raise Refused(f"its {count} vectors have {vectors.size} elements for {features} features")
-    kind, told = _text(node, "kernel_type", "LINEAR"), _numbers(node, "kernel_params").tolist()
-    gamma, shift, degree = (nodes.constant(value, np.float32) for value in (*told, 0.0, 0.0, 0.0)[:3])
+    kind, parameters = _text(node, "kernel_type", "LINEAR"), _numbers(node, "kernel_params").tolist()
+    gamma, shift, degree = (nodes.constant(value, np.float32) for value in (*parameters, 0.0, 0.0, 0.0)[:3])
     if kind == "RBF":
         off = nodes(
             "Sub", nodes.shaped(x, (-1, 1, features)), nodes.constant(vectors.reshape(count, features))
@@ -305,13 +307,15 @@ def _walked(node: Node, nodes: Nodes, kind: str, targets: int) -> str:
     for _ in range(_depth(roots, leaf, ways)):
         feature, bound, yes, no = (nodes("Gather", table, at, axis=0) for table in tables)
         value = nodes("GatherElements", x, feature, axis=1)
-        taken = nodes(compare, value, bound)
+        goes_true = nodes(compare, value, bound)
         if of_missing:
             unknown = nodes("And", nodes("IsNaN", value), nodes("Gather", of_missing, at, axis=0))
-            taken = nodes("Or", taken, unknown)
-        at = nodes("Where", taken, yes, no)
-    given = nodes("Gather", nodes.constant(weights.astype(np.float32)), at, axis=0)  # (rows, trees, targets)
-    return nodes("ReduceSum", given, nodes.constant([1], np.int64), keepdims=0)
+            goes_true = nodes("Or", goes_true, unknown)
+        at = nodes("Where", goes_true, yes, no)
+    leaf_values = nodes(
+        "Gather", nodes.constant(weights.astype(np.float32)), at, axis=0
+    )  # (rows, trees, targets)
+    return nodes("ReduceSum", leaf_values, nodes.constant([1], np.int64), keepdims=0)
 
 
 def _depth(roots: np.ndarray, leaf: np.ndarray, ways: list[np.ndarray]) -> int:

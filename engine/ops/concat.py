@@ -30,9 +30,9 @@ def lower(node: Node, scope: Scope) -> Lowered:
     while len(parts) > 1:
         names, sizes = zip(*parts[:MOST_PARTS], strict=True)
         parts = parts[MOST_PARTS:]
-        made = f"{output}:{len(items)}" if parts else output
+        target = f"{output}:{len(items)}" if parts else output
         widths = tuple(size * math.prod(behind) for size in sizes)
-        items.append(Kernel(Concat(outer=math.prod(before), widths=widths, dtype=dtype), names, made))
-        specs[made] = TensorSpec((*before, sum(sizes), *behind), dtype)
-        parts.insert(0, (made, sum(sizes)))
+        items.append(Kernel(Concat(outer=math.prod(before), widths=widths, dtype=dtype), names, target))
+        specs[target] = TensorSpec((*before, sum(sizes), *behind), dtype)
+        parts.insert(0, (target, sum(sizes)))
     return Lowered(tuple(items), specs)

@@ -125,9 +125,9 @@ def _conv(node: Node, nodes: Nodes) -> None:
 @written("FusedGemm", domain=DOMAIN)
 def _gemm(node: Node, nodes: Nodes) -> None:
     attributes = {k: v for k, v in node.attributes.items() if not k.startswith("activation")}
-    told = [node.attributes.get(f"activation_{name}") for name in ("alpha", "beta")]
+    settings = [node.attributes.get(f"activation_{name}") for name in ("alpha", "beta")]
     y = nodes("Gemm", *(name for name in node.inputs if name), **attributes)
-    _activated(node, nodes, y, [float(value) for value in told if value is not None])
+    _activated(node, nodes, y, [float(value) for value in settings if value is not None])
 
 
 @written("FusedMatMul", domain=DOMAIN)

@@ -49,7 +49,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if len(axes) == 3:
         return _volume(node, scope, axes, group)
     rows, columns = axes if len(axes) == 2 else (_Axis(1, 1), axes[0])
-    made = ConvTranspose(
+    params = ConvTranspose(
         n=n,
         c=c,
         h=rows.size,
@@ -70,7 +70,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         dtype=dtype,
     )
     out = tuple(axis.out for axis in axes)
-    return kernel(node, made, (x, weight, bias) if bias else (x, weight), (n, m, *out), dtype)
+    return kernel(node, params, (x, weight, bias) if bias else (x, weight), (n, m, *out), dtype)
 
 
 def _axes(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[_Axis]:
@@ -79,8 +79,8 @@ def _axes(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list
     auto_pad = attribute("auto_pad", "NOTSET") or "NOTSET"
     if auto_pad not in AUTO_PADS:
         raise Refused(f"its auto_pad is {auto_pad!r}, and {', '.join(AUTO_PADS)} are supported")
-    if (given := attribute("kernel_shape")) is not None and tuple(given) != kernel:
-        raise Refused(f"its kernel_shape {tuple(given)} is not that of its weights, {kernel}")
+    if (declared := attribute("kernel_shape")) is not None and tuple(declared) != kernel:
+        raise Refused(f"its kernel_shape {tuple(declared)} is not that of its weights, {kernel}")
     strides = integers(attribute("strides"), (1,) * rank, "strides")
     dilations = integers(attribute("dilations"), (1,) * rank, "dilations")
     pads = integers(attribute("pads"), (0,) * (2 * rank), "pads")

@@ -24,7 +24,7 @@ def _dft(node: Node, nodes: Nodes) -> None:
     inverse of one side y (…, places, …, 1)."""
     scope, x = nodes.around, node.inputs[0]
     rank, attributes = len(scope.shape(x)), node.attributes
-    given = scope.constant(node, 1, "dft_length")
+    length_constant = scope.constant(node, 1, "dft_length")
     chosen = scope.constant(node, 2, "axis")
     axis = int(attributes.get("axis", 1)) if scope.opset < 20 else -2
     axis = normal_axis(axis if chosen is None else int(chosen.reshape(-1)[0]), rank)
@@ -32,7 +32,7 @@ def _dft(node: Node, nodes: Nodes) -> None:
         raise Refused("its axis is the last, along which lie real and imaginary part")
     inverse, onesided = bool(attributes.get("inverse", 0)), bool(attributes.get("onesided", 0))
     length = 2 * (scope.shape(x)[axis] - 1) if inverse and onesided else scope.shape(x)[axis]
-    length = length if given is None else int(given.reshape(-1)[0])
+    length = length if length_constant is None else int(length_constant.reshape(-1)[0])
     _transformed(nodes, x, axis, length, inverse, onesided, node.outputs[0])
 
 
@@ -84,10 +84,10 @@ def _stft(node: Node, nodes: Nodes) -> None:
     """signal (n, places, 1 or 2), window (length,) → y (n, frames, bins, 2)."""
     scope, x, window = nodes.around, node.inputs[0], optional_input(node, 2)
     shape = scope.shape(x)
-    step, given = scope.constant(node, 1, "frame_step"), scope.constant(node, 3, "frame_length")
-    if given is None and not window:
+    step, frame_length = scope.constant(node, 1, "frame_step"), scope.constant(node, 3, "frame_length")
+    if frame_length is None and not window:
         raise Refused("it has neither a window nor a frame_length")
-    length = scope.shape(window)[0] if given is None else int(given.reshape(-1)[0])
+    length = scope.shape(window)[0] if frame_length is None else int(frame_length.reshape(-1)[0])
     hop = 0 if step is None else int(step.reshape(-1)[0])
     if len(shape) == 2:
         x, shape = nodes.shaped(x, (*shape, 1)), (*shape, 1)

@@ -39,17 +39,17 @@ def _parsed(node: Node, scope: Scope) -> tuple[list[list[str]], list[str]]:
     terms = left.split(",")
     if len(terms) != len(node.inputs) or not re.fullmatch(r"[A-Za-z.,]*", left + right):
         raise Refused(f"its equation {equation!r} does not fit {len(node.inputs)} operands")
-    found = []
+    labels_of_terms = []
     for term, name in zip(terms, node.inputs, strict=True):
         extra = len(scope.shape(name)) - len(term.replace("...", ""))
         if extra < 0 or (extra and "..." not in term):
             raise Refused(f"its equation {equation!r} does not fit a tensor of shape {scope.shape(name)}")
-        found.append(_letters(term, extra))
-    most = max((sum(label.isdigit() for label in labels) for labels in found), default=0)
+        labels_of_terms.append(_letters(term, extra))
+    most = max((sum(label.isdigit() for label in labels) for labels in labels_of_terms), default=0)
     if arrow:
-        return found, _letters(right, most)
+        return labels_of_terms, _letters(right, most)
     once = [c for c in sorted(set(left) - {",", "."}) if left.count(c) == 1]
-    return found, [*_letters("...", most), *once]
+    return labels_of_terms, [*_letters("...", most), *once]
 
 
 def _letters(term: str, extra: int) -> list[str]:
@@ -60,17 +60,17 @@ def _letters(term: str, extra: int) -> list[str]:
 
 def _plain(nodes: Nodes, x: str, labels: list[str]) -> tuple[str, list[str]]:
     """With each letter once: of two axes of one letter only the diagonal is left."""
-    kept = list(dict.fromkeys(labels))
-    if len(kept) == len(labels):
+    distinct = list(dict.fromkeys(labels))
+    if len(distinct) == len(labels):
         return x, labels
     shape = nodes.shape(x)
     sizes = dict(zip(labels, shape, strict=True))
     if any(sizes[label] != size for label, size in zip(labels, shape, strict=True)):
         raise Refused(f"a letter stands for axes of different sizes of a tensor of shape {shape}")
-    grid = dict(zip(kept, np.indices([sizes[label] for label in kept]), strict=True))
+    grid = dict(zip(distinct, np.indices([sizes[label] for label in distinct]), strict=True))
     places = np.ravel_multi_index([grid[label] for label in labels], shape)
     flat = nodes.shaped(x, (math.prod(shape),))
-    return nodes("Gather", flat, nodes.constant(places, np.int64), axis=0), kept
+    return nodes("Gather", flat, nodes.constant(places, np.int64), axis=0), distinct
 
 
 def _sizes(nodes: Nodes, operands: Sequence[tuple[str, list[str]]]) -> dict[str, int]:
@@ -86,10 +86,10 @@ def _sizes(nodes: Nodes, operands: Sequence[tuple[str, list[str]]]) -> dict[str,
 def _without_ones(nodes: Nodes, x: str, labels: list[str], sizes: dict[str, int]) -> tuple[str, list[str]]:
     """Without the axes of one element, which are broadcast."""
     shape = nodes.shape(x)
-    kept = [i for i, size in enumerate(shape) if size != 1]
-    if len(kept) == len(shape):
+    axes_kept = [i for i, size in enumerate(shape) if size != 1]
+    if len(axes_kept) == len(shape):
         return x, labels
-    return nodes.shaped(x, tuple(shape[i] for i in kept)), [labels[i] for i in kept]
+    return nodes.shaped(x, tuple(shape[i] for i in axes_kept)), [labels[i] for i in axes_kept]
 
 
 def _summed(nodes: Nodes, x: str, labels: list[str], wanted: set[str]) -> tuple[str, list[str]]:
@@ -118,8 +118,8 @@ def _product(
     else:
         b = nodes.shaped(_turned(nodes, b, of_b, [*batch, *right]), (lead, 1, n))
         y = nodes("Mul", a, b)
-    made = [*batch, *left, *right]
-    return nodes.shaped(y, tuple(sizes[x] for x in made)), made
+    labels = [*batch, *left, *right]
+    return nodes.shaped(y, tuple(sizes[x] for x in labels)), labels
 
 
 def _turned(nodes: Nodes, x: str, labels: list[str], wanted: list[str]) -> str:

@@ -36,8 +36,8 @@ def gather(node: Node, scope: Scope) -> Lowered:
     if spec.dtype not in INDEX_TYPES:
         raise Refused(f"its indices are {spec.dtype}, and {' and '.join(INDEX_TYPES)} are supported")
     if indices in scope.constants:
-        made = taken(x, shape, axis, scope.constants[indices], output, dtype)
-        return Lowered(made.items, {**made.specs, output: TensorSpec(out, dtype)}, made.constants)
+        lowered = taken(x, shape, axis, scope.constants[indices], output, dtype)
+        return Lowered(lowered.items, {**lowered.specs, output: TensorSpec(out, dtype)}, lowered.constants)
     params = Gather(
         outer=math.prod(shape[:axis]),
         axis=shape[axis],
@@ -142,11 +142,11 @@ def _compressed(node: Node, nodes: Nodes) -> None:
     scope, x = nodes.around, node.inputs[0]
     if node.inputs[1] not in scope.constants:
         raise Refused("its condition is computed, and how much it leaves would change from pass to pass")
-    kept = np.flatnonzero(scope.constants[node.inputs[1]])
+    positions = np.flatnonzero(scope.constants[node.inputs[1]])
     axis = node.attributes.get("axis")
     if axis is None:
         x = nodes.shaped(x, (math.prod(scope.shape(x)),))
-    nodes("Gather", x, nodes.constant(kept, np.int64), output=node.outputs[0], axis=int(axis or 0))
+    nodes("Gather", x, nodes.constant(positions, np.int64), output=node.outputs[0], axis=int(axis or 0))
 
 
 @written("ReverseSequence")
@@ -207,6 +207,6 @@ def _tile(node: Node, scope: Scope) -> Lowered:
 def _features(node: Node, scope: Scope) -> Lowered:
     """x, places → y (…, places); of a vector one row."""
     x, places = node.inputs
-    made = gather(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
+    lowered = gather(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
     shape = (*(scope.shape(x)[:-1] or (1,)), math.prod(scope.shape(places)))
-    return replace(made, specs={**made.specs, node.outputs[0]: TensorSpec(shape, scope.spec(x).dtype)})
+    return replace(lowered, specs={**lowered.specs, node.outputs[0]: TensorSpec(shape, scope.spec(x).dtype)})

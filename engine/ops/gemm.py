@@ -91,10 +91,10 @@ def matmul(node: Node, scope: Scope) -> Lowered:
                 continue
             repeated = f"{node.outputs[0]}:operand{place}"
             numbers = np.arange(math.prod(own)).reshape(own)
-            made = taken(name, (numbers.size, *shape), 0, np.broadcast_to(numbers, lead), repeated, dtype)
-            items += made.items
-            specs |= made.specs
-            constants |= made.constants
+            lowered = taken(name, (numbers.size, *shape), 0, np.broadcast_to(numbers, lead), repeated, dtype)
+            items += lowered.items
+            specs |= lowered.specs
+            constants |= lowered.constants
             a, b = (repeated, b) if place == 0 else (a, repeated)
         one_a = batch_a == 1
         gemm = Gemm(m=m, n=n, k=k, batch=batch, stride_a=0 if one_a else m * k, stride_b=k * n, dtype=dtype)

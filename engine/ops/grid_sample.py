@@ -66,8 +66,8 @@ def _affine_grid(node: Node, nodes: Nodes) -> None:
     grid = np.meshgrid(*along, indexing="ij")[::-1]
     base = np.stack([*grid, np.ones(spatial)], -1).reshape(math.prod(spatial), len(size) - 1)
     turned = nodes("Transpose", theta, perm=(0, 2, 1))
-    made = nodes("MatMul", nodes.constant(base, scope.spec(theta).dtype), turned)
-    nodes.shaped(made, (size[0], *spatial, len(spatial)), output=node.outputs[0])
+    transformed = nodes("MatMul", nodes.constant(base, scope.spec(theta).dtype), turned)
+    nodes.shaped(transformed, (size[0], *spatial, len(spatial)), output=node.outputs[0])
 
 
 def _places(count: int, corners: bool) -> np.ndarray:

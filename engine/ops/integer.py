@@ -41,16 +41,16 @@ def factor(node: Node, scope: Scope, name: str, place: int, what: str) -> Whole:
     dtype, zero = scope.spec(name).dtype, optional_input(node, place)
     if zero and scope.spec(zero).dtype != dtype:
         raise Refused(f"its {what} is {scope.spec(zero).dtype}, and what it belongs to {dtype}")
-    held: Zero = zero or None
+    zero_point: Zero = zero or None
     if zero in scope.constants:
-        held = scope.constants[zero]
-        if held.size > 1 and place == 2:  # rows of a, or all alike
-            if (held != held.reshape(-1)[0]).any():
-                raise Refused(f"its {what} has the shape {held.shape}, and one for all is supported")
-            held = held.reshape(-1)[:1]
+        zero_point = scope.constants[zero]
+        if zero_point.size > 1 and place == 2:  # rows of a, or all alike
+            if (zero_point != zero_point.reshape(-1)[0]).any():
+                raise Refused(f"its {what} has the shape {zero_point.shape}, and one for all is supported")
+            zero_point = zero_point.reshape(-1)[:1]
     elif zero and int(np.prod(scope.shape(zero))) != 1:
         raise Refused(f"its {what} has the shape {scope.shape(zero)}, which is supported of constants alone")
-    return Whole(name, dtype, held, scope.constants.get(name))
+    return Whole(name, dtype, zero_point, scope.constants.get(name))
 
 
 def _behind(node: Node, scope: Scope) -> Behind:

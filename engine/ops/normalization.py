@@ -60,16 +60,16 @@ def _layer(node: Node, scope: Scope) -> Lowered:
             constants[bias], specs[bias] = np.zeros(length, dtype), TensorSpec((length,), dtype)
         items.append(Kernel(replace(plain, affine=True), (x, scale, bias), output))
     else:
-        made, steps = f"{output}:normal", [("mul", scale), *([("add", bias)] if bias else [])]
-        items.append(Kernel(plain, (x,), made))
-        specs[made] = whole
+        target, steps = f"{output}:normal", [("mul", scale), *([("add", bias)] if bias else [])]
+        items.append(Kernel(plain, (x,), target))
+        specs[target] = whole
         for place, (kind, name) in enumerate(steps):
             to = output if place == len(steps) - 1 else f"{output}:scaled"
             params = binary_params(kind, shape, scope.shape(name), shape, dtype)
-            items.append(Kernel(params, (made, name), to))
+            items.append(Kernel(params, (target, name), to))
             specs[to] = whole
-            made = to
-    kept = TensorSpec((*shape[:axis], *(1,) * (len(shape) - axis)), dtype)
+            target = to
+    statistics = TensorSpec((*shape[:axis], *(1,) * (len(shape) - axis)), dtype)
     beside = ("mean", "factor") if plain.centred else ("factor",)
     for name, gives in zip(node.outputs[1:], beside, strict=False):
         if name and name in scope.consumed:
@@ -78,7 +78,7 @@ def _layer(node: Node, scope: Scope) -> Lowered:
                     f"its output {name!r} is float32 of an input in {dtype}, and that is not supported"
                 )
             items.append(Kernel(replace(plain, gives=gives), (x,), name))
-            specs[name] = kept
+            specs[name] = statistics
     return Lowered(tuple(items), specs, constants)
 
 
@@ -125,12 +125,12 @@ def _mean_variance(node: Node, nodes: Nodes) -> None:
     """Over any axes, those of the batch and the pixels by default."""
     x, shape, dtype = nodes.around.first(node)
     _check_type(dtype)
-    given = node.attributes.get("axes", [0, 2, 3])
-    axes = sorted({normal_axis(int(axis), len(shape)) for axis in given})
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    order = (*kept, *axes)
+    axes_attribute = node.attributes.get("axes", [0, 2, 3])
+    axes = sorted({normal_axis(int(axis), len(shape)) for axis in axes_attribute})
+    other_axes = [axis for axis in range(len(shape)) if axis not in axes]
+    order = (*other_axes, *axes)
     params = Normalize(
-        count=math.prod(shape[axis] for axis in kept),
+        count=math.prod(shape[axis] for axis in other_axes),
         length=math.prod(shape[axis] for axis in axes),
         epsilon=_VARIANCE_OF_MVN,
         dtype=dtype,

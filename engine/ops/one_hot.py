@@ -17,12 +17,12 @@ def _one_hot(node: Node, nodes: Nodes) -> None:
     """places, depth, (off, on) → one axis more."""
     scope = nodes.around
     places, _, values = node.inputs
-    given = scope.constant(node, 1, "depth")
-    if given is None or given.size != 1 or int(given.reshape(-1)[0]) < 1:
-        raise Refused(f"its depth is {given}, and one number above 0 is wanted")
+    depth_constant = scope.constant(node, 1, "depth")
+    if depth_constant is None or depth_constant.size != 1 or int(depth_constant.reshape(-1)[0]) < 1:
+        raise Refused(f"its depth is {depth_constant}, and one number above 0 is wanted")
     if scope.shape(values) != (2,):
         raise Refused(f"its values have the shape {scope.shape(values)}, and two are wanted")
-    depth, shape = int(given.reshape(-1)[0]), scope.shape(places)
+    depth, shape = int(depth_constant.reshape(-1)[0]), scope.shape(places)
     axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape) + 1)
     if scope.spec(places).dtype != "int64":
         places = nodes("Cast", places, to=TensorProto.INT64)

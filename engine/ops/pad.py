@@ -21,10 +21,10 @@ def lower(node: Node, scope: Scope) -> Lowered:
         pads = [int(p) for p in node.attributes["pads"]]
         value = float(node.attributes.get("value", 0.0))
     else:
-        given = scope.integers(node, 1, "pads")
-        if given is None:
+        pads_input = scope.integers(node, 1, "pads")
+        if pads_input is None:
             raise Refused("it has no pads")
-        pads = given
+        pads = pads_input
         fill = scope.constant(node, 2, "constant_value")
         value = 0.0 if fill is None or fill.size == 0 else float(fill.reshape(-1)[0])
         chosen = scope.integers(node, 3, "axes")

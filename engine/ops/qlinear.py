@@ -102,8 +102,8 @@ def _between(
         says it."""
         scale = one_scale(node, scope, places[0], "scale")
         to, zero = out_zero(node, scope, places[1], dtype)
-        held = nodes.constant(scale.reshape(()), np.float32), nodes.constant(zero, to)
-        return nodes(op_type, x, *held, output=output)
+        parameters = nodes.constant(scale.reshape(()), np.float32), nodes.constant(zero, to)
+        return nodes(op_type, x, *parameters, output=output)
 
     names = [node.inputs[place] for place, *_ in given]
     dtypes = [scope.spec(name).dtype for name in names]
@@ -112,7 +112,9 @@ def _between(
         linear("DequantizeLinear", name, (of_scale, of_zero), dtype)
         for name, dtype, (_, of_scale, of_zero) in zip(names, dtypes, given, strict=True)
     ]
-    kept = {name: value for name, value in node.attributes.items() if name not in ("opset", "channels_last")}
-    result = nodes(node.op_type.removeprefix("QLinear"), *reals, **kept)
+    attributes = {
+        name: value for name, value in node.attributes.items() if name not in ("opset", "channels_last")
+    }
+    result = nodes(node.op_type.removeprefix("QLinear"), *reals, **attributes)
     linear("QuantizeLinear", result, out, dtypes[0], node.outputs[0])
     return nodes.lowered()

@@ -47,21 +47,21 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if through not in THROUGH or floats != {"float32"} or node.attributes.get("block_size", 0):
         return _quantized(node, scope, to) if quantizes else _dequantized(node, scope, to)
     params = Quantize(*_sizes(node, of_scale.shape, shape), through=through, to=to, dtype=dtype)
-    held = (f"{output}:scale", f"{output}:zero")
-    specs = {name: TensorSpec((params.channels,), "float32") for name in held}
+    intermediates = (f"{output}:scale", f"{output}:zero")
+    specs = {name: TensorSpec((params.channels,), "float32") for name in intermediates}
     specs[output] = TensorSpec(shape, to)
     constants: dict[str, np.ndarray] = {}
     items: list[Kernel | View] = []
     if scale in scope.constants:
-        constants[held[0]] = scope.constants[scale].reshape(-1)
+        constants[intermediates[0]] = scope.constants[scale].reshape(-1)
     else:
-        items.append(View(scale, held[0]))
+        items.append(View(scale, intermediates[0]))
     if not zero or zero in scope.constants:
         values = scope.constants[zero] if zero else np.zeros(params.channels)
-        constants[held[1]] = values.reshape(-1).astype(np.float32)
+        constants[intermediates[1]] = values.reshape(-1).astype(np.float32)
     else:
-        items.append(Kernel(Cast(params.channels, through, "float32"), (zero,), held[1]))
-    return Lowered((*items, Kernel(params, (x, *held), output)), specs, constants)
+        items.append(Kernel(Cast(params.channels, through, "float32"), (zero,), intermediates[1]))
+    return Lowered((*items, Kernel(params, (x, *intermediates), output)), specs, constants)
 
 
 def _type(node: Node, zero: TensorSpec | None) -> str:
@@ -92,8 +92,8 @@ def _quantized(node: Node, scope: Scope, to: str) -> Lowered:
     y = nodes("Round", _as(nodes, y, "float32"))  # halves to the even neighbour
     if zero:
         y = nodes("Add", y, _spread(nodes, zero, "float32"))
-    held = ml_dtypes.iinfo(to)
-    limits = (nodes.constant(np.float32(limit)) for limit in (held.min, held.max))
+    info = ml_dtypes.iinfo(to)
+    limits = (nodes.constant(np.float32(limit)) for limit in (info.min, info.max))
     nodes("Cast", nodes("Clip", y, *limits), to=number_of(to), output=node.outputs[0])
     return nodes.lowered()
 
@@ -130,20 +130,26 @@ def _check_zero(nodes: Nodes, zero: str) -> None:
 def _spread(nodes: Nodes, name: str, dtype: str) -> str:
     """A scale or zero point in a type and a shape that broadcasts to x: one number, one for each place along
     the axis, or one for so many places of it (block_size), of which the last block may be cut."""
-    shape, held = nodes.shape(nodes.node.inputs[0]), nodes.shape(name)
+    shape, spread_shape = nodes.shape(nodes.node.inputs[0]), nodes.shape(name)
     value = nodes.scope.constants.get(name)
     name = _as(nodes, name, dtype) if value is None else nodes.constant(value.astype(dtype))
-    if math.prod(held) == 1:
+    if math.prod(spread_shape) == 1:
         return nodes.shaped(name, ())
     axis = normal_axis(int(nodes.node.attributes.get("axis", 1)), len(shape))
     block = int(nodes.node.attributes.get("block_size", 0))
     if not block:
-        if held != (shape[axis],):
-            raise Refused(f"its scale of shape {held} does not fit axis {axis} of an input of shape {shape}")
+        if spread_shape != (shape[axis],):
+            raise Refused(
+                f"its scale of shape {spread_shape} does not fit axis {axis} of an input of shape {shape}"
+            )
         return nodes.shaped(name, (-1, *(1,) * (len(shape) - axis - 1)))
-    if len(held) != len(shape) or held != (*shape[:axis], -(-shape[axis] // block), *shape[axis + 1 :]):
+    if len(spread_shape) != len(shape) or spread_shape != (
+        *shape[:axis],
+        -(-shape[axis] // block),
+        *shape[axis + 1 :],
+    ):
         raise Refused(
-            f"its scale of shape {held} does not fit blocks of {block} along axis {axis} of {shape}"
+            f"its scale of shape {spread_shape} does not fit blocks of {block} along axis {axis} of {shape}"
         )
     places = np.arange(shape[axis], dtype=np.int64) // block
     if value is not None:

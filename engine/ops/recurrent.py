@@ -50,11 +50,11 @@ def _recurrent(node: Node, nodes: Nodes) -> None:
         dtype=params.dtype,
     )
     sums = nodes.kernel(product, (x, w), (directions, steps, n, wide))
-    given = [sums, r]
+    step_inputs = [sums, r]
     names = ("bias", "sequence_lens", "initial_h", "initial_c", "P")
     for place, shape in enumerate(params.input_shapes[2:], start=3):
-        given.append(_given(nodes, node, place, names[place - 3], shape, params, batch_first))
-    y = nodes.kernel(params, given, params.output_shape, nodes.name("states"))
+        step_inputs.append(_given(nodes, node, place, names[place - 3], shape, params, batch_first))
+    y = nodes.kernel(params, step_inputs, params.output_shape, nodes.name("states"))
     _give(nodes, node, params, y, batch_first)
 
 
@@ -107,9 +107,9 @@ def _params(node: Node, kind: str, steps: int, n: int, hidden: int, dtype: str) 
     if unknown := set(functions) - set(GATE_ACTIVATIONS):
         raise Refused(f"its activation {sorted(unknown)[0]!r} is not among {', '.join(GATE_ACTIVATIONS)}")
     for what, number in zip(("alpha", "beta"), _HARD, strict=True):
-        given = attributes.get(f"activation_{what}", ())
-        if "hard_sigmoid" in functions and any(not math.isclose(v, number, rel_tol=1e-6) for v in given):
-            raise Refused(f"its activation_{what} is {list(given)}, and {number} is supported")
+        values = attributes.get(f"activation_{what}", ())
+        if "hard_sigmoid" in functions and any(not math.isclose(v, number, rel_tol=1e-6) for v in values):
+            raise Refused(f"its activation_{what} is {list(values)}, and {number} is supported")
     if int(attributes.get("hidden_size", hidden)) != hidden:
         raise Refused(f"its hidden_size is {attributes['hidden_size']}, and its recurrence has {hidden}")
     names = ("candidate",) if kind == "rnn" else ("gate", "candidate", "last")

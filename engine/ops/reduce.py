@@ -104,23 +104,23 @@ def _chain(
             dtype=dtype,
         )
         sizes[begin:end] = [1] * (end - begin)
-        made = output if (begin, end) == runs[0] else f"{output}:reduced{begin}"
-        items.append(Kernel(params, (x,), made))
-        if made != output:
-            specs[made] = TensorSpec(tuple(sizes), dtype)
-        x = made
+        target = output if (begin, end) == runs[0] else f"{output}:reduced{begin}"
+        items.append(Kernel(params, (x,), target))
+        if target != output:
+            specs[target] = TensorSpec(tuple(sizes), dtype)
+        x = target
     return tuple(items), specs
 
 
 def _runs(shape: tuple[int, ...], axes: list[int]) -> list[tuple[int, int]]:
     """Axes that lie side by side as (first, one after the last); an axis of one element parts nothing."""
-    found: list[tuple[int, int]] = []
-    taken = [a for a in range(len(shape)) if a in axes or shape[a] == 1]
-    for _, run in groupby(enumerate(taken), lambda pair: pair[1] - pair[0]):
+    runs: list[tuple[int, int]] = []
+    reduced = [a for a in range(len(shape)) if a in axes or shape[a] == 1]
+    for _, run in groupby(enumerate(reduced), lambda pair: pair[1] - pair[0]):
         members = [axis for _, axis in run]
         if any(axis in axes and shape[axis] > 1 for axis in members):
-            found.append((members[0], members[-1] + 1))
-    return found
+            runs.append((members[0], members[-1] + 1))
+    return runs
 
 
 def _place(node: Node, shape: tuple[int, ...], axis: int, out: tuple[int, ...], dtype: str) -> Lowered:
@@ -147,7 +147,7 @@ def _divided(node: Node, scope: Scope) -> Lowered:
     if dtype not in FLOATS:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     norm, least, divisor = f"{output}:norm", f"{output}:least", f"{output}:divisor"
-    kept = tuple(1 if a == axis else d for a, d in enumerate(shape))
+    reduced_shape = tuple(1 if a == axis else d for a, d in enumerate(shape))
     reduced = Reduce(
         kind=f"l{p}",
         outer=math.prod(shape[:axis]),
@@ -157,10 +157,10 @@ def _divided(node: Node, scope: Scope) -> Lowered:
     )
     items = (
         Kernel(reduced, (x,), norm),
-        Kernel(binary_params("add", kept, (), kept, dtype), (norm, least), divisor),
-        Kernel(binary_params("div", shape, kept, shape, dtype), (x, divisor), output),
+        Kernel(binary_params("add", reduced_shape, (), reduced_shape, dtype), (norm, least), divisor),
+        Kernel(binary_params("div", shape, reduced_shape, shape, dtype), (x, divisor), output),
     )
-    between = TensorSpec(kept, dtype)
+    between = TensorSpec(reduced_shape, dtype)
     specs = {norm: between, divisor: between, least: TensorSpec((), dtype)}
     constants = {least: np.array(ml_dtypes.finfo(dtype).tiny, dtype)}
     return Lowered(items, {**specs, output: TensorSpec(shape, dtype)}, constants)
@@ -168,14 +168,14 @@ def _divided(node: Node, scope: Scope) -> Lowered:
 
 def _axes(node: Node, scope: Scope, rank: int) -> list[int]:
     """What is reduced, in order; empty where nothing is. Raises Refused."""
-    given = node.attributes.get("axes")
+    attribute = node.attributes.get("axes")
     if optional_input(node, 1):
-        given = scope.integers(node, 1, "axes")
-    if not given:
+        attribute = scope.integers(node, 1, "axes")
+    if not attribute:
         return [] if node.attributes.get("noop_with_empty_axes", 0) else list(range(rank))
-    axes = sorted(normal_axis(int(axis), rank) for axis in given)
+    axes = sorted(normal_axis(int(axis), rank) for axis in attribute)
     if len(set(axes)) != len(axes):
-        raise Refused(f"its axes {list(given)} name one axis twice")
+        raise Refused(f"its axes {list(attribute)} name one axis twice")
     return axes
 
 
@@ -183,10 +183,10 @@ def _axes(node: Node, scope: Scope, rank: int) -> list[int]:
 def _cumulate(node: Node, scope: Scope) -> Lowered:
     """x, axis → y of the same shape."""
     x, shape, dtype = scope.first(node)
-    given = scope.constant(node, 1, "axis")
-    if given is None or given.size != 1:
-        raise Refused(f"its axis is {given}, and one number is wanted")
-    axis = normal_axis(int(given.reshape(-1)[0]), len(shape))
+    axis_constant = scope.constant(node, 1, "axis")
+    if axis_constant is None or axis_constant.size != 1:
+        raise Refused(f"its axis is {axis_constant}, and one number is wanted")
+    axis = normal_axis(int(axis_constant.reshape(-1)[0]), len(shape))
     params = Cumulate(
         kind="sum" if node.op_type == "CumSum" else "prod",
         outer=math.prod(shape[:axis]),

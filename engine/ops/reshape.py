@@ -52,21 +52,21 @@ def _flatten(node: Node, scope: Scope) -> Lowered:
 def _squeeze(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes. The axes are an attribute before opset 13, a constant input from then on."""
     shape = scope.shape(node.inputs[0])
-    given = node.attributes.get("axes") if scope.opset < 13 else scope.integers(node, 1, "axes")
-    given = None if given is None else list(given)
+    axes_given = node.attributes.get("axes") if scope.opset < 13 else scope.integers(node, 1, "axes")
+    axes_given = None if axes_given is None else list(axes_given)
     if node.op_type == "Squeeze":
-        if given is None:
+        if axes_given is None:
             return view(node, scope, tuple(size for size in shape if size != 1))
-        axes = {normal_axis(axis, len(shape)) for axis in given}
+        axes = {normal_axis(axis, len(shape)) for axis in axes_given}
         if any(shape[axis] != 1 for axis in axes):
-            raise Refused(f"axes {given} of a tensor of shape {shape} are not all of size 1")
+            raise Refused(f"axes {axes_given} of a tensor of shape {shape} are not all of size 1")
         return view(node, scope, tuple(size for axis, size in enumerate(shape) if axis not in axes))
-    if given is None:
+    if axes_given is None:
         raise Refused("it has no axes")
-    rank = len(shape) + len(given)
-    axes = {normal_axis(axis, rank) for axis in given}
-    if len(axes) != len(given):
-        raise Refused(f"its axes {given} name one axis twice")
+    rank = len(shape) + len(axes_given)
+    axes = {normal_axis(axis, rank) for axis in axes_given}
+    if len(axes) != len(axes_given):
+        raise Refused(f"its axes {axes_given} name one axis twice")
     sizes = iter(shape)
     return view(node, scope, tuple(1 if axis in axes else next(sizes) for axis in range(rank)))
 
@@ -84,6 +84,6 @@ def _identity(node: Node, scope: Scope) -> Lowered:
         return lowered
     # Nothing is dropped.
     source = scope.spec(node.inputs[0])
-    kept = np.ones(source.shape, np.bool_ if scope.opset >= 10 else source.dtype)
-    specs = {**lowered.specs, mask: TensorSpec(kept.shape, kept.dtype.name)}
-    return Lowered(lowered.items, specs, {mask: kept})
+    keep_all = np.ones(source.shape, np.bool_ if scope.opset >= 10 else source.dtype)
+    specs = {**lowered.specs, mask: TensorSpec(keep_all.shape, keep_all.dtype.name)}
+    return Lowered(lowered.items, specs, {mask: keep_all})

@@ -62,12 +62,12 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused("antialias is not supported where an axis becomes shorter")
     items: list[Kernel] = []
     specs = {output: TensorSpec(tuple(axis.out for axis in axes), dtype)}
-    sizes, left = list(shape), [i for i, axis in enumerate(axes) if not axis.as_it_is]
-    if not left:
+    sizes, resized = list(shape), [i for i, axis in enumerate(axes) if not axis.as_it_is]
+    if not resized:
         return view(node, scope, shape)
-    while left:
-        first = left.pop(0)
-        here = [first, left.pop(0)] if left and left[0] == first + 1 else [first]
+    while resized:
+        first = resized.pop(0)
+        here = [first, resized.pop(0)] if resized and resized[0] == first + 1 else [first]
         rows, columns = axes[first], axes[here[-1]] if len(here) == 2 else _Axis(1, 1, 1.0)
         resize = Resize(
             outer=math.prod(sizes[:first]),
@@ -86,7 +86,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         )
         for i in here:
             sizes[i] = axes[i].out
-        into = f"{output}:axis{first}" if left else output
+        into = f"{output}:axis{first}" if resized else output
         specs[into] = TensorSpec(tuple(sizes), dtype)
         items.append(Kernel(resize, (x,), into))
         x = into
@@ -96,8 +96,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
 def _axes_of(node: Node, scope: Scope, shape: tuple[int, ...], old: bool, crops: bool) -> list[_Axis]:
     """What becomes of each axis. Raises Refused."""
     rank = len(shape)
-    given = node.attributes.get("axes")
-    axes = list(range(rank)) if given is None else [normal_axis(int(axis), rank) for axis in given]
+    attribute = node.attributes.get("axes")
+    axes = list(range(rank)) if attribute is None else [normal_axis(int(axis), rank) for axis in attribute]
     sizes = None if old else scope.integers(node, 3, "sizes")
     if sizes is None or not sizes:
         scales = _numbers(node, scope, 1 if old else 2, "scales")
@@ -113,10 +113,10 @@ def _axes_of(node: Node, scope: Scope, shape: tuple[int, ...], old: bool, crops:
         region = _numbers(node, scope, 1, "roi")
         if len(region) != 2 * len(axes):
             raise Refused(f"its roi {region} does not fit {len(axes)} axes")
-    found = [_Axis(size, size, 1.0) for size in shape]
+    resized_axes = [_Axis(size, size, 1.0) for size in shape]
     for i, axis in enumerate(axes):
-        found[axis] = _Axis(shape[axis], outs[i], scales[i], region[i], region[len(axes) + i])
-    return found
+        resized_axes[axis] = _Axis(shape[axis], outs[i], scales[i], region[i], region[len(axes) + i])
+    return resized_axes
 
 
 def _of_sizes(node: Node, shape: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:

@@ -68,8 +68,8 @@ def _unpooled(node: Node, nodes: Nodes) -> None:
         (size - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i] for i, size in enumerate(shape[2:])
     )
     whole: tuple[int, ...] = (*shape[:2], *smallest)
-    given = nodes.around.integers(node, 2, "output_shape") if optional_input(node, 2) else None
-    out: tuple[int, ...] = whole if given is None else tuple(given)
+    output_shape = nodes.around.integers(node, 2, "output_shape") if optional_input(node, 2) else None
+    out: tuple[int, ...] = whole if output_shape is None else tuple(output_shape)
     if len(out) != len(shape) or any(o < size for o, size in zip(out, whole, strict=True)):
         raise Refused(f"its output_shape {out} does not fit what it enlarges, {whole}")
     if nodes.dtype(places) != "int64":

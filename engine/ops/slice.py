@@ -28,17 +28,17 @@ def _slice(node: Node, scope: Scope) -> Lowered:
         raise Refused(f"its starts {starts}, ends {ends}, axes {axes} and steps {steps} do not fit together")
     begin, size, steps_along = [0] * len(shape), list(shape), {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        taken = range(shape[axis])[slice(start, end, step)] if step else range(0)
-        if len(taken) > 1 and step != 1:
-            steps_along[axis] = taken
-        begin[axis], size[axis] = (taken[0] if taken else 0), len(taken)
+        indices = range(shape[axis])[slice(start, end, step)] if step else range(0)
+        if len(indices) > 1 and step != 1:
+            steps_along[axis] = indices
+        begin[axis], size[axis] = (indices[0] if indices else 0), len(indices)
     out = tuple(size)
     if 0 in out:
         raise Refused(f"it leaves nothing of a tensor of shape {shape}")
     if steps_along:
         # Axes whose steps are 1 are cut on the way.
         every = {a: range(begin[a], begin[a] + size[a]) for a in range(len(shape)) if size[a] < shape[a]}
-        places = {axis: np.array(taken) for axis, taken in (every | steps_along).items()}
+        places = {axis: np.array(indices) for axis, indices in (every | steps_along).items()}
         return along(x, shape, places, output, dtype)
     return Lowered((cut(x, shape, begin, size, output, dtype),), {output: TensorSpec(out, dtype)})
 
@@ -48,17 +48,17 @@ def _split(node: Node, scope: Scope) -> Lowered:
     """x → the parts of x along an axis, in order."""
     x, shape, dtype = scope.first(node)
     axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
-    given = node.attributes.get("split")
+    sizes = node.attributes.get("split")
     if optional_input(node, 1):
-        given = scope.integers(node, 1, "split")
+        sizes = scope.integers(node, 1, "split")
     count = len(node.outputs)
-    if given is None:
+    if sizes is None:
         # All alike; from opset 18 on the last is what is left.
         each = -(-shape[axis] // count)
         if shape[axis] % count and scope.opset < 18:
             raise Refused(f"{shape[axis]} along axis {axis} do not divide into {count} equal parts")
-        given = [max(0, min(each, shape[axis] - i * each)) for i in range(count)]
-    parts = [int(part) for part in given]
+        sizes = [max(0, min(each, shape[axis] - i * each)) for i in range(count)]
+    parts = [int(part) for part in sizes]
     if len(parts) != count or sum(parts) != shape[axis] or min(parts) < 0:
         raise Refused(f"its parts {parts} do not make up the {shape[axis]} along axis {axis}")
     items, specs, constants = [], {}, {}

@@ -20,8 +20,8 @@ def _top_k(node: Node, nodes: Nodes) -> None:
     axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
     k = node.attributes.get("k")
     if optional_input(node, 1):
-        given = nodes.around.constant(node, 1, "k")
-        k = None if given is None or given.size != 1 else given.reshape(-1)[0]
+        k_constant = nodes.around.constant(node, 1, "k")
+        k = None if k_constant is None or k_constant.size != 1 else k_constant.reshape(-1)[0]
     if k is None or not 1 <= int(k) <= shape[axis]:
         raise Refused(f"its k is {k}, and a number from 1 to the {shape[axis]} along its axis is wanted")
     params = TopK(
@@ -43,5 +43,5 @@ def _top_k(node: Node, nodes: Nodes) -> None:
         if params.inner > 1:
             flat = nodes("Mul", flat, nodes.constant(params.inner, np.int64))
         flat = nodes.shaped(nodes("Add", flat, base), (params.outputs,))
-        taken = nodes("Gather", nodes.shaped(x, (math.prod(shape),)), flat, axis=0)
-        nodes.shaped(taken, out, output=values)
+        top_values = nodes("Gather", nodes.shaped(x, (math.prod(shape),)), flat, axis=0)
+        nodes.shaped(top_values, out, output=values)

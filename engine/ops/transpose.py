@@ -28,8 +28,8 @@ def _transpose(node: Node, scope: Scope) -> Lowered:
 def merge_axes(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The same transposition with as few axes as can be: size 1 dropped, axes that stay neighbours merged."""
     runs: list[list[int]] = []
-    kept = [axis for axis in range(len(shape)) if shape[axis] != 1]
-    follower = dict(itertools.pairwise(kept))
+    wide_axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    follower = dict(itertools.pairwise(wide_axes))
     for axis in (axis for axis in perm if shape[axis] != 1):
         if runs and follower.get(runs[-1][-1]) == axis:
             runs[-1].append(axis)

@@ -20,8 +20,8 @@ def _trilu(node: Node, nodes: Nodes) -> None:
     diagonals = np.subtract.outer(-np.arange(shape[-2]), -np.arange(shape[-1]))
     if k and k not in scope.constants:
         known = nodes.constant(diagonals, np.int64)
-        kept = nodes("GreaterOrEqual" if upper else "LessOrEqual", known, nodes.shaped(k, ()))
+        mask = nodes("GreaterOrEqual" if upper else "LessOrEqual", known, nodes.shaped(k, ()))
     else:
         first = int(scope.constants[k].reshape(-1)[0]) if k else 0
-        kept = nodes.constant(diagonals >= first if upper else diagonals <= first)
-    nodes("Where", kept, x, nodes.constant(0, dtype), output=node.outputs[0])
+        mask = nodes.constant(diagonals >= first if upper else diagonals <= first)
+    nodes("Where", mask, x, nodes.constant(0, dtype), output=node.outputs[0])

@@ -99,10 +99,10 @@ def _clip(node: Node, scope: Scope) -> Lowered:
     nodes = Nodes(node, scope)
     for kind, bound in (("Max", low), ("Min", high)):
         if bound is not None:
-            held = nodes.constant(bound.value, dtype) if bound.value is not None else bound.name
-            if nodes.shape(held):
-                held = nodes.shaped(held, ())
-            x = nodes(kind, x, held, output=output if kind == "Min" or high is None else "")
+            limit = nodes.constant(bound.value, dtype) if bound.value is not None else bound.name
+            if nodes.shape(limit):
+                limit = nodes.shaped(limit, ())
+            x = nodes(kind, x, limit, output=output if kind == "Min" or high is None else "")
     return nodes.lowered()
 
 
@@ -110,17 +110,17 @@ def _bound(node: Node, scope: Scope, index: int, name: str, dtype: str) -> _Boun
     """None where nothing is bounded. Raises Refused for one that is no single number of the type."""
     value = node.attributes.get(name)
     if scope.opset >= 11:
-        given = optional_input(node, index)
-        if not given:
+        input_name = optional_input(node, index)
+        if not input_name:
             return None
-        spec = scope.spec(given)
+        spec = scope.spec(input_name)
         if spec.dtype != dtype or any(size != 1 for size in spec.shape):
             raise Refused(
                 f"its {name} is {spec.dtype} of shape {spec.shape}, and one number of {dtype} is wanted"
             )
-        if given not in scope.constants:
-            return _Bound(given)
-        value = scope.constants[given].reshape(-1)[0]
+        if input_name not in scope.constants:
+            return _Bound(input_name)
+        value = scope.constants[input_name].reshape(-1)[0]
     if value is None:
         return None
     # A bound at the end of what the type holds bounds nothing.

@@ -38,15 +38,17 @@ class Placed:
     @property
     def words(self) -> str:
         """What is not on the GPU, in words; "" where all is."""
-        told = []
+        sentences = []
         if self.nodes:
             first = ", ".join(f"{name} ({op_type})" for name, op_type in self.nodes[:3])
-            told.append(f"nodes that ONNX Runtime runs on the CPU: {first}{', …' * (len(self.nodes) > 3)}")
+            sentences.append(
+                f"nodes that ONNX Runtime runs on the CPU: {first}{', …' * (len(self.nodes) > 3)}"
+            )
         if self.inputs:
-            told.append(f"inputs read on the CPU: {', '.join(sorted(self.inputs))}")
+            sentences.append(f"inputs read on the CPU: {', '.join(sorted(self.inputs))}")
         if self.outputs:
-            told.append(f"outputs written on the CPU: {', '.join(sorted(self.outputs))}")
-        return "; ".join(told)
+            sentences.append(f"outputs written on the CPU: {', '.join(sorted(self.outputs))}")
+        return "; ".join(sentences)
 
 
 def placed(session: Any, nodes: Iterable[Any]) -> Placed:
@@ -81,12 +83,12 @@ def _on_host(arguments: Sequence[Any], infos: Any) -> frozenset[str] | None:
     """Names of those that lie in the host's memory, pinned or not; None where the session does not say."""
     if infos is None:  # before ONNX Runtime 1.23
         return None
-    told = list(infos())
-    if len(told) != len(arguments):
+    memory_infos = list(infos())
+    if len(memory_infos) != len(arguments):
         return None
     return frozenset(
         argument.name
-        for argument, info in zip(arguments, told, strict=True)
+        for argument, info in zip(arguments, memory_infos, strict=True)
         if any(word in info.name.lower() for word in ("cpu", "pinned"))
     )
 

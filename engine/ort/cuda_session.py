@@ -243,9 +243,9 @@ class OrtCudaSession(LaunchedSession):
     def _bind_outputs(self, specs: Mapping[str, Spec]) -> None:
         # An output that is an input is the input's own memory: ONNX Runtime hands it on and copies nothing.
         own = {name: spec for name, spec in specs.items() if name not in self._inputs}
-        made = self._allocate(own, self._placed.outputs)
-        self._outputs = {name: made.get(name) or self._inputs[name] for name in specs}
-        binding.bind(self._binding.bind_output, made, self._device)
+        buffers = self._allocate(own, self._placed.outputs)
+        self._outputs = {name: buffers.get(name) or self._inputs[name] for name in specs}
+        binding.bind(self._binding.bind_output, buffers, self._device)
         for name in specs.keys() - own.keys():
             self._binding.bind_output(name, "cuda", self._device)
 
@@ -259,12 +259,12 @@ class OrtCudaSession(LaunchedSession):
         self._stream.synchronize()
         self._session.run_with_iobinding(self._binding, options)
         values = self._binding.get_outputs()
-        found = {
+        specs = {
             argument.name: (tuple(value.shape()), ort.dtype_of(argument.name, argument.type))
             for argument, value in zip(arguments, values, strict=True)
         }
         self._binding.clear_binding_outputs()
-        return found
+        return specs
 
     # --------------------------------------------------------------------------------------------- running
 
@@ -294,40 +294,40 @@ class OrtCudaSession(LaunchedSession):
         self._stream.synchronize()
 
     def _copied_out(self) -> dict[str, np.ndarray]:
-        left = self._read()
+        outputs = self._read()
         if self._checked or not self._bound:
-            return left
+            return outputs
         while self._way != PLAIN:
             try:
                 plain = self._plainly()
             except Exception as error:  # memory for both, say
                 self._checked = True
                 self._facts["checked"] = f"no: a plain run of the session failed: {ort.first_line(error)}"
-                return left
-            why = binding.differs(left, plain, self.precision)
+                return outputs
+            why = binding.differs(outputs, plain, self.precision)
             if why is None:
                 break
             told = f"{self._way}, it does not answer as a plain run of the same session does: {why}"
             self._next(_NEXT[self._way], told)
             self._start()
             self._stream.synchronize()
-            left = self._read()
+            outputs = self._read()
         self._checked = True
         _agreed[self._key] = self._way, self._why
-        return left
+        return outputs
 
     def _read(self) -> dict[str, np.ndarray]:
         """What the last pass left."""
         if self._way == PLAIN:
             return {name: np.array(array) for name, array in self._answered.items()}
-        found = {}
+        outputs = {}
         for name, of in self._outputs.items():
-            found[name] = np.empty(of.shape, of.dtype)
+            outputs[name] = np.empty(of.shape, of.dtype)
             if isinstance(of, binding.OnHost):
-                np.copyto(found[name], of.array)
+                np.copyto(outputs[name], of.array)
             else:
-                self._staging.download(of.pointer, found[name])
-        return found
+                self._staging.download(of.pointer, outputs[name])
+        return outputs
 
     def _plainly(self) -> dict[str, np.ndarray]:
         """What a plain run of this session answers to what is bound."""

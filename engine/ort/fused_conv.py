@@ -32,7 +32,7 @@ def fused(graph: Graph) -> Graph:
     only_reader = {name: node for node in source.node for name in node.input if readers[name] == 1}
     places = {node.output[0]: place for place, node in enumerate(source.node) if node.output}
     shapes = _shapes(graph.proto) if any(node.op_type == "Add" for node in source.node) else {}
-    made: dict[int, onnx.NodeProto] = {}  # by the place of the Relu, where all its inputs are there
+    fused_nodes: dict[int, onnx.NodeProto] = {}  # by the place of the Relu, where all its inputs are there
     gone: set[int] = set()
     for conv in source.node:
         if conv.op_type != "Conv" or conv.domain not in ("", "ai.onnx"):
@@ -43,7 +43,7 @@ def fused(graph: Graph) -> Graph:
             added = _beside(follower, conv.output[0], shapes)
             replaced.append(follower)
             follower = only_reader.get(follower.output[0]) if added else None
-        if follower is None or follower.op_type != ACTIVATION or places[follower.output[0]] in made:
+        if follower is None or follower.op_type != ACTIVATION or places[follower.output[0]] in fused_nodes:
             continue
         node = onnx.NodeProto()
         node.CopyFrom(conv)
@@ -53,15 +53,15 @@ def fused(graph: Graph) -> Graph:
         if added:
             node.input.extend([""] * (3 - len(node.input)))
             node.input.append(added)
-        made[places[follower.output[0]]] = node
+        fused_nodes[places[follower.output[0]]] = node
         gone |= {places[old.output[0]] for old in replaced}
-    if not made:
+    if not fused_nodes:
         return graph
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
     del proto.graph.node[:]
     proto.graph.node.extend(
-        made.get(place, node) for place, node in enumerate(source.node) if place not in gone
+        fused_nodes.get(place, node) for place, node in enumerate(source.node) if place not in gone
     )
     if all(entry.domain != DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
@@ -78,12 +78,12 @@ def _beside(add: onnx.NodeProto, tensor: str, shapes: Shapes) -> str:
 def _shapes(proto: onnx.ModelProto) -> Shapes:
     """Shapes by tensor, as far as every dimension has a number or a symbol."""
     graph = inferred(proto, proto.graph.name)
-    found = {}
+    shapes = {}
     for value in (*graph.input, *graph.output, *graph.value_info):
         dims = [
             dim.dim_value if dim.HasField("dim_value") else dim.dim_param
             for dim in value.type.tensor_type.shape.dim
         ]
         if dims and "" not in dims:
-            found[value.name] = tuple(dims)
-    return found
+            shapes[value.name] = tuple(dims)
+    return shapes

@@ -33,12 +33,12 @@ def to_fp16(graph: Graph) -> Graph:
     Raises UnsupportedError for a node with subgraphs or of unknown type.
     """
     key = (graph.sha256, graph.name)
-    found = _last.get(key)
-    if found is None:
-        found = _Conversion(graph).converted()
+    known = _last.get(key)
+    if known is None:
+        known = _Conversion(graph).converted()
         _last.clear()
-        _last[key] = found
-    return found
+        _last[key] = known
+    return known
 
 
 def nbytes(graph: Graph, nodes: Sequence[str], params: Sequence[Params], precision: str) -> int:
@@ -61,10 +61,10 @@ class _Conversion:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.source = graph.proto
-        told = inferred(self.source, graph.name)
+        inferred_types = inferred(self.source, graph.name)
         self.types = {
             value.name: value.type.tensor_type.elem_type
-            for value in (*told.input, *told.output, *told.value_info)
+            for value in (*inferred_types.input, *inferred_types.output, *inferred_types.value_info)
         }
         self.types.update((tensor.name, tensor.data_type) for tensor in self.source.graph.initializer)
         self.weights = {tensor.name: tensor for tensor in self.source.graph.initializer}

@@ -102,9 +102,9 @@ def _profiled(create: ort.Create, options: Callable[[], Any], folder: Path) -> t
     optimized = folder / "optimized.onnx"
 
     def model_too() -> Any:
-        made = _profiling(options(), folder)
-        _write_optimized(made, optimized)
-        return made
+        session_and_file = _profiling(options(), folder)
+        _write_optimized(session_and_file, optimized)
+        return session_and_file
 
     try:
         return create(model_too), optimized
@@ -219,12 +219,12 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
     stops = set(ends.values())
     covered = {}
     for name, end in ends.items():
-        found: set[str] = set()
+        names_found: set[str] = set()
         waiting = [producers[end]]
         while waiting:
             node = waiting.pop()
-            if node.name not in found:
-                found.add(node.name)
+            if node.name not in names_found:
+                names_found.add(node.name)
                 waiting += [producers[t] for t in node.reads if t in producers and t not in stops]
-        covered[name] = tuple(sorted(found, key=graph.order.__getitem__))
+        covered[name] = tuple(sorted(names_found, key=graph.order.__getitem__))
     return covered

@@ -217,12 +217,12 @@ def _with_batch(proto: onnx.ModelProto, inputs: set[str], batch: int) -> onnx.Mo
 
 def buffers_of(arguments: Sequence[Any]) -> dict[str, tuple[tuple[int, ...], np.dtype]] | None:
     """Shape and dtype by name of a session's inputs or outputs; None where a dimension is still unknown."""
-    found = {}
+    buffers = {}
     for argument in arguments:
         if any(not isinstance(dim, int) or dim < 0 for dim in argument.shape):
             return None
-        found[argument.name] = (tuple(argument.shape), dtype_of(argument.name, argument.type))
-    return found
+        buffers[argument.name] = (tuple(argument.shape), dtype_of(argument.name, argument.type))
+    return buffers
 
 
 def dtype_of(name: str, element_type: str) -> np.dtype:
@@ -333,5 +333,5 @@ def check_placement(session: Any, provider: str, what: str, helps: str) -> dict[
     if not elsewhere:
         return {}
     names = ", ".join(f"{node.name} ({node.op_type})" for node in elsewhere[:5])
-    told = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
-    return {"nodes_on_cpu" if len(on_cpu) == len(elsewhere) else "nodes_elsewhere": told}
+    text = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
+    return {"nodes_on_cpu" if len(on_cpu) == len(elsewhere) else "nodes_elsewhere": text}

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.lane import OnDevice
+from engine.cuda.batch_slot import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.trains import DeviceSession
 from kernels.errors import UnsupportedError
@@ -91,8 +91,8 @@ class OrtTrains(Stirs):
         elapsed, host_ns = 0.0, 0
         for begin in range(0, count, PIECE):
             piece = partial(self._runs, None if cold else stirring, min(PIECE, count - begin))
-            taken, launching = self._elapsed(piece, queued)
-            elapsed, host_ns = elapsed + taken, host_ns + launching
+            elapsed_ns, launching = self._elapsed(piece, queued)
+            elapsed, host_ns = elapsed + elapsed_ns, host_ns + launching
         if stirring is None:
             return round(elapsed)
         with self._stream:
@@ -113,8 +113,8 @@ class OrtTrains(Stirs):
     def _elapsed(self, work: Callable[[], None], queued: bool) -> tuple[float, int]:
         """Nanoseconds between two events round what is put on the stream, and of putting it there."""
         start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-        held = cuda_runtime.held_back(self._stream) if queued else contextlib.nullcontext()
-        with self._stream, held:
+        guard = cuda_runtime.held_back(self._stream) if queued else contextlib.nullcontext()
+        with self._stream, guard:
             start.record(self._stream)
             began = time.perf_counter_ns()
             work()

@@ -65,11 +65,11 @@ def machine() -> str:
 
 @functools.cache
 def _packages() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            versions[package] = importlib.metadata.version(package)
+    return versions
 
 
 def read(backend: str, graph: Graph, batch: int, precision: str) -> Choice[Configuration] | None:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from engine.end_to_end import PLACES, VALUES, Asked
+from engine.end_to_end import PLACES, VALUES, Request
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.initializers import initializer
@@ -19,7 +19,7 @@ from kernels.errors import UnsupportedError
 _TOP_K = 11  # the opset from which the number is an input, and the order is told
 
 
-def rewritten(graph: Graph, asked: Asked) -> Graph:
+def rewritten(graph: Graph, asked: Request) -> Graph:
     """With the input `asked.image` in uint8, and the answers that are asked for. Raises UnsupportedError."""
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
@@ -28,12 +28,12 @@ def rewritten(graph: Graph, asked: Asked) -> Graph:
         _takes_bytes(proto, asked, values)
     if asked.top_k:
         _answers_best(graph, proto, asked, values)
-    told = (graph.sha256, asked.image, asked.affine, asked.scores, asked.top_k)
-    digest = hashlib.sha256("\0".join(map(str, told)).encode())
+    key_parts = (graph.sha256, asked.image, asked.affine, asked.scores, asked.top_k)
+    digest = hashlib.sha256("\0".join(map(str, key_parts)).encode())
     return from_proto(proto, graph.name, sha256=digest.hexdigest(), values=values)
 
 
-def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndarray]) -> None:
+def _takes_bytes(proto: onnx.ModelProto, asked: Request, values: dict[str, np.ndarray]) -> None:
     name, affine = asked.image, asked.affine
     assert affine is not None
     info = next(value for value in proto.graph.input if value.name == name)
@@ -42,20 +42,20 @@ def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndar
     tensor.elem_type = TensorProto.UINT8
     steps = [("Cast", []), ("Mul", affine.factors)]
     steps += [("Add", affine.offsets)] if affine.shifts else []
-    made, nodes = name, []
+    current, nodes = name, []
     for op, channels in steps:
-        read, made = made, f"{name}:{op.lower()}"
+        read, current = current, f"{name}:{op.lower()}"
         if op == "Cast":
-            nodes.append(helper.make_node(op, [read], [made], f"{made}:node", to=TensorProto.FLOAT))
+            nodes.append(helper.make_node(op, [read], [current], f"{current}:node", to=TensorProto.FLOAT))
             continue
-        constant = f"{made}:constant"
-        values[constant] = affine.laid_out(channels, shape)
+        constant = f"{current}:constant"
+        values[constant] = affine.per_channel(channels, shape)
         proto.graph.initializer.append(initializer(constant, values[constant]))
-        nodes.append(helper.make_node(op, [read, constant], [made], f"{made}:node"))
+        nodes.append(helper.make_node(op, [read, constant], [current], f"{current}:node"))
     for node in proto.graph.node:
         for index, read in enumerate(node.input):
             if read == name:
-                node.input[index] = made
+                node.input[index] = current
     own = list(proto.graph.node)
     del proto.graph.node[:]
     proto.graph.node.extend([*nodes, *own])
@@ -63,7 +63,9 @@ def _takes_bytes(proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndar
         raise UnsupportedError(f"input {name} of model {proto.graph.name} is one of its outputs, too")
 
 
-def _answers_best(graph: Graph, proto: onnx.ModelProto, asked: Asked, values: dict[str, np.ndarray]) -> None:
+def _answers_best(
+    graph: Graph, proto: onnx.ModelProto, asked: Request, values: dict[str, np.ndarray]
+) -> None:
     opset = next((it.version for it in proto.opset_import if it.domain in ("", "ai.onnx")), 0)
     if opset < _TOP_K:
         raise UnsupportedError(

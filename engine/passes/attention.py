@@ -69,25 +69,25 @@ class _Matcher:
         self.order = {node: place for place, node in enumerate(nodes)}
 
     def program(self) -> Program:
-        made: dict[str, Kernel] = {}  # by the output of what it stands in the place of
+        replacements: dict[str, Kernel] = {}  # by the output of what it stands in the place of
         gone: set[str] = set()
         for item in self.whole.items:
             if isinstance(item, Kernel) and isinstance(item.params, Gemm):
-                found = self._attention(item)
-                if found is not None:
-                    kernel, within = found
+                match = self._attention(item)
+                if match is not None:
+                    kernel, within = match
                     gone.update(within)
-                    made[kernel.output] = kernel
-        kept = (made.get(item.output, item) for item in self.whole.items if item.output not in gone)
-        return replace(self.whole, items=tuple(kept), specs=self.specs, constants=self.constants)
+                    replacements[kernel.output] = kernel
+        items = (replacements.get(item.output, item) for item in self.whole.items if item.output not in gone)
+        return replace(self.whole, items=tuple(items), specs=self.specs, constants=self.constants)
 
     def _attention(self, last: Kernel) -> tuple[Kernel, list[str]] | None:
         """The kernel, and what vanishes: what its last part makes is not among it."""
-        found = _Found()
-        weights = self._weights(last, found)
+        match = _Found()
+        weights = self._weights(last, match)
         if weights is None:
             return None
-        product = self._product(weights, found)
+        product = self._product(weights, match)
         if product is None:
             return None
         *lead, queries, keys = self._shape(product.output)
@@ -96,7 +96,7 @@ class _Matcher:
             return None
         q, columns = product.inputs
         depth, depth_v = self._shape(q)[-1], self._shape(value)[-1]
-        batch, heads = self._images(found.lead or tuple(lead))
+        batch, heads = self._images(match.lead or tuple(lead))
         by_head = {
             q: (batch, heads, queries, depth),
             columns: (batch, heads, depth, keys),
@@ -104,45 +104,45 @@ class _Matcher:
         }
         if any(math.prod(self._shape(name)) != math.prod(shape) for name, shape in by_head.items()):
             return None
-        mask = self._mask_shape(found.mask, (batch, heads, queries, keys)) if found.mask else ()
+        mask = self._mask_shape(match.mask, (batch, heads, queries, keys)) if match.mask else ()
         if mask is None:
             return None
-        q = self._unscaled(q, found)
-        q, q_swapped = self._unturned(q, (batch, queries, heads, depth), found)
-        q = self._unscaled(q, found)
-        key = self._keys(self._unscaled(columns, found), (batch, heads, keys, depth), found)
+        q = self._unscaled(q, match)
+        q, q_swapped = self._unturned(q, (batch, queries, heads, depth), match)
+        q = self._unscaled(q, match)
+        key = self._keys(self._unscaled(columns, match), (batch, heads, keys, depth), match)
         if key is None:
             return None
         k, k_swapped = key
-        v, v_swapped = self._unturned(value, (batch, keys, heads, depth_v), found)
+        v, v_swapped = self._unturned(value, (batch, keys, heads, depth_v), match)
         output, reader = last.output, self.readers.get(last.output)
-        found.within += [product.output]
+        match.within += [product.output]
         y_swapped = (
             self.uses[output] == 1
             and isinstance(reader, Kernel)
             and _turns(reader.params, (batch, heads, queries, depth_v), _SWAPPED)
         )
-        parts = [last, *(self.makers[name] for name in found.within)]
+        parts = [last, *(self.makers[name] for name in match.within)]
         if y_swapped and reader is not None:
             parts.append(reader)
-            found.within.append(output)
+            match.within.append(output)
             output = reader.output
         params = Attention(
             *(batch, heads, queries, keys, depth, depth_v, heads),
-            scale=found.scale,
-            guarded=found.guarded,
+            scale=match.scale,
+            guarded=match.guarded,
             mask=mask,
             swapped=(q_swapped, k_swapped, v_swapped, y_swapped),
         )
         nodes = {node for part in parts for node in part.nodes}
         kernel = Kernel(
             params,
-            (q, k, v, *((found.mask,) if mask else ())),
+            (q, k, v, *((match.mask,) if mask else ())),
             output,
             tuple(sorted(nodes, key=self.order.__getitem__)),
             sum(part.parameters for part in parts if isinstance(part, Kernel)),
         )
-        return kernel, found.within
+        return kernel, match.within
 
     # --- from the last product up to the first ---
 
@@ -167,11 +167,11 @@ class _Matcher:
         """What Where(IsNaN(x), 0, x) is made of; "" of any other."""
         nothing, zero, x = where.inputs
         known = self.constants.get(zero)
-        told = self._kernel(nothing)
-        if known is None or known.any() or told is None or self.uses[nothing] != 1 or self.uses[x] != 3:
+        is_nothing = self._kernel(nothing)
+        if known is None or known.any() or is_nothing is None or self.uses[nothing] != 1 or self.uses[x] != 3:
             return ""
-        itself = self._kernel(told.inputs[0])
-        if not isinstance(told.params, Unary) or told.params.kind != "not" or itself is None:
+        itself = self._kernel(is_nothing.inputs[0])
+        if not isinstance(is_nothing.params, Unary) or is_nothing.params.kind != "not" or itself is None:
             return ""
         if not isinstance(itself.params, Compare) or itself.params.kind != "equal":
             return ""

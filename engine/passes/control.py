@@ -51,8 +51,8 @@ def _if(node: Node, write: Writing) -> Lowered:
     scope, condition = write.scope, node.inputs[0]
     branches = {name: _attribute(node, f"{name}_branch") for name in ("then", "else")}
     if condition in scope.constants:
-        taken = "then" if _value(scope, condition, "condition") else "else"
-        ends = write.graph_of(branches[taken], (), taken, node.outputs)
+        branch_name = "then" if _value(scope, condition, "condition") else "else"
+        ends = write.graph_of(branches[branch_name], (), branch_name, node.outputs)
         _check_ends(ends, node)
         for end, output in zip(ends, node.outputs, strict=True):
             if output:
@@ -101,13 +101,13 @@ def _loop(node: Node, write: Writing) -> Lowered:
     turn = 0
     while goes_on and (turns is None or turn < turns):
         number = np.array(turn, np.int64).reshape((1,) * len(body.input[0].type.tensor_type.shape.dim))
-        given = [
+        inputs = [
             # No tensor of the body is called so: theirs have a colon behind the turn.
             write.constant(f"{write.prefix}{turn}#number", number),
             write.constant(f"{write.prefix}#goes_on", np.array(True)),
             *carried,
         ]
-        ends = write.graph_of(body, given, str(turn))
+        ends = write.graph_of(body, inputs, str(turn))
         goes_on = bool(_value(scope, ends[0], "condition after a turn"))
         carried = ends[1 : 1 + len(carried)]
         for gathered, name in zip(collected, ends[1 + len(carried) :], strict=True):
@@ -127,26 +127,26 @@ def _scan(node: Node, write: Writing) -> Lowered:
     body, scope = _attribute(node, "body"), write.scope
     scanned = int(_attribute(node, "num_scan_inputs"))
     carried, sequences = list(node.inputs[: -scanned or None]), node.inputs[len(node.inputs) - scanned :]
-    made = len(body.output) - len(carried)
+    output_count = len(body.output) - len(carried)
     axes = node.attributes.get("scan_input_axes") or (0,) * scanned
     backwards = node.attributes.get("scan_input_directions") or (0,) * scanned
-    out_axes = node.attributes.get("scan_output_axes") or (0,) * made
-    out_backwards = node.attributes.get("scan_output_directions") or (0,) * made
+    out_axes = node.attributes.get("scan_output_axes") or (0,) * output_count
+    out_backwards = node.attributes.get("scan_output_directions") or (0,) * output_count
     lengths = {scope.shape(name)[int(axis)] for name, axis in zip(sequences, axes, strict=True)}
     if len(lengths) != 1:
         raise Refused(f"the tensors that it scans have {', '.join(map(str, sorted(lengths)))} places")
     (turns,) = lengths
-    collected: list[list[str]] = [[] for _ in range(made)]
+    collected: list[list[str]] = [[] for _ in range(output_count)]
     for turn in range(turns):
-        given: list[str] = []
+        inputs: list[str] = []
         for name, axis, reverse in zip(sequences, axes, backwards, strict=True):
             place = write.constant(
                 f"{write.prefix}{turn}#{reverse}:place", np.array(turns - 1 - turn if reverse else turn)
             )
-            taken = f"{write.prefix}{turn}#{len(given)}"
-            write.add(Node(taken, "Gather", (name, place), (taken,), {"axis": int(axis)}))
-            given.append(taken)
-        ends = write.graph_of(body, [*carried, *given], str(turn))
+            slice_name = f"{write.prefix}{turn}#{len(inputs)}"
+            write.add(Node(slice_name, "Gather", (name, place), (slice_name,), {"axis": int(axis)}))
+            inputs.append(slice_name)
+        ends = write.graph_of(body, [*carried, *inputs], str(turn))
         carried = ends[: len(carried)]
         for gathered, name in zip(collected, ends[len(carried) :], strict=True):
             gathered.append(name)

@@ -33,15 +33,15 @@ def gated(program: Program) -> Program:
     items: list[Kernel | View] = []
     gone: set[str] = set()
     for item in program.items:
-        found = matcher.match(item) if isinstance(item, Kernel) else None
-        if isinstance(item, Kernel) and found is not None:
-            within = [matcher.makers[name] for name in found.within]
-            gone.update(found.within)
+        match = matcher.match(item) if isinstance(item, Kernel) else None
+        if isinstance(item, Kernel) and match is not None:
+            within = [matcher.makers[name] for name in match.within]
+            gone.update(match.within)
             nodes = [node for kernel in within for node in kernel.nodes] + list(item.nodes)
             item = replace(
                 item,
-                params=Unary(kind=found.kind, size=item.params.outputs, alpha=found.alpha),
-                inputs=(found.x,),
+                params=Unary(kind=match.kind, size=item.params.outputs, alpha=match.alpha),
+                inputs=(match.x,),
                 nodes=tuple(dict.fromkeys(sorted(nodes, key=matcher.order.__getitem__))),
                 parameters=item.parameters + sum(kernel.parameters for kernel in within),
             )
@@ -76,17 +76,17 @@ class _Matcher:
         for x, gate in self._product(item):
             yield from self._gates(x, gate)
             # Half of either factor.
-            if (whole := self._by_number(x, _HALF)) and (found := self._of_normal(gate, whole)):
-                yield _Found(found[0], whole, (x, *found[1]))
-            if (whole := self._by_number(gate, _HALF)) and (found := self._of_normal(whole, x)):
-                yield _Found(found[0], x, (gate, *found[1]))
+            if (whole := self._by_number(x, _HALF)) and (match := self._of_normal(gate, whole)):
+                yield _Found(match[0], whole, (x, *match[1]))
+            if (whole := self._by_number(gate, _HALF)) and (match := self._of_normal(whole, x)):
+                yield _Found(match[0], x, (gate, *match[1]))
         for factor in (_HALF, 1 / 6):
             inner = self._scaled(item, factor)
             if inner is None or inner not in self.makers or self._uses[inner] != 1:
                 continue
             for x, gate in self._product(self.makers[inner]):
-                if factor == _HALF and (found := self._of_normal(gate, x)):
-                    yield _Found(found[0], x, (*found[1], inner))
+                if factor == _HALF and (match := self._of_normal(gate, x)):
+                    yield _Found(match[0], x, (*match[1], inner))
                 shifted = self._of(gate, "clip", 0.0, 6.0) if factor != _HALF else None
                 if shifted is not None and self._plus(shifted, 3.0) == x:
                     yield _Found("hard_swish", x, (shifted, gate, inner))
@@ -178,8 +178,8 @@ class _Matcher:
     def _scaled(self, kernel: Kernel, factor: float) -> str | None:
         """What is multiplied by this number, or divided by its reciprocal."""
         for kind, value in (("mul", factor), ("div", 1 / factor)):
-            if found := self._with_number(kernel, kind, value):
-                return found
+            if scaled := self._with_number(kernel, kind, value):
+                return scaled
         return None
 
     def _by_number(self, name: str, factor: float) -> str | None:

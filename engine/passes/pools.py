@@ -44,12 +44,12 @@ def postpone(program: Program) -> Program:
     for item in program.items:
         maker = makers.get(item.inputs[0]) if isinstance(item, Kernel) else None
         if isinstance(item, Kernel) and maker is not None and uses[maker.output] == 1:
-            made = _postponed(maker, item)
-            if made is not None:
+            postponed = _postponed(maker, item)
+            if postponed is not None:
                 gone.add(maker.output)
                 item = replace(
                     item,
-                    params=made,
+                    params=postponed,
                     inputs=maker.inputs,
                     nodes=item.nodes + maker.nodes,
                     parameters=item.parameters + maker.parameters,
@@ -67,10 +67,12 @@ def join(program: Program, joins: Joins) -> Program:
     for item in program.items:
         maker = makers.get(item.inputs[0]) if isinstance(item, Kernel) else None
         if isinstance(item, Kernel) and maker is not None and uses[maker.output] == 1:
-            made = _joined(maker, item)
-            if made is not None and joins(made, all(name in program.constants for name in made.inputs[1:])):
+            joint = _joined(maker, item)
+            if joint is not None and joins(
+                joint, all(name in program.constants for name in joint.inputs[1:])
+            ):
                 gone.add(maker.output)
-                item = made
+                item = joint
         items.append(item)
     return replace(program, items=tuple(item for item in items if item.output not in gone))
 
@@ -108,15 +110,15 @@ def _joined(before: Kernel, after: Kernel) -> Kernel | None:
     first, pool = before.params, after.params
     if not isinstance(pool, Pool) or pool.dtype != first.dtype:
         return None
-    made: LrnPool | ConvPool
+    params: LrnPool | ConvPool
     if isinstance(first, Conv):
-        made = ConvPool(first, pool)
+        params = ConvPool(first, pool)
     elif isinstance(first, Lrn) and pool.activation is None:
-        made = LrnPool.of(first, pool)
+        params = LrnPool.of(first, pool)
     else:
         return None
     nodes, parameters = before.nodes + after.nodes, before.parameters + after.parameters
-    return Kernel(made, before.inputs, after.output, nodes, parameters)
+    return Kernel(params, before.inputs, after.output, nodes, parameters)
 
 
 def _uses(program: Program) -> Counter[str]:

@@ -68,9 +68,9 @@ class _Pass:
     def done(self) -> Program:
         steps: dict[str, Kernel] = {}
         for item in self.program.items:
-            made = self._step(item) if isinstance(item, Kernel) and item.output not in self.taken else None
-            if made is not None:
-                steps[item.output] = made
+            step = self._step(item) if isinstance(item, Kernel) and item.output not in self.taken else None
+            if step is not None:
+                steps[item.output] = step
         steps = self._with_their_ends(steps)
         items: list[Kernel | View] = []
         for item in self.program.items:
@@ -82,7 +82,7 @@ class _Pass:
 
     def _with_their_ends(self, steps: dict[str, Kernel]) -> dict[str, Kernel]:
         """Each DequantizeLinear whose every reader became a step is a node of the first of these."""
-        made = dict(steps)
+        extended = dict(steps)
         for item in self.program.items:
             if not isinstance(item, Kernel) or not isinstance(item.params, Quantize):
                 continue
@@ -90,38 +90,38 @@ class _Pass:
             outputs = [reader.output for reader in readers]
             if item.output in self.program.outputs or not readers or not all(o in steps for o in outputs):
                 continue
-            first = made[outputs[0]]
-            made[outputs[0]] = replace(
+            first = extended[outputs[0]]
+            extended[outputs[0]] = replace(
                 first,
                 nodes=tuple(dict.fromkeys((*item.nodes, *first.nodes))),
                 parameters=first.parameters + item.parameters,
             )
-        return made
+        return extended
 
     def _step(self, item: Kernel) -> Kernel | None:
         """The step that a product becomes, or None."""
         if not isinstance(item.params, Conv | Gemm) or item.params.activation is not None:
             return None
-        found = self._product(item, item.params)
-        if found is None:
+        match = self._product(item, item.params)
+        if match is None:
             return None
-        self._follow(item, found)
-        last = found.chain[-1] if found.chain else item
+        self._follow(item, match)
+        last = match.chain[-1] if match.chain else item
         try:
-            made = quantized(replace(item, output=last.output), *found.factors, found.behind)
+            lowered = quantized(replace(item, output=last.output), *match.factors, match.behind)
         except Refused:
             return None
-        (step,) = made.items
+        (step,) = lowered.items
         assert isinstance(step, Kernel)
-        self.constants.update(made.constants)
-        self.specs.update(made.specs)
-        self.taken.update(kernel.output for kernel in found.chain)
-        self.claimed.update(found.nodes)
-        names = [*found.nodes, *item.nodes, *(name for kernel in found.chain for name in kernel.nodes)]
+        self.constants.update(lowered.constants)
+        self.specs.update(lowered.specs)
+        self.taken.update(kernel.output for kernel in match.chain)
+        self.claimed.update(match.nodes)
+        names = [*match.nodes, *item.nodes, *(name for kernel in match.chain for name in kernel.nodes)]
         return replace(
             step,
             nodes=tuple(dict.fromkeys(names)),
-            parameters=item.parameters + sum(kernel.parameters for kernel in found.chain),
+            parameters=item.parameters + sum(kernel.parameters for kernel in match.chain),
         )
 
     def _product(self, item: Kernel, params: Conv | Gemm) -> _Found | None:
@@ -148,33 +148,33 @@ class _Pass:
 
     def _of_pass(self, name: str) -> tuple[Whole, np.ndarray] | None:
         """An eight-bit tensor that was dequantized by one scale, and that."""
-        made = self.makers.get(name)
-        if not isinstance(made, Kernel) or not isinstance(made.params, Quantize):
+        maker = self.makers.get(name)
+        if not isinstance(maker, Kernel) or not isinstance(maker.params, Quantize):
             return None
-        p = made.params
+        p = maker.params
         if p.channels != 1 or p.to != "float32" or p.dtype not in EIGHT_BITS:
             return None
-        scale, zero = (self.constants.get(each) for each in made.inputs[1:])
+        scale, zero = (self.constants.get(each) for each in maker.inputs[1:])
         if scale is None or zero is None:
             return None
-        source = made.inputs[0]
+        source = maker.inputs[0]
         value = self.constants.get(source)
         return Whole(source, p.dtype, zero.astype(p.dtype).reshape(1), value), scale
 
     def _of_constant(self, name: str, params: Conv | Gemm) -> tuple[Whole, np.ndarray] | None:
         """Weights that were dequantized beforehand, by one scale or by one a channel of the answer."""
-        made = self.program.dequantized.get(name)
-        if made is None or made.value.dtype.name not in (*EIGHT_BITS, *FEWER_BITS):
+        source = self.program.dequantized.get(name)
+        if source is None or source.value.dtype.name not in (*EIGHT_BITS, *FEWER_BITS):
             return None
-        if made.scale.size > 1:
-            rank = made.value.ndim
-            axis = made.axis % rank
+        if source.scale.size > 1:
+            rank = source.value.ndim
+            axis = source.axis % rank
             wanted = 0 if isinstance(params, Conv) else rank - (1 if not params.trans_b else 2)
             if axis != wanted or (isinstance(params, Gemm) and rank != 2):
                 return None
-        if made.value.dtype.name in FEWER_BITS:
-            return self._widened(made), made.scale
-        return Whole(made.source, made.value.dtype.name, made.zero, made.value), made.scale
+        if source.value.dtype.name in FEWER_BITS:
+            return self._widened(source), source.scale
+        return Whole(source.source, source.value.dtype.name, source.zero, source.value), source.scale
 
     def _widened(self, made: Dequantized) -> Whole:
         """Weights of fewer bits in int8, which holds them all."""
@@ -184,16 +184,16 @@ class _Pass:
 
     def _exact(self, name: str) -> np.ndarray | None:
         """A constant in float64: of what was dequantized the exact product, not the float32 that it is."""
-        made = self.program.dequantized.get(name)
-        if made is not None:
-            return _dequantized(made)
+        source = self.program.dequantized.get(name)
+        if source is not None:
+            return _dequantized(source)
         value = self.constants.get(name)
         return None if value is None else value.astype(np.float64)
 
     def _unclaimed(self, name: str) -> list[str]:
         """The node of the graph that dequantized a constant, unless another step has it."""
-        made = self.program.dequantized.get(name)
-        return [made.node] if made is not None and made.node and made.node not in self.claimed else []
+        source = self.program.dequantized.get(name)
+        return [source.node] if source is not None and source.node and source.node not in self.claimed else []
 
     def _follow(self, item: Kernel, found: _Found) -> None:
         """Take into `found` what follows the product, up to a QuantizeLinear; nothing but sums where there
@@ -202,7 +202,7 @@ class _Pass:
         axis = 1 if isinstance(item.params, Conv) else len(shape) - 1
         behind, chain, name = found.behind, list[Kernel](), item.output
         low, high = -math.inf, math.inf
-        held = False
+        clamped = False
         added: list[Kernel] = []
         while self.uses[name] == 1 and name in self.readers:
             (reader,) = self.readers[name]
@@ -210,24 +210,24 @@ class _Pass:
                 break
             p = reader.params
             limits = _limits(p)
-            shift = None if held else self._added(reader, name, shape, axis)
+            shift = None if clamped else self._added(reader, name, shape, axis)
             if shift is not None:
                 whole = shift if behind.shift is None else behind.shift + shift
                 behind = replace(behind, shift=whole)
                 found.nodes += [n for each in reader.inputs for n in self._unclaimed(each)]
             elif limits is not None:
                 low, high = (min(max(bound, limits[0]), limits[1]) for bound in (low, high))
-                held = True
+                clamped = True
             elif isinstance(p, Quantize):
-                made = self._rounded(reader, behind, low, high)
-                if made is not None:
-                    found.behind, found.chain = made, [*chain, reader]
+                rounding = self._rounded(reader, behind, low, high)
+                if rounding is not None:
+                    found.behind, found.chain = rounding, [*chain, reader]
                     return
                 break
             else:
                 break
             chain.append(reader)
-            if not held:
+            if not clamped:
                 added = list(chain)
                 found.behind = behind
             name = reader.output

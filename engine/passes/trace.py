@@ -68,7 +68,7 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
             f"model {graph.name!r} is made for batch size {fixed} alone ({_shaped(graph)}), and batch size "
             f"{batch} was asked for"
         )
-    found: dict[str, TensorSpec] = {}
+    specs: dict[str, TensorSpec] = {}
     for info in graph.inputs:
         shape = [size if isinstance(size, int) else batch for size in info.shape]
         if math.prod(shape) > MOST_ELEMENTS:
@@ -80,8 +80,8 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
             raise UnsupportedError(
                 f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: empty"
             )
-        found[info.name] = TensorSpec(tuple(shape), info.dtype)
-    return found
+        specs[info.name] = TensorSpec(tuple(shape), info.dtype)
+    return specs
 
 
 def _check_axes(graph: Graph) -> None:
@@ -106,11 +106,11 @@ def _words(info: TensorInfo) -> str:
 
 def start(graph: Graph, batch: int) -> Scope:
     """What is known before the first node: the inputs at this batch size and the initializers."""
-    found = input_specs(graph, check_batch(batch))
+    specs = input_specs(graph, check_batch(batch))
     constants = dict(graph.initializers)
-    found.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
+    specs.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
     consumed = graph.readers.keys() | {info.name for info in graph.outputs}
-    return Scope(graph.opset, found, constants, frozenset(consumed))
+    return Scope(graph.opset, specs, constants, frozenset(consumed))
 
 
 def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
@@ -186,7 +186,7 @@ def walk(graph: Graph, batch: int) -> Walk:
 
 def _walk(graph: Graph, batch: int) -> Walk:
     scope = start(graph, batch)
-    found: list[tuple[Node, Lowered | None]] = []
+    walked: list[tuple[Node, Lowered | None]] = []
     refused = UnsupportedError(graph.refused) if graph.refused else None
     for node in graph.nodes:
         try:
@@ -200,14 +200,14 @@ def _walk(graph: Graph, batch: int) -> Walk:
             why = None
         else:
             if lowered is not None:
-                found.append((node, lowered))
+                walked.append((node, lowered))
             continue
         with contextlib.suppress(*((Exception,) if graph.refused else ())):
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
         if node.name in graph.live:  # what no output hangs on is not run
             refused = refused or why
-            found.append((node, None))
-    return Walk(scope, tuple(found), refused)
+            walked.append((node, None))
+    return Walk(scope, tuple(walked), refused)
 
 
 def trace(graph: Graph, batch: int) -> Program:
@@ -244,12 +244,12 @@ def _signed(item: Kernel | View, node: Node, scope: Scope) -> Kernel | View:
 def alive(program: Program) -> Program:
     """The program without what no output depends on."""
     needed = set(program.outputs)
-    kept: list[Kernel | View] = []
+    live_items: list[Kernel | View] = []
     for item in reversed(program.items):
         if item.output in needed:
             needed.update((item.source,) if isinstance(item, View) else item.inputs)
-            kept.append(item)
-    return replace(program, items=tuple(reversed(kept)))
+            live_items.append(item)
+    return replace(program, items=tuple(reversed(live_items)))
 
 
 def known(graph: Graph, batch: int) -> Scope:

@@ -51,11 +51,11 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
         if spec.dtype not in WIDER:
             items.append(replace(item, params=params, inputs=tuple(inputs)))
             continue
-        made = f"{item.output}:unrounded"
-        specs[made] = TensorSpec(spec.shape, WIDER[spec.dtype])
-        items.append(replace(item, params=params, inputs=tuple(inputs), output=made))
+        wide_output = f"{item.output}:unrounded"
+        specs[wide_output] = TensorSpec(spec.shape, WIDER[spec.dtype])
+        items.append(replace(item, params=params, inputs=tuple(inputs), output=wide_output))
         cast = Cast(size=math.prod(spec.shape), dtype=WIDER[spec.dtype], to=spec.dtype)
-        items.append(Kernel(cast, (made,), item.output, item.nodes))
+        items.append(Kernel(cast, (wide_output,), item.output, item.nodes))
     return replace(program, items=tuple(items), specs=specs, constants=constants)
 
 

@@ -46,10 +46,10 @@ def defined(node: Node, scope: Scope, graph: Graph, advance: Advance) -> Lowered
     """An operator by the function that ONNX defines it as, written out; None where there is none.
 
     Raises UnsupportedError for a node of that function that the engine does not take."""
-    found = _standard_function(node, scope, graph)
-    if found is None:
+    model_function = _standard_function(node, scope, graph)
+    if model_function is None:
         return None
-    function, defaults = found
+    function, defaults = model_function
     return guarded(node, lambda: _called(node, function, defaults, scope, graph, advance))
 
 
@@ -96,9 +96,9 @@ class Writing:
         if prefix.count(":") > 2 * DEEPEST:
             raise Refused(f"graphs or functions lie more than {DEEPEST} deep within each other")
         listed = list(protos)
-        for name in (name for made in listed for name in made.output if name):
+        for name in (name for inner_name in listed for name in inner_name.output if name):
             names.setdefault(name, prefix + name)
-        inputs = [name for made in listed for name in (*made.input, *captured(made))]
+        inputs = [name for inner_name in listed for name in (*inner_name.input, *captured(inner_name))]
         read = {names.get(name, name) for name in (*inputs, *ends)}
         inner = replace(scope, consumed=frozenset(read | set(self.node.outputs) & self.scope.consumed))
         self.written += max(1, len(listed))  # a turn without nodes is one, too: it may never be the last
@@ -107,12 +107,12 @@ class Writing:
                 f"it stands for more than {MOST_NODES:,} nodes when it is written out; fewer turns, or "
                 "shorter sequences, would work"
             )
-        for index, made in enumerate(listed):
-            name = f"{prefix}{made.name or index}"
+        for index, inner_name in enumerate(listed):
+            name = f"{prefix}{inner_name.name or index}"
             while name in self.names:  # nodes of a function, or of a graph within a node, may be called alike
                 name = f"{name}#{index}"
             self.names.add(name)
-            self._one(made, name, names, inner, graph)
+            self._one(inner_name, name, names, inner, graph)
 
     def _one(
         self, made: onnx.NodeProto, name: str, names: Mapping[str, str], scope: Scope, graph: Graph
@@ -170,7 +170,7 @@ class Writing:
         names = self.held[id(body)] | dict(zip((value.name for value in body.input), given, strict=True))
         ends = [value.name for value in body.output]
         for end, result in zip(ends, results or (), strict=False):
-            if result and end not in names and any(end in made.output for made in body.node):
+            if result and end not in names and any(end in inner_node.output for inner_node in body.node):
                 names[end] = result
         self.nodes(body.node, names, f"{self.prefix}{turn}:", ends=ends)
         return [names.get(end, end) for end in ends]
@@ -264,10 +264,10 @@ def _called(
     advance: Advance,
 ) -> Lowered:
     """A function's nodes in the place of a call of it."""
-    given = {attribute.name: attribute for attribute in node.proto().attribute}
+    attributes = {attribute.name: attribute for attribute in node.proto().attribute}
     known = {attribute.name: attribute for attribute in function.attribute_proto}
-    values = {**defaults, **known, **given}
-    protos = [_with_attributes(made, values) for made in function.node]
+    values = {**defaults, **known, **attributes}
+    protos = [_with_attributes(inner_node, values) for inner_node in function.node]
     versions = {entry.domain: entry.version for entry in function.opset_import}
     shell = onnx.ModelProto(ir_version=graph.proto.ir_version)
     shell.opset_import.extend(function.opset_import)
@@ -279,9 +279,9 @@ def _called(
     write = Writing(node, scope, graph, advance)
     names = dict.fromkeys(function.input, "")
     names |= dict(zip(function.input, node.inputs, strict=False))
-    made = {name for proto in protos for name in proto.output}
+    inner_node = {name for proto in protos for name in proto.output}
     for inner, output in zip(function.output, node.outputs, strict=False):
-        if output and inner in made and inner not in names:
+        if output and inner in inner_node and inner not in names:
             names[inner] = output
     write.nodes(protos, names, write.prefix, replace(scope, opset=opset), inner_graph)
     for inner, output in zip(function.output, node.outputs, strict=False):
@@ -299,9 +299,9 @@ def _with_attributes(made: onnx.NodeProto, values: Mapping[str, onnx.AttributePr
         if not attribute.ref_attr_name:
             copy.attribute.append(attribute)
         elif attribute.ref_attr_name in values:
-            held = copy.attribute.add()
-            held.CopyFrom(values[attribute.ref_attr_name])
-            held.name = attribute.name
+            attribute_copy = copy.attribute.add()
+            attribute_copy.CopyFrom(values[attribute.ref_attr_name])
+            attribute_copy.name = attribute.name
     for graph in graphs(copy):
         inner = [_with_attributes(each, values) for each in graph.node]
         del graph.node[:]

@@ -34,8 +34,8 @@ from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from kernels import launch, registry
+from kernels.cache import Key, Store
 from kernels.errors import KernelError, UnsupportedError
-from kernels.kept import Key, Store
 from kernels.ops import Params
 from kernels.registry import ROOT, Rung
 
@@ -133,13 +133,15 @@ class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_default
         right by the loosest."""
         wrong = {"doubt": reason} if strict else {"refused": reason, "time_ns": None}
         tried = tuple(msgspec.structs.replace(t, **wrong) if t.variant == variant else t for t in self.tried)
-        left = [t for t in tried if t.first_ns is not None and not t.refused]
-        left.sort(key=lambda t: (t.time_ns is None, t.ns))  # what was timed before what was only looked at
+        remaining = [t for t in tried if t.first_ns is not None and not t.refused]
+        remaining.sort(
+            key=lambda t: (t.time_ns is None, t.ns)
+        )  # what was timed before what was only looked at
         lenient, best = self.lenient, self.best
         if variant == lenient and not strict:
-            lenient = next((t.variant for t in left), None)
+            lenient = next((t.variant for t in remaining), None)
         if variant == best:
-            best = next((t.variant for t in left if t.eligible), None)
+            best = next((t.variant for t in remaining if t.eligible), None)
         return msgspec.structs.replace(self, tried=tried, lenient=lenient, best=best)
 
 
@@ -169,9 +171,9 @@ class Part(Generic[Value]):
 
     def _of(self, parts: Parts, on: Key) -> Value | None:
         entries = parts.get(self.name, [])
-        found = next((entry for entry in entries if entry.on == on), None)
+        entry_found = next((entry for entry in entries if entry.on == on), None)
         try:
-            return None if found is None else msgspec.convert(found.value, self.of)
+            return None if entry_found is None else msgspec.convert(entry_found.value, self.of)
         except msgspec.ValidationError:
             return None
 
@@ -224,7 +226,7 @@ def candidates(
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
     ladder = [rung for rung in ladder if not params.loses_digits(rung.method)] or ladder
     ladder.sort(key=lambda rung: not rung.suits(params))
-    beside = list(filter(able, registry.beside(device, params.op, precision, weights_known)))
+    beside = list(filter(able, registry.side_rungs(device, params.op, precision, weights_known)))
     beside = [rung for rung in beside if not params.loses_digits(rung.method)]
     if device == "cuda":
         beside = _promising(params, ladder, beside)
@@ -288,8 +290,8 @@ def time_ns(
     """Nanoseconds of the rung that was timed to be the fastest; None where none was, or where there was
     nothing to choose."""
     choice = read(device, params, precision, rungs, threads) if len(rungs) > 1 else None
-    taken = choice.of(choice.best) if choice is not None and choice.done else None
-    return None if taken is None or taken.refused else taken.ns
+    fastest = choice.of(choice.best) if choice is not None and choice.done else None
+    return None if fastest is None or fastest.refused else fastest.ns
 
 
 def nearby(
@@ -340,15 +342,20 @@ def _any_batch(device: str, params: Params, precision: str, threads: int | None)
 
 def of_step(device: str, params: Params, precision: str, threads: int | None = None) -> Key | None:
     """The case of a step; None on a device that is not there, as in `of_plan`."""
-    found = machine(device, threads)
-    return found and {**found, "params": encoded(params), "precision": precision}
+    machine_key = machine(device, threads)
+    return machine_key and {**machine_key, "params": encoded(params), "precision": precision}
 
 
 def of_plan(plan: Plan) -> Key | None:
     """The case of a whole plan: of all that have the same steps, whatever their tensors are called."""
-    found = machine(plan.device, None)
+    machine_key = machine(plan.device, None)
     steps = " ".join(encoded(step.params) for step in plan.steps)
-    return found and {**found, "steps": steps, "batch": str(plan.batch), "precision": plan.precision}
+    return machine_key and {
+        **machine_key,
+        "steps": steps,
+        "batch": str(plan.batch),
+        "precision": plan.precision,
+    }
 
 
 def on_rungs(device: str, rungs: Sequence[Rung]) -> dict[str, str]:
@@ -378,10 +385,10 @@ def machine(device: str, threads: int | None) -> dict[str, str] | None:
 @functools.lru_cache(maxsize=1024)
 def digest(device: str, sources: tuple[str, ...]) -> str:
     """Of kernels' texts and what they stand on."""
-    made = hashlib.sha256(_shared(device))
+    hashed = hashlib.sha256(_shared(device))
     for source in sources:
-        made.update(source.encode() + b"\0")
-    return made.hexdigest()[:32]
+        hashed.update(source.encode() + b"\0")
+    return hashed.hexdigest()[:32]
 
 
 @functools.cache

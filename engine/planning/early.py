@@ -1,6 +1,5 @@
-"""Which steps of a plan begin before the one in front has ended, as was timed to be the fastest on this
-machine: found once by trying (engine.cuda.replays.overlap), so that every session of a plan runs alike.
-"""
+"""Which steps of a plan begin before the step in front has ended. It is found once by trying
+(engine.cuda.replays.overlap), and kept, so that every session of a plan runs alike."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.graph.plan import Plan
 from engine.planning import choices
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.registry import Rung
 
 EARLY = choices.Part[frozenset[int]]("early", frozenset[int])
@@ -16,12 +15,12 @@ EARLY = choices.Part[frozenset[int]]("early", frozenset[int])
 
 
 def read(plan: Plan, rungs: Sequence[Rung]) -> frozenset[int] | None:
-    """What is kept of this plan with these rungs, one a step."""
+    """The steps kept for this plan with these rungs, one for each step; None where nothing is kept."""
     return EARLY.read(choices.of_plan(plan), _on(plan, rungs))
 
 
 def write(plan: Plan, rungs: Sequence[Rung], begun: frozenset[int]) -> None:
-    """Keep it. Raises KernelError where the cache cannot be written."""
+    """Keep them. Raises KernelError where the cache cannot be written."""
     EARLY.write(choices.of_plan(plan), _on(plan, rungs), begun)
 
 

@@ -1,4 +1,5 @@
-"""Which nodes of a model run as one step: the rows of a layer-by-layer comparison, on every backend."""
+"""Which nodes of a model run as one step. These groups are the rows of a layer-by-layer comparison, for every
+backend."""
 
 from __future__ import annotations
 
@@ -100,28 +101,29 @@ def _group(items: Sequence[Kernel | View], by_name: Mapping[str, Node], program:
 
 
 def together(op_types: Sequence[str]) -> str:
-    """What nodes that run as one are called: their main operators ("LRN+MaxPool"), else the first's; "" for
+    """The name of nodes that run as one: their main operators ("LRN+MaxPool"), else the first; "" for
     none."""
     return "+".join(dict.fromkeys(t for t in op_types if t in MAIN)) or (op_types[0] if op_types else "")
 
 
 def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:
-    """The tensors that these nodes read, neither constant nor made by one of them, in order of first use."""
-    made = {name for node in nodes for name in node.outputs}
+    """The tensors that these nodes read and that are neither constant nor written by one of them, in order of
+    first use."""
+    inner = {name for node in nodes for name in node.outputs}
     read = dict.fromkeys(name for node in nodes for name in node.reads)
-    return tuple(name for name in read if name not in made and name not in constants)
+    return tuple(name for name in read if name not in inner and name not in constants)
 
 
 def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
-    """One group for each live node that is not folded; what the engine cannot run has no cost."""
-    found: list[tuple[Node, int, tuple[Params, ...]]] = []
+    """One group for each live node that is not folded. A node that the engine cannot run has no cost."""
+    groups_found: list[tuple[Node, int, tuple[Params, ...]]] = []
     scope = walked.scope
     for node, lowered in walked.nodes:
         if lowered is None:
-            found.append((node, 0, ()))
+            groups_found.append((node, 0, ()))
             continue
         kernels = [item for item in lowered.items if isinstance(item, Kernel)]
-        found.append(
+        groups_found.append(
             (
                 node,
                 sum(scope.elements(item.inputs) for item in kernels),
@@ -130,7 +132,7 @@ def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
         )
     needed = {info.name for info in graph.outputs}
     result: list[Group] = []
-    for node, parameters, params in reversed(found):
+    for node, parameters, params in reversed(groups_found):
         if needed.isdisjoint(node.outputs):
             continue
         output = next(name for name in node.outputs if name in needed)

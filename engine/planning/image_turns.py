@@ -1,9 +1,9 @@
-"""Which steps of a plan take turns, some images at a time, so that what they hand on takes less memory.
+"""Which steps of a plan process the batch in turns, some images at a time, to save memory.
 
-The first layers of a net hand on its largest tensors: AlexNet's first convolution 1,024 images of 96 maps of
-55 × 55, as much as the images themselves, of which the pool behind it leaves a quarter. Where such a tensor
-decides how much memory a pass takes, the step that writes it and the one that reads it run for a quarter of
-the images at a time.
+The first layers of a net write its largest tensors. In AlexNet the first convolution writes 1,024 images of
+96 maps of 55 × 55, as much as all images themselves, and the pool behind it leaves a quarter of that. Where
+such a tensor decides how much memory a pass needs, the step that writes it and the one that reads it run for
+a quarter of the images at a time.
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ LEAST_NBYTES = 512 << 20  # of a tensor: of what is smaller so few images at a t
 GAIN = 0.1  # by so much less memory, at least
 
 
-def found(plan: Plan, options: Options) -> Turns | None:
-    """The two steps with the largest tensor between them that can; None where there are none, and where steps
-    may be one kernel, which hands nothing on. Whether it saves memory is for the caller to see."""
+def choose_turns(plan: Plan, options: Options) -> Turns | None:
+    """The two steps with the largest tensor between them that can take turns. None where there are none, or
+    where the steps may be one kernel, which needs no such tensor. The caller checks whether it saves
+    memory."""
     images = plan.batch // COUNT
     if plan.device != "cuda" or not options.turns or plan.batch % COUNT:
         return None
     best, most = None, LEAST_NBYTES - 1
     for end in range(1, len(plan.steps)):
-        size = handed_on(plan.steps[end - 1])
-        if size > most and runs.alone(plan, end):
+        size = output_nbytes(plan.steps[end - 1])
+        if size > most and runs.reads_only_previous(plan, end):
             turns = Turns(end - 1, end + 1, images, COUNT)
             if all(_able(plan, turns, index, options) for index in turns.steps):
                 best, most = turns, size
-    return None if best is None or (options.one_kernel and runs.kept(plan) is not None) else best
+    return None if best is None or (options.one_kernel and runs.worthwhile(plan) is not None) else best
 
 
-def handed_on(step: Step) -> int:
-    """Bytes of what a step writes, as it lies."""
+def output_nbytes(step: Step) -> int:
+    """Bytes of the output of a step, in its layout."""
     return nbytes(step.writes, step.params.output_shape)
 
 
-def moves(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
-    """How many bytes further on a step's first input and its output lie, launch by launch."""
+def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
+    """For each launch of a step: by how many bytes its first input and its output are moved on."""
     turns = plan.turns
     if turns is None or index not in turns.steps:
         return ((0, 0),)
     step = plan.at_once(index)
     read = 0 if index > turns.start else nbytes(step.reads, step.params.input_shapes[0])
-    written = 0 if index < turns.end - 1 else handed_on(step)
+    written = 0 if index < turns.end - 1 else output_nbytes(step)
     return tuple((turn * read, turn * written) for turn in range(turns.count))
 
 
 def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
-    """Whether a step's images stand alone, its kernel takes so few of them, and they lie where it can read
-    them; a kernel that was named runs as it is."""
+    """Whether a step can take turns: its images are independent, its kernel runs on so few of them, and they
+    begin at an address that it can read. A kernel that was named runs as it is."""
     step = plan.steps[index]
     p = step.params
     constant = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
@@ -62,7 +63,7 @@ def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
         return False
     rung = registry.find(plan.device, step.op, step.rung, options.kernel_dirs)
     few = p.of_rows(turns.images)
-    laid = rung.laid_out(step.reads, step.writes)
+    laid = rung.in_layouts(step.reads, step.writes)
     if rung.user or launch.refusal(few, laid) is not None:
         return False
     # A turn's images begin as tensors do.

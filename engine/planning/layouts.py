@@ -1,14 +1,14 @@
 """In which layout and element type each tensor between two steps travels (kernels.layouts).
 
-A tensor is laid out as NHWC, in float16 or rounded to TF32, where the step that writes it and all that read
-it have rungs for that, and nobody else sees it: not the model's inputs and outputs, nor what is read as
-another shape. The matrix between two products is so many images of one pixel. Products keep the rungs chosen
-for them; other steps take such as read the layout. Steps that may be one kernel together
+A tensor is NHWC, in float16 or rounded to TF32, if the step that writes it and all steps that read it have
+rungs for that, and nobody else reads it: it is no input or output of the model, and is not read in another
+shape. The matrix between two products counts as images of one pixel. Products keep the rungs that were chosen
+for them; other steps take rungs that read the layout. Steps that may be one kernel together
 (engine.planning.runs) keep what that kernel reads.
 
-Rungs are chosen by their times alone, on tensors as models have them, where most have to lay their input out
-first. One that needs no such stage in a layout may be the faster there: which ones were, in the whole plan,
-is kept with its layouts (`Timed.rungs`).
+Rungs are first chosen by their times alone, on tensors in the model's layout, where most have to convert
+their input. A rung that needs no conversion in a layout may be faster there. Which ones were faster, in the
+whole plan, is kept with its layouts (`Timed.rungs`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.options import Options
 from engine.planning import choices, runs
 from engine.planning.choices import Choice
 from kernels import registry
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.layouts import PLAIN, as_images
 from kernels.precision import FP32
 from kernels.registry import Rung
@@ -37,9 +37,9 @@ CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's 
 
 
 class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
-    """A step in its layouts, by its place, with the rung that is faster there than its own: nanoseconds of
-    both; of a whole pass with and without it, where only that is faster (`whole`). By its place, for plans of
-    the same steps share what is kept, whatever their tensors are called."""
+    """A rung that is faster in the layouts of a step than the step's own rung: nanoseconds of both. whole:
+    only a whole pass was faster with it; then these are times of a pass. place: index of the step; names of
+    tensors do not matter, because all plans of the same steps share the entry."""
 
     place: int
     reads: str
@@ -51,13 +51,13 @@ class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
 
     def fits(self, steps: Sequence[Step]) -> bool:
-        """Whether these have the very step that was timed, with its own rung."""
+        """Whether these steps have the step that was timed, with its own rung."""
         return self._found(steps) == (self.reads, self.writes, self.own)
 
     def is_of(self, steps: Sequence[Step]) -> bool:
-        """Whether these have it with the faster rung, for its layout's sake."""
-        taken = self._found(steps) == (self.reads, self.writes, self.rung)
-        return taken and steps[self.place].chosen == CHOSEN
+        """Whether these steps have it with the faster rung."""
+        unchanged = self._found(steps) == (self.reads, self.writes, self.rung)
+        return unchanged and steps[self.place].chosen == CHOSEN
 
     def _found(self, steps: Sequence[Step]) -> tuple[str, str, str] | None:
         if not 0 <= self.place < len(steps):
@@ -67,8 +67,8 @@ class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """A rung in the layouts of a step, by its place: nanoseconds, the step's own rung among them; or why it
-    has none."""
+    """A rung that was tried in the layouts of a step, by the step's index: its nanoseconds, or why it has
+    none."""
 
     place: int
     rung: str
@@ -77,8 +77,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """ways: the choice among WAYS, a pass each; rungs: what is faster in the best of them than the steps'
-    own, of all that were tried."""
+    """ways: the choice among WAYS, by the time of a pass; rungs: those that are faster in the best way than
+    the steps' own, out of all that were tried."""
 
     ways: Choice[str]
     rungs: tuple[LayoutRung, ...] = ()
@@ -93,8 +93,8 @@ LAYOUTS = choices.Part[Timed]("layouts", Timed)
 
 
 def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
-    """The steps of a plan without layouts with those that they are better off with, and with the rungs that
-    are faster in them."""
+    """The steps of a plan in the layouts that were chosen, with the rungs that are faster in them. plan:
+    without layouts."""
     way, wanted = options.layouts, options.layout_rungs
     if plan.device != "cuda" or plan.precision == FP32 or way == "none":
         return plan.steps
@@ -107,44 +107,48 @@ def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
 
 
 def with_rungs(plan: Plan, steps: Sequence[Step], wanted: Mapping[int, str]) -> tuple[Step, ...]:
-    """The steps of this plan in their layouts, some of them with other rungs; one that a step cannot have
-    there is passed over. wanted: names of rungs by the steps' places."""
-    found = list(steps)
+    """The steps of this plan in their layouts, some with other rungs. wanted: names of rungs by index of the
+    step; a rung that cannot do its step there is ignored."""
+    changed_steps = list(steps)
     for place, name in wanted.items():
-        able = able_rungs(plan, found[place]) if 0 <= place < len(found) else ()
+        able = able_rungs(plan, changed_steps[place]) if 0 <= place < len(changed_steps) else ()
         if (rung := next((rung for rung in able if rung.name == name), None)) is not None:
-            found[place] = replace(found[place], rung=name, precision=rung.precision, chosen=CHOSEN)
-    return tuple(found)
+            changed_steps[place] = replace(
+                changed_steps[place], rung=name, precision=rung.precision, chosen=CHOSEN
+            )
+    return tuple(changed_steps)
 
 
 def able_rungs(plan: Plan, step: Step) -> tuple[Rung, ...]:
-    """The rungs that a step in its layouts may have of the engine's own accord; none of one whose rung was
-    named, or that has no other layouts than the model's."""
+    """The rungs that the engine may take for a step in its layouts. None where its rung was named, or where
+    all its layouts are the model's."""
     if step.chosen == "named" or step.reads == step.writes == PLAIN:
         return ()
     return tuple(r for r in candidates(plan, step) if _able(step, r, step.reads, step.writes))
 
 
 def candidates(plan: Plan, step: Step) -> tuple[Rung, ...]:
-    """Those among which a step's rung was chosen alone."""
+    """The rungs among which the rung of a step was chosen alone."""
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     return choices.candidates(plan.device, step.params, plan.precision, known)
 
 
 def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
-    """The steps of a plan without layouts in one of WAYS."""
+    """The steps of a plan without layouts, in one of WAYS."""
     if way == "none":
         return plan.steps
-    made = _Assignment.of(plan, options, every=way == "all")
+    assignment = _Assignment.of(plan, options, every=way == "all")
     for place in range(len(plan.steps)):
-        made.settle(place)
+        assignment.settle(place)
     # What took a rung for a layout that did not come of it keeps its own.
-    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in made.steps)
-    return tuple(own if no else step for own, step, no in zip(plan.steps, made.steps, idle, strict=True))
+    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in assignment.steps)
+    return tuple(
+        own if no else step for own, step, no in zip(plan.steps, assignment.steps, idle, strict=True)
+    )
 
 
 def read(plan: Plan) -> Timed | None:
-    """What is kept of this plan without layouts, done or not."""
+    """What is kept for this plan without layouts, complete or not."""
     return LAYOUTS.read(choices.of_plan(plan), _on(plan))
 
 
@@ -154,7 +158,7 @@ def write(plan: Plan, timed: Timed) -> None:
 
 
 def forget(plan: Plan) -> None:
-    """Keep nothing of it."""
+    """Remove what is kept for it."""
     LAYOUTS.forget(choices.of_plan(plan), _on(plan))
 
 
@@ -167,15 +171,15 @@ def _on(plan: Plan) -> Key:
 
 
 def _knowing(plan: Plan, op: str) -> list[Rung]:
-    """The rungs of ours in a plan's precision that know other layouts than ONNX's, best guess first."""
+    """The rungs of ours in the precision of a plan that know other layouts than ONNX's, best guess first."""
     ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
     return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == plan.precision]
 
 
 @dataclass
 class _Assignment:
-    """steps, rungs: as they are by now. readers: by tensor that may be laid out anew, the steps that read it.
-    kept: those that keep their layouts."""
+    """steps, rungs: as assigned so far. readers: by tensor that may change its layout, the steps that read
+    it. kept: indices of the steps that keep their layouts."""
 
     plan: Plan
     steps: list[Step]
@@ -185,7 +189,7 @@ class _Assignment:
 
     @classmethod
     def of(cls, plan: Plan, options: Options, every: bool) -> _Assignment:
-        """every: products, too, take rungs that know layouts, where none was named for them."""
+        """every: products also take rungs that know layouts, unless one was named for them."""
         steps = list(plan.steps)
         rungs = [registry.find(plan.device, s.op, s.rung, options.kernel_dirs) for s in steps]
         for place, step in enumerate(steps if every else ()):
@@ -198,33 +202,33 @@ class _Assignment:
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other
-        run = runs.kept(plan) if options.one_kernel else None
-        kept = range(run.start, run.end) if run is not None else ()
-        return cls(plan, steps, rungs, _readers(plan), frozenset(kept))
+        run = runs.worthwhile(plan) if options.one_kernel else None
+        in_one_kernel = range(run.start, run.end) if run is not None else ()
+        return cls(plan, steps, rungs, _readers(plan), frozenset(in_one_kernel))
 
     def settle(self, place: int) -> None:
-        """What this step writes, and those who read it."""
+        """Choose the layout of the output of this step, for it and for those that read it."""
         step, rung = self.steps[place], self.rungs[place]
         readers = self.readers.get(step.output, [])
         if not readers or self.kept & {place, *readers}:
             return
         for layout in rung.writes[1:]:
-            taken = [self._reading(reader, layout) for reader in readers]
-            found = [rung for rung in taken if rung is not None]
-            if len(found) == len(readers) and _able(step, rung, step.reads, layout):
+            reading_rungs = [self._reading(reader, layout) for reader in readers]
+            rungs_able = [rung for rung in reading_rungs if rung is not None]
+            if len(rungs_able) == len(readers) and _able(step, rung, step.reads, layout):
                 self.steps[place] = replace(step, writes=layout)
-                for reader, its in zip(readers, found, strict=True):
+                for reader, its in zip(readers, rungs_able, strict=True):
                     self._take(reader, its, layout)
                 return
 
     def _reading(self, place: int, layout: str) -> Rung | None:
-        """The rung with which a step would read this, its own if it can."""
+        """The rung with which a step would read this layout: its own if it can."""
         step, own = self.steps[place], self.rungs[place]
         if _able(step, own, layout, PLAIN):
             return own
         if step.chosen == "named" or step.params.weight_inputs:
             return None
-        beside = registry.beside(self.plan.device, step.op, self.plan.precision)
+        beside = registry.side_rungs(self.plan.device, step.op, self.plan.precision)
         return next((rung for rung in beside if _able(step, rung, layout, PLAIN)), None)
 
     def _take(self, place: int, rung: Rung, layout: str) -> None:
@@ -235,36 +239,36 @@ class _Assignment:
 
 
 def _readers(plan: Plan) -> dict[str, list[int]]:
-    """By tensor the steps that read it, of those tensors that are some step's images and nothing else."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """The steps that read each tensor, for tensors that are images of a step and nothing else."""
+    by_tensor: dict[str, list[int]] = defaultdict(list)
     apart = {plan.holder(name) for name in plan.outputs} | set(plan.aliases.values()) | set(plan.inputs)
-    made = {step.output: step.params.output_shape for step in plan.steps}
+    output_shapes = {step.output: step.params.output_shape for step in plan.steps}
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
-            shape = made.get(name)
-            given = step.params.input_shapes[0]
-            alike = shape is not None and _images(shape) and _pixels(given) == _pixels(shape)
+            shape = output_shapes.get(name)
+            input_shape = step.params.input_shapes[0]
+            alike = shape is not None and _images(shape) and _pixels(input_shape) == _pixels(shape)
             if not alike or i != 0 or plan.tensors[name].dtype != "float32":
                 apart.add(name)
-            found[name].append(place)
-    return {name: places for name, places in found.items() if name not in apart}
+            by_tensor[name].append(place)
+    return {name: places for name, places in by_tensor.items() if name not in apart}
 
 
 def _images(shape: Sequence[int]) -> bool:
-    """Whether a step has a tensor of this shape as images, or as the matrix of one product."""
+    """Whether a step treats a tensor of this shape as images, or as the matrix of one product."""
     return len(shape) == 4 or (len(shape) == 3 and shape[0] == 1)
 
 
 def _pixels(shape: Sequence[int]) -> tuple[int, ...]:
-    """Images, channels and pixels, whether a step tells rows of them apart or not."""
+    """Images, channels and pixels of a shape."""
     images, channels, *rest = as_images(shape)
     return images, channels, math.prod(rest)
 
 
 def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
-    """Whether a rung can do this step so, on the device that is here, if one is."""
+    """Whether a rung can do this step in these layouts, on the device that is here, if one is."""
     gpu = cuda_driver.device()
     refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
     if reads not in rung.reads or writes not in rung.writes or refused:
         return False
-    return choices.launched(step.params, rung.laid_out(reads, writes))[0] is None
+    return choices.launched(step.params, rung.in_layouts(reads, writes))[0] is None

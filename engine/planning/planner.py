@@ -1,4 +1,5 @@
-"""Graph → Plan for one batch size, device and precision: passes, a rung a step, a place for each tensor."""
+"""Graph → Plan for one batch size, device and precision: passes, a rung for each step, a place for each
+tensor."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ from kernels.precision import FP32, NAMES
 
 
 class Chosen(NamedTuple):
-    """A rung by name, and what chose it: "named" in the options, "timed" as the fastest on this machine, or
-    the "ladder" by its order; and what it computes in."""
+    """A rung by name, what chose it ("named" in the options, "timed" as the fastest on this machine, or the
+    order of the "ladder"), and what it computes in."""
 
     rung: str
     by: str = "ladder"
@@ -50,7 +51,7 @@ def plan(
     graph: Graph,
     batch: int,
     device: str = "cpu",
-    precision: str = "fp32",
+    precision: str = FP32,
     options: Options | None = None,
     *,
     choose: Choose | None = None,
@@ -105,7 +106,7 @@ def plan(
                 precision=chosen.precision,
             )
         )
-    made = Plan(
+    planned = Plan(
         batch=batch,
         device=device,
         precision=precision,
@@ -119,36 +120,36 @@ def plan(
         arena_nbytes=0,
         workspace_nbytes=0,
     )
-    made = replace(made, steps=layouts.assigned(made, options))
-    placements, arena = _placed(made)
-    if (turns := image_turns.found(made, options)) is not None:
-        taking = replace(made, turns=turns)
+    planned = replace(planned, steps=layouts.assigned(planned, options))
+    placements, arena = _placed(planned)
+    if (turns := image_turns.choose_turns(planned, options)) is not None:
+        taking = replace(planned, turns=turns)
         fewer, smaller = _placed(taking)
         if smaller <= (1 - image_turns.GAIN) * arena:
-            made, placements, arena = taking, fewer, smaller
+            planned, placements, arena = taking, fewer, smaller
     scratch = 0
     if workspace:
-        scratch = max((workspace(made.at_once(i)) for i in range(len(made.steps))), default=0)
-    return replace(made, placements=placements, arena_nbytes=arena, workspace_nbytes=scratch)
+        scratch = max((workspace(planned.at_once(i)) for i in range(len(planned.steps))), default=0)
+    return replace(planned, placements=placements, arena_nbytes=arena, workspace_nbytes=scratch)
 
 
 def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
-    """Where each tensor lies in the arena, and the bytes of that."""
-    held = {
+    """The place of each tensor in the arena, and the bytes of the arena."""
+    sizes = {
         name: spec.nbytes
         for name, spec in made.tensors.items()
         if name not in made.weights and name not in made.aliases
     }
     for step in made.steps:
         if step.writes != PLAIN:
-            held[step.output] = nbytes(step.writes, step.params.output_shape)
+            sizes[step.output] = nbytes(step.writes, step.params.output_shape)
     if made.turns is not None:
         for index in made.turns.steps[:-1]:
-            held[made.steps[index].output] = image_turns.handed_on(made.at_once(index))
+            sizes[made.steps[index].output] = image_turns.output_nbytes(made.at_once(index))
     return place(
         lives(
             [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],
-            held,
+            sizes,
             made.inputs,
             [made.holder(name) for name in made.outputs],
         ),
@@ -157,16 +158,17 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
 
 
 def _taken(device: str, params: Params) -> bool:
-    """Whether a rung takes an element type as it is. On the CPU none computes in half precision: NumPy would
-    round after each of several operations."""
+    """Whether a kernel can take an element type as it is. On the CPU none computes in half precision: NumPy
+    would round after each of several operations."""
     if device == "cpu" and params.flops:
         return False
     return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
 
 
 def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
-    """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
-    (Split is a pad a part), those that have such a rung; where none has, all, so that it is told."""
+    """Whether the rung that is named for a node is meant for this kernel of it. A node may be several kernels
+    (Split is a pad for each part): those that have such a rung are meant; if none has, all are, so that the
+    error is reported."""
     wanted = options.rungs[node]
 
     def has(op: str) -> bool:
@@ -216,9 +218,13 @@ def ladder_choice(
         if options.tuned:
             able = choices.candidates(device, wanted, precision, weights_known, capability)
             timed = choices.chosen(device, wanted, precision, able, options.threads)
-            found = next((rung for rung in able if rung.name == timed), None)
-            if timed is not None and found is not None and not (found.compiled and not options.compiled):
-                return Chosen(timed, "timed", found.precision)
+            timed_rung = next((rung for rung in able if rung.name == timed), None)
+            if (
+                timed is not None
+                and timed_rung is not None
+                and not (timed_rung.compiled and not options.compiled)
+            ):
+                return Chosen(timed, "timed", timed_rung.precision)
         reasons = []
         able = registry.candidates(device, wanted.op, precision, weights_known)
         for rung in sorted(able, key=lambda rung: wanted.loses_digits(rung.method)):
@@ -268,11 +274,11 @@ def _with_outputs_placed(
     for name in dict.fromkeys(lowered.outputs):
         source = aliases.pop(name, name)
         if source in constants:
-            held = f"{name}:constant"
-            constants[held], specs[held] = constants[source], specs[source]
+            constant_name = f"{name}:constant"
+            constants[constant_name], specs[constant_name] = constants[source], specs[source]
             constants.pop(name, None)
         elif source in lowered.inputs and source != name:
-            held = source
+            constant_name = source
         else:
             if source != name:
                 aliases[name] = source
@@ -282,20 +288,22 @@ def _with_outputs_placed(
         copy: Params = Unary(kind="identity", size=size, dtype=spec.dtype)
         if spec.dtype in WIDER:  # which functions are not computed in
             copy = Cast(size=size, dtype=spec.dtype, to=spec.dtype)
-        copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
+        copies.append(Kernel(copy, (constant_name,), name, covers.get(name, (name,))))
     # First, because other steps may read the copy.
     kernels = copies + kernels
     read = {name for kernel in kernels for name in kernel.inputs}
     weights: dict[str, np.ndarray] = {}
     for name in sorted(read):
-        held = aliases.get(name, name)
-        if held in constants:
-            weights[held] = np.asarray(constants[held], np.dtype(specs[held].dtype), order="C")
+        constant_name = aliases.get(name, name)
+        if constant_name in constants:
+            weights[constant_name] = np.asarray(
+                constants[constant_name], np.dtype(specs[constant_name].dtype), order="C"
+            )
     live = read | {kernel.output for kernel in kernels} | set(lowered.inputs) | set(lowered.outputs)
     live |= {aliases[name] for name in live if name in aliases}
     return (
         kernels,
         {name: spec for name, spec in specs.items() if name in live},
         weights,
-        {name: held for name, held in aliases.items() if name in live},
+        {name: constant_name for name, constant_name in aliases.items() if name in live},
     )

@@ -1,8 +1,8 @@
-"""Where two operators that follow each other are one step (kernels.ops: LrnPool, ConvPool).
+"""Where two consecutive operators become one step (kernels.ops: LrnPool, ConvPool).
 
-In a precision below fp32 a convolution has rungs of its own, and it and its pool together have none. As
-precise as asked for is what is at least as precise: there they are one step in fp32, too, unless both ways
-were timed and two steps are faster (`ways` is what asks for the times).
+In tf32 and fp16 a convolution has rungs of its own, but it and its pool together have none. A step may
+compute more precisely than asked: so there, too, they become one step in fp32, unless both ways were timed
+and two steps are faster (`ways` says what has to be timed for that).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def never(made: Kernel, weights_known: bool) -> bool:
 
 
 def better_fused(device: str, options: Options, precision: str) -> Joins:
-    """Where a device is better off with one step for two: where the best kernel for both takes them, for a
-    lesser one would be slower than the two apart; not where the two apart were timed to be faster, each of
-    them in the precision asked for. A rung named for one of the nodes keeps them apart, unless it is one for
+    """One step for two operators where that is faster on this device: if the best kernel for both takes them
+    (a lesser one would be slower than two kernels), and two kernels, each in the precision asked for, were
+    not timed to be faster. A rung that is named for one of the nodes keeps them apart, unless it is one for
     both."""
     return _joins(device, options, precision, lambda p: not _faster_apart(device, p, precision, options))
 
 
 def ways(device: str, options: Options, precision: str) -> tuple[Joins, ...]:
-    """`better_fused` with every open question answered by yes, and by no: the steps of all these plans have
-    to be timed before it can tell. One way where nothing is open in this precision."""
+    """`better_fused` with every open question answered by yes, and by no: the steps of these plans have to be
+    timed before it can decide. One way where nothing is open in this precision."""
     if device != "cuda" or precision == FP32:
         return (better_fused(device, options, precision),)
     return tuple(_joins(device, options, precision, partial(_settled, yes)) for yes in (True, False))
@@ -62,7 +62,8 @@ def _settled(yes: bool, p: LrnPool | ConvPool) -> bool:
 def _joins(
     device: str, options: Options, precision: str, settled: Callable[[LrnPool | ConvPool], bool]
 ) -> Joins:
-    """settled: whether two that have rungs of the precision apart alone are better together."""
+    """settled: whether two operators, of which single ones have rungs of the precision, are better as one
+    step."""
 
     def joins(made: Kernel, weights_known: bool) -> bool:
         p = _params(made)
@@ -83,8 +84,8 @@ def _joins(
 
 
 def fused_on(devices: Collection[str]) -> Joins:
-    """Where two operators are looked at as one on all of these devices, because one of them has one step for
-    both: the same at every batch size."""
+    """Two operators count as one on all of these devices if one of the devices has one step for both: the
+    same at every batch size."""
 
     def joins(made: Kernel, weights_known: bool) -> bool:
         p = _params(made)
@@ -106,18 +107,18 @@ def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bo
 
 
 def _coarser_apart(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bool) -> bool:
-    """Whether one of the two alone has rungs of this precision, and both together have none."""
+    """Whether one of the two operators has rungs of this precision, and both together have none."""
 
     def has(op: str) -> bool:
-        found = registry.candidates(device, op, precision, weights_known)
-        return any(rung.precision == precision for rung in found)
+        rungs = registry.candidates(device, op, precision, weights_known)
+        return any(rung.precision == precision for rung in rungs)
 
     return not has(p.op) and any(map(has, (Conv.op if isinstance(p, ConvPool) else Lrn.op, Pool.op)))
 
 
 def _faster_apart(device: str, p: LrnPool | ConvPool, precision: str, options: Options) -> bool:
-    """Whether all three were timed, and the two take less than both in one. (Their weights are constants:
-    else both in one had no rung that is taken.)"""
+    """Whether all three were timed, and the two single kernels take less time. (Their weights are constants:
+    else no rung for both would have been taken.)"""
     if not options.tuned or not isinstance(p, ConvPool):
         return False
 

@@ -1,4 +1,4 @@
-"""Parts of a model as models of their own, for comparing and timing one layer at a time."""
+"""Parts of a model as models, for comparing and timing one layer at a time."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
     Raises InputError (no such node, batch size out of range) and UnsupportedError (a shape that is not
     known).
     """
-    taken = _taken(graph, nodes, batch)
-    proto = _empty(graph, f"{graph.name}:{taken.nodes[0].name}")
-    proto.graph.node.extend(taken.nodes)
-    proto.graph.input.extend(taken.inputs)
-    proto.graph.output.extend(taken.outputs)
-    proto.graph.initializer.extend(initializer(name, array) for name, array in taken.constants.items())
-    digest = _digest(graph, "extract", str(batch), *(node.name for node in taken.nodes))
-    return from_proto(proto, proto.graph.name, sha256=digest, values=taken.constants)
+    part = _taken(graph, nodes, batch)
+    proto = _empty(graph, f"{graph.name}:{part.nodes[0].name}")
+    proto.graph.node.extend(part.nodes)
+    proto.graph.input.extend(part.inputs)
+    proto.graph.output.extend(part.outputs)
+    proto.graph.initializer.extend(initializer(name, array) for name, array in part.constants.items())
+    digest = _digest(graph, "extract", str(batch), *(node.name for node in part.nodes))
+    return from_proto(proto, proto.graph.name, sha256=digest, values=part.constants)
 
 
 class _Taken(NamedTuple):
-    """What belongs to some nodes of a model: themselves, what they read and give out, their constants."""
+    """The part of a model that some nodes are: the nodes, their inputs and outputs, their constants."""
 
     nodes: list[onnx.NodeProto]
     inputs: list[onnx.ValueInfoProto]
@@ -63,12 +63,14 @@ def _taken(graph: Graph, nodes: Sequence[str], batch: int) -> _Taken:
     # In the graph's order, without a walk over all of it: parts of long models are taken out by thousands.
     picked = sorted((graph.by_name[name] for name in chosen), key=lambda node: graph.order[node.name])
     scope = known(graph, batch)
-    made = dict.fromkeys(name for node in picked for name in node.outputs if name)
+    outputs_inside = dict.fromkeys(name for node in picked for name in node.outputs if name)
     read_outside = {
-        name for name in made if name in graph.given_out or not graph.readers.get(name, _NO) <= chosen
+        name
+        for name in outputs_inside
+        if name in graph.given_out or not graph.readers.get(name, _NO) <= chosen
     }
     read_inside = {name for node in picked for name in node.reads}
-    outputs = [name for name in made if name in read_outside or name not in read_inside]
+    outputs = [name for name in outputs_inside if name in read_outside or name not in read_inside]
     # Optional outputs that nothing reads (a Dropout's mask) would only ask for work.
     outputs = [name for name in outputs if name in read_outside] or outputs
     inputs = outside(picked, scope.constants)
@@ -86,13 +88,13 @@ def _taken(graph: Graph, nodes: Sequence[str], batch: int) -> _Taken:
             name: np.asarray(scope.constants[name])
             for node in picked
             for name in node.reads
-            if name in scope.constants and name not in made
+            if name in scope.constants and name not in outputs_inside
         },
     )
 
 
 def _empty(graph: Graph, title: str) -> onnx.ModelProto:
-    """A model of the same operator sets and functions, without a node."""
+    """A model without nodes, with the same operator sets and functions."""
     proto = onnx.ModelProto(ir_version=max(graph.proto.ir_version, IR_VERSION))
     proto.opset_import.extend(graph.proto.opset_import)
     proto.functions.extend(graph.proto.functions)
@@ -101,30 +103,30 @@ def _empty(graph: Graph, title: str) -> onnx.ModelProto:
 
 
 @dataclass(frozen=True)
-class Apart:
-    """Groups of nodes beside each other as one model, each fed by itself. fed: by input of `graph` the tensor
-    of the model that it stands for, which another group may make."""
+class SeparateParts:
+    """Groups of nodes as one model of separate parts, each with inputs of its own. fed: by input of `graph`,
+    the tensor of the original model that it stands for; another group may write that tensor."""
 
     graph: Graph
     fed: Mapping[str, str]
 
 
-def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Apart:
-    """What `extract` takes out for each of these groups, by the names of their nodes, as one model: a session
-    of it answers for all of them at once, and none reads what another makes. Raises as `extract` does."""
-    taken = [_taken(graph, nodes, batch) for nodes in parts]
-    made = {name for each in taken for node in each.nodes for name in node.output}
+def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> SeparateParts:
+    """What `extract` gives for each of these groups of nodes, as one model: one session computes all of them,
+    and none reads the output of another. Raises as `extract` does."""
+    models = [_taken(graph, nodes, batch) for nodes in parts]
+    outputs_inside = {name for each in models for node in each.nodes for name in node.output}
     names: dict[str, str] = {}
     inputs: dict[str, onnx.ValueInfoProto] = {}
-    for value in (value for each in taken for value in each.inputs):
+    for value in (value for each in models for value in each.inputs):
         inputs.setdefault(value.name, value)
     for name in inputs:
         names[name] = name
-        while names[name] in made or (names[name] != name and names[name] in inputs):
+        while names[name] in outputs_inside or (names[name] != name and names[name] in inputs):
             names[name] += ":fed"
     proto = _empty(graph, f"{graph.name}:{parts[0][0]}" + f" and {len(parts) - 1} more" * (len(parts) > 1))
     constants: dict[str, np.ndarray] = {}
-    for each in taken:
+    for each in models:
         read = {value.name: names[value.name] for value in each.inputs}
         for node in each.nodes:
             proto.graph.node.append(node)
@@ -136,19 +138,20 @@ def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Ap
         proto.graph.input.append(value)
     proto.graph.initializer.extend(initializer(name, array) for name, array in constants.items())
     words = ["side by side", str(batch), *(node for nodes in parts for node in (*nodes, ""))]
-    found = from_proto(proto, proto.graph.name, sha256=_digest(graph, *words), values=constants)
-    return Apart(found, {new: name for name, new in names.items()})
+    combined = from_proto(proto, proto.graph.name, sha256=_digest(graph, *words), values=constants)
+    return SeparateParts(combined, {new: name for name, new in names.items()})
 
 
 def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
-    """The whole model with these tensors as outputs too, after its own, in the order given.
-
-    Raises InputError for a name that no node makes."""
-    made = {name for node in graph.nodes for name in node.outputs if name}
+    """The whole model, with these tensors as further outputs, in the given order. Raises InputError for a
+    name that no node writes."""
+    known_outputs = {name for node in graph.nodes for name in node.outputs if name}
     present = {info.name for info in graph.outputs}
     for name in names:
-        if name not in made:
-            raise InputError(f"model {graph.name!r} has no inner tensor {name!r}{did_you_mean(name, made)}")
+        if name not in known_outputs:
+            raise InputError(
+                f"model {graph.name!r} has no inner tensor {name!r}{did_you_mean(name, known_outputs)}"
+            )
     further = [name for name in dict.fromkeys(names) if name not in present]
     if not further:
         return graph

@@ -1,8 +1,8 @@
-"""The bytes that the steps of a plan move: every input and output once, each as this plan keeps it.
+"""The bytes that the steps of a plan move: every input and output once, as this plan keeps it.
 
-A tensor between two steps is counted in the layout and type that the plan gave it, a weight as its rung
-packs it, everything else as ONNX has it. Bytes are not counted anywhere else: rates, roofs and the machine's
-limits are all of these. What stays in float32 in the plan counts as that, whatever the precision.
+A tensor between two steps counts in the layout and type that the plan gives it, a weight as its kernel packs
+it, everything else as in ONNX. What stays in float32 in the plan counts as float32, whatever the precision.
+Bytes are counted only here: all rates, rooflines and limits use these numbers.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ Packed = Mapping[int, int]
 """Bytes of those inputs of a step that are weights and lie packed, by their places."""
 
 
-def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
-    """Of one kernel in these layouts."""
+def bytes_moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
+    """Bytes that one kernel moves. packed: bytes of its packed weights, by place of the input; reads, writes:
+    the layouts of its first input and its output."""
     shapes, dtypes = p.input_shapes, p.input_dtypes
 
     def plain(place: int) -> int:
         return math.prod(shapes[place]) * ITEMSIZE[dtypes[place]]
 
     # The operator's own count knows what of its inputs is not read, or read once for several.
-    found = p.nbytes + sum(held - plain(place) for place, held in packed.items())
+    nbytes_moved = p.nbytes + sum(packed_nbytes - plain(place) for place, packed_nbytes in packed.items())
     if reads != PLAIN:
-        found += nbytes(reads, shapes[0]) - plain(0)
+        nbytes_moved += nbytes(reads, shapes[0]) - plain(0)
     if writes != PLAIN:
-        found += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
-    return found
+        nbytes_moved += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
+    return nbytes_moved
 
 
-def counted(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
-    """Steps that know what they move. packed: of each of them."""
+def with_traffic(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
+    """The steps with the bytes that they move. packed: for each step, see bytes_moved."""
     return tuple(
-        replace(step, moved=moved(step.params, its, step.reads, step.writes))
+        replace(step, moved=bytes_moved(step.params, its, step.reads, step.writes))
         for step, its in zip(steps, packed, strict=True)
     )
 
 
-def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
-    """The same of a plan that no session has packed weights for."""
+def planned_traffic(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
+    """The same for a plan whose weights no session has packed."""
     packed = [
         {
             place: pack.nbytes(plan.tensors[step.inputs[place]].shape)
@@ -54,4 +55,4 @@ def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
         }
         for step, launch in zip(plan.steps, launches, strict=True)
     ]
-    return counted(plan.steps, packed)
+    return with_traffic(plan.steps, packed)

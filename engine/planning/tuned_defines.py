@@ -1,7 +1,7 @@
-"""The defines that `ladder --tune` found fastest for a rung, by device and params: kept with what they were
-found among, and taken by whoever runs the rung on these params.
+"""The values of defines that `ladder --tune` found fastest for a rung, by device and params. They are kept
+with all that was tried, and used by whoever runs the rung on these params.
 
-A rung whose text changes has another key: what was found for the old one is not taken for the new.
+A rung whose text changes has another key: values that were found for the old text are not used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from engine.planning import choices
 from engine.planning.choices import Choice
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -22,26 +22,26 @@ DEFINES = choices.Part[Choice[Values]]("defines", Choice[Values])
 
 
 def read(rung: Rung, params: Params) -> Choice[Values] | None:
-    """What was found for this rung on these params and this device, done or not; None where nothing was."""
+    """What is kept for this rung on these params and this device, complete or not; None where nothing is."""
     if not rung.tune:
         return None
-    found = DEFINES.read(*_at(rung, params))
+    choice = DEFINES.read(*_at(rung, params))
     listed = [*rung.tune.values()]
-    if found is None or any(
+    if choice is None or any(
         len(t.variant) != len(listed) or any(v not in of for v, of in zip(t.variant, listed, strict=True))
-        for t in found.tried
+        for t in choice.tried
     ):
         return None
-    return found
+    return choice
 
 
 def keep(rung: Rung, params: Params, found: Choice[Values]) -> None:
-    """For the next run. Raises KernelError where the cache cannot be written."""
+    """Keep it for the next run. Raises KernelError where the cache cannot be written."""
     DEFINES.write(*_at(rung, params), found)
 
 
 def forget(rung: Rung, params: Params) -> None:
-    """Keep nothing of it."""
+    """Remove what is kept."""
     DEFINES.forget(*_at(rung, params))
 
 
@@ -51,27 +51,27 @@ def _at(rung: Rung, params: Params) -> tuple[Key | None, Key]:
 
 def words(rung: Rung, params: Params) -> str:
     """ "tuned: TILE_K 16, the fastest of 12 (3 refused), 1.20 × its header's"; "" where nothing was found."""
-    found = read(rung, params)
-    if found is None or not found.done:
+    choice = read(rung, params)
+    if choice is None or not choice.done:
         return ""
-    best, own = found.of(found.best), found.of(found.default)
+    best, own = choice.of(choice.best), choice.of(choice.default)
     if best is None or own is None:
         return ""
     values = ", ".join(f"{name} {value}" for name, value in zip(rung.tune, best.variant, strict=True))
-    wrong = sum(bool(tried.refused) for tried in found.tried)
+    wrong = sum(bool(tried.refused) for tried in choice.tried)
     refused = f" ({wrong} refused)" if wrong else ""
     gain = (own.ns or 0.0) / (best.ns or 1.0)
-    return f"tuned: {values}, the fastest of {len(found.tried)}{refused}, {gain:.2f} × its header's"
+    return f"tuned: {values}, the fastest of {len(choice.tried)}{refused}, {gain:.2f} × its header's"
 
 
 def with_defines(rung: Rung, defines: dict[str, int]) -> Rung:
-    """The rung with these in the place of its header's."""
+    """The rung with these defines instead of those of its header."""
     return replace(rung, defines=MappingProxyType({**rung.defines, **defines}))
 
 
 def tuned(rung: Rung, params: Params) -> Rung:
-    """The rung as it was found fastest, where it was."""
-    found = read(rung, params)
-    if found is None or not found.done or found.best is None:
+    """The rung with the defines that were found fastest, if any were."""
+    choice = read(rung, params)
+    if choice is None or not choice.done or choice.best is None:
         return rung
-    return with_defines(rung, dict(zip(rung.tune, found.best, strict=True)))
+    return with_defines(rung, dict(zip(rung.tune, choice.best, strict=True)))

@@ -1,6 +1,6 @@
-"""What else a user could pick, as sessions of ours: PyTorch (`torch_net`: from our Graph to a torch module,
-`torch_cpu`, `torch_cuda`), OpenVINO (`openvino_cpu`).
+"""Other libraries that a user could choose, as sessions of ours: PyTorch (`torch_net`: from our Graph to a
+torch module; `torch_cpu`, `torch_cuda`) and OpenVINO (`openvino_cpu`).
 
-They run in processes apart (engine.apart), in an environment of their own where there is one (`environment`);
-what a module here imports of a rival is imported there alone.
+They run in isolated processes (engine.isolated), each in the environment that has the library
+(kernels.environment). Only these processes import it.
 """

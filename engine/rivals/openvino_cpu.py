@@ -1,5 +1,5 @@
-"""A model at one batch size in OpenVINO on the CPU, in a process apart: one stream for the least latency, in
-float32 (its default on processors that have it is bfloat16)."""
+"""A model at one batch size in OpenVINO on the CPU, in an isolated process: one stream, for the least
+latency, in float32 (some processors would use bfloat16 by default)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from engine.apart.slots import Copies
 from engine.graph.graph import Graph
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.options import Options
 from engine.passes.trace import known
@@ -25,7 +25,7 @@ from kernels.errors import (
 
 
 class OpenVinoSession:
-    """What engine.apart.child asks of a session."""
+    """A session as engine.isolated.child needs it."""
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         self._what = f"{graph.name} in OpenVINO at batch {batch}"
@@ -60,9 +60,9 @@ class OpenVinoSession:
             for name, array in self.given.items():
                 self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
             for port, info in zip(self._compiled.outputs, graph.outputs, strict=True):
-                held = np.zeros(tuple(port.get_shape()), port.get_element_type().to_dtype())
-                self._outputs[info.name] = held
-                self._request.set_tensor(port, openvino.Tensor(held, shared_memory=True))
+                port_memory = np.zeros(tuple(port.get_shape()), port.get_element_type().to_dtype())
+                self._outputs[info.name] = port_memory
+                self._request.set_tensor(port, openvino.Tensor(port_memory, shared_memory=True))
             self._infer = partial(self._request.infer, share_outputs=True)  # nothing is copied
             self._infer()
         self.phases: Mapping[str, int] = {
@@ -88,7 +88,7 @@ class OpenVinoSession:
             self._infer()
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+        """One pass for each of these inputs, its answer copied to where it belongs."""
         infer = self._infer
         with _translated(self._what):
             for inputs, outputs in copies:

@@ -1,4 +1,5 @@
-"""A model at one batch size in PyTorch on the CPU, eager or compiled; in a process apart (engine.apart)."""
+"""A model at one batch size in PyTorch on the CPU, eager or compiled, in an isolated process
+(engine.isolated)."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart.slots import Copies
 from engine.graph.graph import Graph
+from engine.isolated.slots import Copies
 from engine.machine import host
 from engine.options import Options
 from engine.passes.trace import known
@@ -17,7 +18,7 @@ from engine.rivals import torch_here
 
 
 class TorchCpuSession:
-    """What engine.apart.child asks of a session. how: see torch_here.compiled."""
+    """A session as engine.isolated.child needs it. how: see torch_here.compiled."""
 
     def __init__(self, graph: Graph, batch: int, options: Options, how: str) -> None:
         self._what = f"{graph.name} in PyTorch at batch {batch}"
@@ -35,10 +36,10 @@ class TorchCpuSession:
             self._tensors = [torch.from_numpy(array) for array in self.given.values()]
             loaded = time.perf_counter_ns()
             self._torch, self._call = torch, torch_here.compiled(torch, net, how)
-            made = self._pass()
+            outputs = self._pass()
             self._outputs = {
                 info.name: np.zeros(tuple(tensor.shape), tensor.numpy().dtype)
-                for info, tensor in zip(graph.outputs, made, strict=True)
+                for info, tensor in zip(graph.outputs, outputs, strict=True)
             }
         self._left = [torch.from_numpy(array) for array in self._outputs.values()]
         self.phases: Mapping[str, int] = {
@@ -58,8 +59,8 @@ class TorchCpuSession:
 
     def _pass(self) -> Sequence[Any]:
         with self._torch.inference_mode():
-            made: Sequence[Any] = self._call(*self._tensors)
-            return made
+            outputs: Sequence[Any] = self._call(*self._tensors)
+            return outputs
 
     def answers(self) -> dict[str, np.ndarray]:
         return self._outputs
@@ -68,14 +69,14 @@ class TorchCpuSession:
         self.each((((), ()),))
 
     def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
-        call, tensors, left = self._call, self._tensors, self._left
+        """One pass for each of these inputs, its answer copied to where it belongs."""
+        call, tensors, output_arrays = self._call, self._tensors, self._left
         with torch_here.translated_errors(self._what), self._torch.inference_mode():
             for inputs, outputs in copies:
                 for to, of in inputs:
                     np.copyto(to, of)
-                for tensor, made in zip(left, call(*tensors), strict=True):
-                    tensor.copy_(made)
+                for tensor, value in zip(output_arrays, call(*tensors), strict=True):
+                    tensor.copy_(value)
                 for to, of in outputs:
                     np.copyto(to, of)
 

@@ -1,8 +1,8 @@
-"""A model at one batch size in PyTorch on an NVIDIA GPU, eager or compiled, each pass launched by the host or
-replayed as a CUDA graph; in a process apart (engine.apart.device).
+"""A model at one batch size in PyTorch on an NVIDIA GPU, in an isolated process (engine.isolated.device):
+eager or compiled, each pass launched by the host or replayed as a CUDA graph.
 
-As for ONNX Runtime: a stream of ours that CUDA events time, cuDNN's algorithms searched (cudnn.benchmark),
-TF32 on where the precision is tf32 alone, a float16 copy of the model for fp16.
+It is treated as ONNX Runtime is: a stream of ours with CUDA events as clock, a search of cuDNN's algorithms
+(cudnn.benchmark), TF32 only in precision tf32, a float16 copy of the model for fp16.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.apart.device import OnDevice
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
+from engine.isolated.device import OnDevice
 from engine.options import Options
 from engine.ort.trains import LaunchedSession
 from engine.passes.trace import known
@@ -75,29 +75,31 @@ class TorchCudaSession(LaunchedSession):
         self._given = {}
         for info in graph.inputs:
             dtype = np.dtype(scope.spec(info.name).dtype)
-            held = np.zeros(scope.shape(info.name), np.float16 if half and dtype.kind == "f" else dtype)
-            self._given[info.name] = torch.from_numpy(held).cuda()
+            zeros = np.zeros(scope.shape(info.name), np.float16 if half and dtype.kind == "f" else dtype)
+            self._given[info.name] = torch.from_numpy(zeros).cuda()
         torch.cuda.synchronize()
         loaded = time.perf_counter_ns()
         with torch.inference_mode():
             self._call = torch_here.compiled(torch, self._net, how)
             tensors = tuple(self._given.values())
             for _ in range(WARM_UP):
-                made = self._call(*tensors)
+                outputs = self._call(*tensors)
             self._stream.synchronize()
             names = [info.name for info in graph.outputs]
             if self._replayed:
                 launch = self._captured(tensors, names)
             else:
-                self._left = {n: torch.zeros_like(it).contiguous() for n, it in zip(names, made, strict=True)}
+                self._left = {
+                    n: torch.zeros_like(it).contiguous() for n, it in zip(names, outputs, strict=True)
+                }
                 launch = self._launching(tensors)
         compiled = time.perf_counter_ns()
         tensors_of = self._given, self._left
         self._inputs, self._outputs = (
-            {name: CudaTensor(it.data_ptr(), tuple(it.shape), _dtype(it)) for name, it in held.items()}
-            for held in tensors_of
+            {name: CudaTensor(it.data_ptr(), tuple(it.shape), _dtype(it)) for name, it in zeros.items()}
+            for zeros in tensors_of
         )
-        largest = max(it.nbytes for held in tensors_of for it in held.values())
+        largest = max(it.nbytes for zeros in tensors_of for it in zeros.values())
         self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
         self._launch = launch
         self._timed_over(launch, self._replayed)
@@ -110,13 +112,13 @@ class TorchCudaSession(LaunchedSession):
         }
 
     def _captured(self, tensors: Sequence[Any], names: Sequence[str]) -> Callable[[], object]:
-        """A launch of the pass as one CUDA graph, its outputs at fixed places."""
+        """A function that launches the pass as one CUDA graph; its outputs have fixed addresses."""
         torch = self._torch
         self._graph = graph = torch.cuda.CUDAGraph()
         self._stream.synchronize()
         with torch.cuda.graph(graph, stream=self._torch_stream, capture_error_mode="thread_local"):
-            made = [_own(it, tensors) for it in self._call(*tensors)]
-        self._left = dict(zip(names, made, strict=True))
+            outputs = [_own(it, tensors) for it in self._call(*tensors)]
+        self._left = dict(zip(names, outputs, strict=True))
 
         def launch() -> None:
             self._here()
@@ -125,20 +127,20 @@ class TorchCudaSession(LaunchedSession):
         return launch
 
     def _launching(self, tensors: Sequence[Any]) -> Callable[[], object]:
-        """A launch of the pass call by call; its outputs are copied to fixed places, as an application has
-        them."""
-        call, left, inference = self._call, tuple(self._left.values()), self._torch.inference_mode
+        """A function that launches the pass call by call; its outputs are copied to fixed addresses, where an
+        application would have them."""
+        call, outputs, inference = self._call, tuple(self._left.values()), self._torch.inference_mode
 
         def launch() -> None:
             self._here()
             with inference():
-                for to, of in zip(left, call(*tensors), strict=True):
+                for to, of in zip(outputs, call(*tensors), strict=True):
                     to.copy_(of)
 
         return launch
 
     def _here(self) -> None:
-        """PyTorch's settings are the process's: they are this session's from here on."""
+        """Set PyTorch's global settings to those of this session."""
         global _whose
         if _whose is self:
             return
@@ -177,9 +179,9 @@ def _dtype(tensor: Any) -> np.dtype:
 
 
 def _own(made: Any, tensors: Sequence[Any]) -> Any:
-    """An output in memory of its own, densely laid: one that is an input again is copied."""
-    taken = any(made.data_ptr() == tensor.data_ptr() for tensor in tensors)
-    return made.clone() if taken else made.contiguous()
+    """An output in memory of its own, dense; an output that is an input is copied."""
+    shared = any(made.data_ptr() == tensor.data_ptr() for tensor in tensors)
+    return made.clone() if shared else made.contiguous()
 
 
 def opened(*arguments: Any) -> OnDevice:

@@ -1,4 +1,4 @@
-"""What is used of PyTorch beyond a module's operators: importing, compiling, its errors in our words."""
+"""What we use of PyTorch beyond the operators: importing it, compiling, and its errors in our words."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def net(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
 
 
 def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
-    """The module itself, or as torch.compile makes it: whole, at these shapes. It compiles with its first
-    pass."""
+    """The module as it is, or compiled as a whole by torch.compile, for these shapes. It compiles in its
+    first pass."""
     if how == EAGER:
         return cast("Callable[..., Any]", module)
     with contextlib.suppress(ImportError, AttributeError):
@@ -54,12 +54,14 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
         algorithms.PRINT_AUTOTUNE = False
     logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
     torch._dynamo.reset()  # a net of the same code at another batch size would be compiled for any size
-    made: Callable[..., Any] = torch.compile(module, mode=_MODES[how], fullgraph=True, dynamic=False)
-    return made
+    module_compiled: Callable[..., Any] = torch.compile(
+        module, mode=_MODES[how], fullgraph=True, dynamic=False
+    )
+    return module_compiled
 
 
 class translated_errors(Translated):
-    """Round what PyTorch does, whose warnings are nobody's here."""
+    """Around calls of PyTorch; its warnings are hidden."""
 
     __slots__ = ("_warnings",)
 
@@ -75,8 +77,8 @@ class translated_errors(Translated):
         super().__exit__(kind, error, trace)
 
     def ours(self, error: Exception) -> KernelscopeError | None:
-        said = str(error).lower()
-        if isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said:
+        text = str(error).lower()
+        if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
             return self.ran_out(_line(error))
         return KernelError(f"PyTorch failed on {self._what}: {_line(error)}")
 

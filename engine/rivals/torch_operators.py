@@ -1,4 +1,5 @@
-"""Each ONNX operator as PyTorch's own of that meaning; what that cannot say is refused with the reason."""
+"""Each ONNX operator as PyTorch's operator of the same meaning; what PyTorch cannot do is refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def _conv(t: Translation, node: Node) -> Any:
 
 
 def _plain(axis: WindowAxis) -> bool:
-    """Whether PyTorch's pooling has the same windows along this axis: even pads of half a kernel at most, and
-    no window but those that fit."""
+    """Whether PyTorch's pooling has the same windows along this axis: equal pads of at most half a kernel,
+    and only windows that fit."""
     extent = (axis.kernel - 1) * axis.dilation + 1
     fits = (axis.size + 2 * axis.pad_begin - extent) // axis.stride + 1
     return axis.pad_begin == axis.pad_end and 2 * axis.pad_begin <= axis.kernel and fits == axis.out
@@ -133,11 +134,11 @@ def _gemm(t: Translation, node: Node) -> Any:
     weight = t.value(b)
     if not node.attributes.get("transB", 0):
         # torch.nn.functional.linear wants (n, k): a constant is laid so once.
-        held = t.scope.constants.get(b)
+        matrix = t.scope.constants.get(b)
         weight = (
             t.call(t.torch.t, weight)
-            if held is None
-            else t.constant(np.asarray(held, np.float16 if t.half else np.float32).T)
+            if matrix is None
+            else t.constant(np.asarray(matrix, np.float16 if t.half else np.float32).T)
         )
     n = t.shape(node.outputs[0])[1]
     if alpha == 1.0 and (not c or (beta == 1.0 and t.shape(c) == (n,))):
@@ -222,8 +223,8 @@ def _pad(t: Translation, node: Node) -> Any:
     pads = node.attributes.get("pads")
     if t.scope.opset >= 11:
         pads = t.scope.integers(node, 1, "pads")
-        held = t.scope.constant(node, 2, "value")
-        value = float(held.reshape(-1)[0]) if held is not None else 0.0
+        fill = t.scope.constant(node, 2, "value")
+        value = float(fill.reshape(-1)[0]) if fill is not None else 0.0
         if optional_input(node, 3):
             raise Refused("its axes are given, which is not supported")
     listed = integers(pads, (0,) * 2 * rank, "pads")
@@ -236,8 +237,8 @@ def _clip(t: Translation, node: Node) -> Any:
     for index, name in enumerate(("min", "max"), start=1):
         value = node.attributes.get(name)
         if t.scope.opset >= 11:
-            held = t.scope.constant(node, index, name)
-            value = held.reshape(-1)[0] if held is not None else None
+            bound = t.scope.constant(node, index, name)
+            value = bound.reshape(-1)[0] if bound is not None else None
         bounds.append(None if value is None else float(value))
     x = t.value(node.inputs[0])
     return x if bounds == [None, None] else t.call(t.torch.clamp, x, *bounds)

@@ -1,4 +1,4 @@
-"""A graph on its way to a torch module: what the operators' translations are given."""
+"""The translation of a graph to a torch module, as the operators' translations see it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kernels.errors import UnsupportedError
 
 
 class Translation:
-    """One graph on its way. torch: the module; scope: shapes and constants at this batch size; handlers: what
-    makes a node's output, by op type."""
+    """One graph being translated. torch: the package; scope: shapes and constants at this batch size;
+    handlers: by op type what makes a node's output."""
 
     def __init__(
         self, torch: Any, graph: Graph, batch: int, half: bool, handlers: Mapping[str, Handler]
@@ -30,7 +30,7 @@ class Translation:
         self._constants = 0
 
     def module(self) -> Any:
-        """The module: inputs and outputs in the graph's order. Raises UnsupportedError."""
+        """The module, with inputs and outputs in the graph's order. Raises UnsupportedError."""
         for index, info in enumerate(self.graph.inputs):
             self.values[info.name] = self.fx.placeholder(f"input_{index}")
         for node in self.graph.nodes:
@@ -69,7 +69,7 @@ class Translation:
         return self.values[name]
 
     def constant(self, array: np.ndarray) -> Any:
-        """A tensor of the module's own, of these values."""
+        """A tensor with these values that belongs to the module."""
         name = f"constant_{self._constants}"
         self._constants += 1
         self.root.register_buffer(name, self.torch.from_numpy(np.ascontiguousarray(array)))
@@ -82,7 +82,8 @@ class Translation:
         return self.scope.shape(name)
 
     def padded(self, x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
-        """x with so much before and behind each of its last axes; negative pads take away."""
+        """x with so many elements added before and behind each of its last axes; negative pads remove
+        elements."""
         flat = [size for pair in reversed(pads) for size in pair]
         return self.call(self.f.pad, x, flat, "constant", value) if any(flat) else x
 

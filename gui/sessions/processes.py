@@ -16,9 +16,9 @@ from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from bench.results.messages import Done, Hello
 from bench.run.client import end_worker, worker_environment
-from bench.run.exits import exit_words, last_line
 from bench.run.supervisor import WARM, Action, Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from gui.base.background import timer
+from kernels.processes import exit_words, last_line
 
 TAIL_NBYTES = 4000
 NOT_STARTED = 127  # as a shell reports a command that there is not

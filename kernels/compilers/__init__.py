@@ -1,8 +1,8 @@
-"""Processes that compile rungs beside each other.
+"""Processes that compile rungs in parallel.
 
-In one process sixteen threads of NVRTC are in each other's way: 133 kernels took them 6.0 s and 78 s of
-processors on the host of an H100; one thread takes 26 s on another machine. They share one memory map,
-and what one of them gives back of it each of the others' processors has to hear of.
+Threads of NVRTC in one process hinder each other: they share one memory map, and each page that one of them
+gives back interrupts the processors of all others. On the host of an H100, 133 kernels took sixteen threads
+6.0 s and 78 s of CPU time; one thread takes 26 s on another machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import MappingProxyType
 from typing import Any
 
-from kernels import ends, registry
+from kernels import processes, registry
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
 
@@ -29,7 +29,7 @@ Item = tuple[registry.Rung, Mapping[str, Define]]
 Compile = Callable[[registry.Rung, str, Mapping[str, Define]], object]
 
 
-def side_by_side(
+def compile_in_parallel(
     compile_rung: Compile,
     items: Sequence[Item],
     arch: str,
@@ -37,9 +37,9 @@ def side_by_side(
     apart: bool,
     told: Callable[[int, int], None],
 ) -> None:
-    """All of these, `count` at a time. apart: in processes; else in threads, which is as fast where there are
-    few of them. told: hears how many are done, of how many; it may raise to end it. What does not compile is
-    passed over."""
+    """Compile all of these, `count` at a time. apart: in processes; else in threads, which is as fast for few
+    rungs. told: called with (done, total); it may raise to end the work. A rung that does not compile is
+    skipped."""
     workers = _Processes() if apart else None
     compile_one = workers.compile if workers else compile_rung
     with ThreadPoolExecutor(max_workers=max(1, min(count, len(items)))) as pool:
@@ -58,7 +58,7 @@ def side_by_side(
 
 
 class _Processes:
-    """One a thread that asks, started when it first does."""
+    """One compiling process for each thread that asks, started when it first asks."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -67,11 +67,11 @@ class _Processes:
         self._closed = False
 
     def compile(self, rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> None:
-        """Have it in the cache; where its process is gone, it is not."""
+        """Compile it into the cache. If the process has died, nothing is compiled."""
         process = getattr(self._own, "process", None) or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_dumped((rung, arch, dict(defines))))
+        process.stdin.write(_pickled((rung, arch, dict(defines))))
         process.stdin.flush()
         process.stdout.read(1)
 
@@ -86,20 +86,20 @@ class _Processes:
                 stderr=subprocess.DEVNULL,
                 env=for_children(),
             )
-            ends.OURS.add(process.pid)
+            processes.OURS.add(process.pid)
             self._all.append(process)
         self._own.process = process
         return process
 
     def close(self) -> None:
-        """End all of them, at once."""
+        """End all of them at once."""
         with self._lock:
             self._closed = True
             for process in self._all:
                 process.kill()
             for process in self._all:
                 process.wait()
-                ends.OURS.discard(process.pid)  # another may have the number from now on
+                processes.OURS.discard(process.pid)  # another may have the number from now on
                 for pipe in (process.stdin, process.stdout):
                     assert pipe is not None
                     with contextlib.suppress(BrokenPipeError):  # what it was never asked
@@ -107,10 +107,10 @@ class _Processes:
             self._all = []
 
 
-def _dumped(value: Any) -> bytes:
-    """A rung's mappings cannot be changed, which pickle knows no word for."""
-    held = io.BytesIO()
-    pickler = pickle.Pickler(held)
+def _pickled(value: Any) -> bytes:
+    """Pickled with read-only mappings as plain dicts, because pickle does not know MappingProxyType."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer)
     pickler.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: lambda of: (dict, (dict(of),))}
     pickler.dump(value)
-    return held.getvalue()
+    return buffer.getvalue()

@@ -8,12 +8,12 @@ import pickle
 import signal
 import sys
 
-from kernels import ends, nvrtc
+from kernels import nvrtc, processes
 
 
 def main() -> int:
     """Compile what standard input says until it ends; a byte for each on standard output."""
-    ends.die_with_parent(int(sys.argv[1]))
+    processes.die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # heard by whoever waits for this one
     questions, answers = sys.stdin.buffer, os.dup(1)
     os.dup2(2, 1)

@@ -66,8 +66,8 @@ def load(rung: Rung) -> CpuKernel:
         exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
     except Exception as error:
         line = getattr(error, "lineno", None) or line_in(rung, error) or 1
-        said = error.msg if isinstance(error, SyntaxError) else error  # its str() repeats file and line
-        raise KernelError(f"{rung.path}:{line}: {type(error).__name__}: {said}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error  # its str() repeats file and line
+        raise KernelError(f"{rung.path}:{line}: {type(error).__name__}: {reason}") from error
     if not callable(getattr(module, "bind", None)):
         raise KernelError(f"{rung.path}: a CPU rung defines bind(p, inputs, output, workspace)")
     return CpuKernel(

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import jit
+from kernels import numba_support
 from kernels.cache import atomic_file
 from kernels.errors import KernelError
 
@@ -63,14 +63,14 @@ class Compiled:
         return self._address
 
     def __call__(self, a: int, low: int, high: int, scratch: int = 0) -> None:
-        """With addresses; other threads of Python's go on meanwhile."""
+        """Run it with these addresses; other Python threads go on meanwhile."""
         if self._call is None:
             self._call = _PROTOTYPE(self.address)
         self._call(a, low, high, scratch)
 
 
 class Inlined:
-    """A function that compiled ones call."""
+    """A function that compiled functions may call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -79,13 +79,14 @@ class Inlined:
 
 @functools.cache
 def tiles() -> int:
-    """The address of the function of all tiles: an argument of each rung that calls `simd.tile`."""
+    """The address of the function of all tiles, which every rung that calls `simd.tile` gets as an
+    argument."""
     return _kept(_digest("tiles", ""), _made_tiles)
 
 
 def _made_tiles() -> bytes:
-    made: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
-    return made
+    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    return machine_code
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
@@ -98,8 +99,8 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 class Call:
     """A step bound to its arrays. arguments: what `a` points to, from a[1] on: whole numbers, floats, arrays
-    (their addresses; they are kept). images: how many there are, 0 for a step that knows none; parts: how
-    many parts of its own. Called, it does all of them, in this thread."""
+    (passed by address, and kept alive). images: the number of images, 0 for a step without images; parts: the
+    number of parts of the kernel's own. Calling it does all of them in this thread."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class Call:
         step.address  # noqa: B018 - compiled now, not in the first pass
 
     def place_of(self, address: int) -> int:
-        """Which of its arguments is the array there."""
+        """The index of the argument that is the array at this address."""
         return next(i for i, of in self._held.items() if of.ctypes.data == address)
 
     def __call__(self) -> None:
@@ -130,7 +131,7 @@ class Call:
 
 
 def word(of: int | float | Array) -> int:
-    """An argument as the 64 bits that carry it."""
+    """An argument as 64 bits."""
     if isinstance(of, np.ndarray):
         if not of.flags.c_contiguous:
             raise KernelError("a compiled rung takes dense arrays alone")
@@ -152,15 +153,15 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> int:
-    """The address of what is kept by that name, made where nothing is. A file begins with the digest of the
-    rest: what was cut off would end the process that loads it."""
-    path = jit.folder() / f"{name}.o"
+    """The address of a compiled file of this name, which is made if it is missing. The file begins with the
+    digest of the rest: a truncated file would crash the process that loads it."""
+    path = numba_support.folder() / f"{name}.o"
     try:
-        said = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
-        said = b""
-    data = said[DIGEST:]
-    if not data or hashlib.sha256(data).digest() != said[:DIGEST]:
+        content = b""
+    data = content[DIGEST:]
+    if not data or hashlib.sha256(data).digest() != content[:DIGEST]:
         data = make()
         try:
             with atomic_file(path) as file:
@@ -172,10 +173,10 @@ def _kept(name: str, make: Callable[[], bytes]) -> int:
 
 
 def _compiled(function: Callable[..., Any]) -> bytes:
-    if reason := jit.unavailable():
+    if reason := numba_support.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
-    found: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
-    return found
+    machine_code: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
+    return machine_code
 
 
 _engines: list[Any] = []  # what was loaded lives as long as the process
@@ -202,7 +203,8 @@ def _machine() -> Any:
 
 @functools.cache
 def _shared() -> bytes:
-    """What all of them stand on: the machine, the compiler, and the text of what they may call."""
+    """A digest of what all compiled rungs depend on: the machine, the compiler, and the text of what they may
+    call."""
     import llvmlite.binding as llvm
 
     digest = hashlib.sha256(f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
@@ -221,6 +223,6 @@ def _digest(name: str, source: str) -> str:
 
 def _trim(folder: Path) -> None:
     """Remove the oldest files beyond MOST_FILES."""
-    found = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in found[MOST_FILES:]:
+    files = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in files[MOST_FILES:]:
         os.unlink(path)

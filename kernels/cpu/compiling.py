@@ -55,7 +55,7 @@ def compiled(function: Callable[..., None]) -> bytes:
     flags.fastmath = FastMathOptions(FASTMATH)
     file = function.__code__.co_filename
     try:
-        made = compiler.compile_extra(
+        result = compiler.compile_extra(
             cpu_target.typing_context,
             cpu_target.target_context,
             _with_inlined(function),
@@ -68,10 +68,10 @@ def compiled(function: Callable[..., None]) -> bytes:
         line = getattr(getattr(error, "loc", None), "line", function.__code__.co_firstlineno)
         lines = [_PAINT.sub("", s).strip() for s in str(error).splitlines()]
         lines = [s for s in lines if s and not s.startswith(("Failed in", "File ", "During:"))]
-        said = lines[0] if lines else type(error).__name__
-        raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {said}") from None
-    module = llvm.parse_assembly(made.library.get_llvm_str())
-    module.link_in(llvm.parse_assembly(_entry(made.fndesc.llvm_func_name)))
+        reason = lines[0] if lines else type(error).__name__
+        raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {reason}") from None
+    module = llvm.parse_assembly(result.library.get_llvm_str())
+    module.link_in(llvm.parse_assembly(_entry(result.fndesc.llvm_func_name)))
     for f in module.functions:
         if f.is_declaration and not f.name.startswith("llvm.") and f.name not in FROM_C:
             raise KernelError(

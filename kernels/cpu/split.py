@@ -1,6 +1,7 @@
-"""How a step divides among threads: into parts along an axis whose elements do not depend on each other.
+"""How a step is divided among threads: into parts along an axis whose elements are independent of each other.
 
-A part is the same operator on less: params of its own, and where its inputs and output lie in the whole ones.
+A part is the same operator on less data: it has params of its own and says where its inputs and output lie in
+the whole arrays.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """params: what this part is told; inputs: the range it reads of each input (None: all of it); output: the
-    range it writes, which no other part writes. columns: the output range is of columns, of every row of a
-    matrix product, and so not dense."""
+    """params: those of this part; inputs: the range of each input that it reads (None: all of it); output:
+    the range that it writes, which no other part writes. columns: the output range is one of columns of every
+    row of a matrix product, and so not contiguous."""
 
     params: Params
     inputs: tuple[Range | None, ...]
@@ -30,19 +31,20 @@ class Part:
 
 
 def parts(p: Params, threads: int) -> tuple[Part, ...]:
-    """Parts of about one size for so many threads that together do what `p` says; one part is `p` itself."""
+    """Parts of about the same size for so many threads, which together do what `p` says. A single part is `p`
+    itself."""
     axis = p.division
     wanted = threads if axis.repeats or threads == 1 else PARTS_A_THREAD * threads
     count = max(1, min(wanted, axis.length))
     if count == 1:
         return (whole(p),)
-    found = []
+    divided = []
     bounds = [axis.length * i // count for i in range(count + 1)]
     for low, high in itertools.pairwise(bounds):
         ranges = tuple((low * unit, high * unit) if unit else None for unit in axis.inputs)
         output = (low * axis.output, high * axis.output)
-        found.append(Part(axis.cut(high - low), ranges, output, axis.columns))
-    return tuple(found)
+        divided.append(Part(axis.cut(high - low), ranges, output, axis.columns))
+    return tuple(divided)
 
 
 def whole(p: Params) -> Part:
@@ -52,6 +54,6 @@ def whole(p: Params) -> Part:
 
 
 def ranged(arrays: Sequence[object], part: Part) -> bool:
-    """Whether the part reads less than all of any of the arrays that are not None."""
+    """Whether the part reads only a range of any of the arrays that are not None."""
     pairs = zip(arrays, part.inputs, strict=True)
     return any(array is not None and span is not None for array, span in pairs)

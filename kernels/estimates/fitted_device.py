@@ -1,6 +1,6 @@
 """The device that the estimates of launch times are fitted to: an NVIDIA H200.
 
-On another they still put the choices in an order, and what an engine takes is timed there
+On another device the estimates still rank the choices; what an engine takes is timed there
 (engine.planning.choices).
 """
 

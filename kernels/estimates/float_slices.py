@@ -103,11 +103,11 @@ def _most_teams(channels: int) -> int:
 @functools.lru_cache(maxsize=4096)
 def _places(band: int, out_w: int, shortest: int, lanes: int) -> tuple[int, int]:
     """The pitch, and the slots where a lane has pixels of one bank alone: as many as the bank with most."""
-    found = []
+    choices = []
     for pitch in range(shortest, shortest + _PITCHES):
         place = np.arange(band)[:, None] * pitch + np.arange(out_w)
-        found.append((int(np.bincount(place.reshape(-1) % lanes, minlength=lanes).max()), pitch))
-    slots, pitch = min(found)
+        choices.append((int(np.bincount(place.reshape(-1) % lanes, minlength=lanes).max()), pitch))
+    slots, pitch = min(choices)
     return pitch, slots
 
 

@@ -121,5 +121,5 @@ _ACROSS = 7.3  # bytes a clock and multiprocessor that others of a cluster are t
 def microseconds(cut: Cut, turns: int, sums_nbytes: int, working: float) -> float:
     """Of a launch whose blocks come in so many turns and work for so many clocks; sums_nbytes: what a
     multiprocessor's blocks have to add up with others."""
-    told = sums_nbytes / _ACROSS if cut.ranks > 1 else 0
-    return (_LAUNCH + turns * trips(cut) + told + working) / _CLOCKS_A_US
+    exchange_us = sums_nbytes / _ACROSS if cut.ranks > 1 else 0
+    return (_LAUNCH + turns * trips(cut) + exchange_us + working) / _CLOCKS_A_US

@@ -67,9 +67,9 @@ def nbytes(of: Sums, cut: Cut) -> int:
     """Shared memory of a block."""
     strips, image = _chunks(of, cut)
     each = ceil(cut.tiles * cut.strips, cut.ranks)  # fragments of a warp that a block finishes
-    told = cut.ranks * ceil(_tiles(of, cut.band), cut.tiles) * each * WARP if cut.ranks > 1 else 0
+    exchanged = cut.ranks * ceil(_tiles(of, cut.band), cut.tiles) * each * WARP if cut.ranks > 1 else 0
     words = of.operands * STRIP * cut.strips + (cut.warps if of.operands > 1 else 0)
-    return _CHUNK_NBYTES * (strips + image + told) + 4 * words
+    return _CHUNK_NBYTES * (strips + image + exchanged) + 4 * words
 
 
 def _registers(of: Sums, cut: Cut) -> int:

@@ -98,10 +98,10 @@ def _cuts(waves: Mapping[tuple[int, int], float], slabs: int, counts: Iterable[i
 
 def _count(blocks: int, cut: Cut, operands: int, cluster: int = 1) -> float:
     """Waves of blocks, each as long as `waves` says. cluster: so many of them run at once and near by."""
-    _, held = stages(cut.rows, cut.columns, operands)
-    at_once = held * MULTIPROCESSORS if cluster <= 2 else held * _NEAR // cluster * cluster
+    _, resident = stages(cut.rows, cut.columns, operands)
+    at_once = resident * MULTIPROCESSORS if cluster <= 2 else resident * _NEAR // cluster * cluster
     full, rest = divmod(blocks, at_once)
-    last = 0.0 if not rest else ALONE if held > 1 and rest <= at_once // held else 1.0
+    last = 0.0 if not rest else ALONE if resident > 1 and rest <= at_once // resident else 1.0
     return full + last
 
 
@@ -112,7 +112,7 @@ def stages(rows: int, columns: int, operands: int = 1) -> tuple[int, int]:
     for blocks in (2, 1):
         if operands > 1 and blocks > 1 and columns > _SPLIT_COLUMNS:
             continue
-        held = min(_MOST_STAGES * operands, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
-        if held >= _LEAST_STAGES:
-            return held, blocks
+        slabs = min(_MOST_STAGES * operands, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
+        if slabs >= _LEAST_STAGES:
+            return slabs, blocks
     raise ValueError(f"tiles of {rows} × {columns} leave no room for {_LEAST_STAGES} slabs")

@@ -1,8 +1,8 @@
-"""Rungs in Python compiled to cubins, each by a process apart, and kept in the cache as those in CUDA C++
-are.
+"""Rungs in Python compiled to cubins, each in an isolated process, and kept in the cache like those in CUDA
+C++.
 
-Beside the cubin are kept what the assembler said (the same words as NVRTC's, `kernels.nvrtc.resources`
-reads them), the PTX, and what its launch has to know of it.
+Beside the cubin lie the assembler's messages (in the same form as NVRTC's; `kernels.nvrtc.resources` reads
+them), the PTX, and what the launch has to know of the kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernels import ends
+from kernels import processes
 from kernels.cache import atomic_file, cache_dir
 from kernels.environment import for_children
 from kernels.errors import KernelError, UnavailableError, system_words
@@ -39,7 +39,7 @@ _START = "import sys; from kernels.languages import child; sys.exit(child.main()
 _MOST = {"shared_nbytes": 1 << 20, "threads": 1024, "hidden": 64}
 # What is kept beside the cubin, under these endings.
 _KEPT = {child.LOG: ".log", child.PTX: ".ptx", child.FACTS: ".json", child.CUBIN: ".cubin"}
-_MADE_BY = ("compiling.py", "child.py", "linking.py", "compilers")
+_MADE_BY = ("compiling.py", "child.py", "compilers")
 
 
 def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
@@ -50,11 +50,11 @@ def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
     whole = codes() | dict(rung.defines) | dict(defines)
     path = where(rung, arch, whole)
     if not path.exists() or not path.with_suffix(".json").exists():
-        made = _made(rung, language, arch, whole)
+        files = _made(rung, language, arch, whole)
         for name, ending in _KEPT.items():  # the cubin last: where it is, the others are
             try:
                 with atomic_file(path.with_suffix(ending)) as file:
-                    file.write_bytes(made[name])
+                    file.write_bytes(files[name])
             except OSError as error:
                 raise KernelError(
                     f"the kernel cache {path.parent} cannot be written ({system_words(error)}); "
@@ -70,9 +70,9 @@ def assembly(rung: Rung, arch: str, defines: Mapping[str, Any]) -> tuple[str, by
 
 
 def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
-    """Where its cubin is kept: under all that goes into it."""
+    """The path of its cubin, which depends on all that goes into it."""
     language = _language(rung)
-    told = [
+    parts = [
         rung.path.name,
         rung.source,
         arch,
@@ -82,13 +82,14 @@ def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
     here = Path(__file__).parent
     for name in _MADE_BY:
         files = sorted((here / name).glob("*.py")) if (here / name).is_dir() else [here / name]
-        told += [file.read_text(encoding="utf-8") for file in files]
-    key = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+        parts += [file.read_text(encoding="utf-8") for file in files]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     return cache_dir() / "cubin" / f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key}.cubin"
 
 
 def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
-    """The launch with what only the compiled kernel knows. Raises KernelError where the two do not fit."""
+    """The launch completed by what only the compiled kernel knows. Raises KernelError where the two do not
+    fit."""
     if not rung.language:
         return how
     if how.before or how.then or how.constant is not None:
@@ -97,10 +98,10 @@ def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
             f"rung in {_language(rung).title} is one kernel"
         )
     pointers = signature(rung.path, rung.op, rung.source).pointers
-    given = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
-    if len(pointers) != given:
+    pointer_count = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
+    if len(pointers) != pointer_count:
         raise KernelError(
-            f"{rung.path}: {rung.op} takes {given} pointers with the launch shape {rung.launch}, and "
+            f"{rung.path}: {rung.op} takes {pointer_count} pointers with the launch shape {rung.launch}, and "
             f"{', '.join(pointers)} stand there; what follows them is named as the scalars are"
         )
     facts = json.loads(cubin.with_suffix(".json").read_text(encoding="utf-8"))
@@ -118,7 +119,7 @@ def _language(rung: Rung) -> Language:
 
 
 def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of the process apart, by their names there."""
+    """The files of the isolated process, by name."""
     takes = signature(rung.path, rung.op, rung.source)
     if lacking := [name for name in takes.constants if name not in defines]:
         raise KernelError(
@@ -128,7 +129,7 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
         folder = Path(name).resolve()
         (folder / rung.path.name).write_text(rung.source, encoding="utf-8")
-        asked = {
+        question = {
             "folder": str(folder),
             "file": rung.path.name,
             "function": rung.op,
@@ -140,48 +141,48 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
             "defines": dict(defines),
             "capability": (int(digits[:-1]), int(digits[-1])),
         }
-        said = _run(rung, language, folder, json.dumps(asked))
+        output = _run(rung, language, folder, json.dumps(question))
         if (failed := folder / child.FAILED).is_file():
-            told = _told(rung, failed, text=str, line=int, language=str)
-            if unusable := told["language"]:
+            failure = _told(rung, failed, text=str, line=int, language=str)
+            if unusable := failure["language"]:
                 raise UnavailableError(
                     f"{rung.label} cannot be compiled here: {language.title} does not compile the least "
                     f"kernel there is ({unusable}); `make languages` brings an environment in which it does"
                 )
-            line = f":{told['line']}" if told["line"] else ""
-            reason = f"{rung.label} does not compile for {arch}: {told['text']}"
+            line = f":{failure['line']}" if failure["line"] else ""
+            reason = f"{rung.label} does not compile for {arch}: {failure['text']}"
             raise KernelError(f"{rung.path}{line}: {reason}")
         try:
-            made = {file: _read(folder / file) for file in _KEPT}
+            files = {file: _read(folder / file) for file in _KEPT}
             _told(rung, folder / child.FACTS, **dict.fromkeys(_MOST, int))
-            return made
+            return files
         except OSError:
             raise KernelError(
                 f"{rung.path}: {rung.label} does not compile for {arch}: {language.title} said nothing"
-                f"{': ' + said if said else ''}"
+                f"{': ' + output if output else ''}"
             ) from None
 
 
 def _told(rung: Rung, path: Path, **kinds: type) -> dict[str, Any]:
-    """What a file of the process apart says, which the rung's own may have written: these, of these types,
-    numbers within bounds. Raises KernelError."""
+    """The facts in a file of the isolated process. The rung may have written the file, so names, types and
+    ranges are checked. Raises KernelError."""
     try:
-        told = json.loads(_read(path))
+        facts = json.loads(_read(path))
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or any(type(told.get(name)) is not kind for name, kind in kinds.items()):
+        facts = None
+    if not isinstance(facts, dict) or any(type(facts.get(name)) is not kind for name, kind in kinds.items()):
         raise KernelError(
             f"{rung.path}: {rung.label} wrote {path.name} itself: that is for its compiler to do"
         )
     for name in kinds.keys() & _MOST.keys():
-        if not 0 <= told[name] <= _MOST[name]:
-            what = f"{rung.label} is said to have {name} = {told[name]:,}"
+        if not 0 <= facts[name] <= _MOST[name]:
+            what = f"{rung.label} is said to have {name} = {facts[name]:,}"
             raise KernelError(f"{rung.path}: {what}, and {_MOST[name]:,} is the most")
-    return told
+    return facts
 
 
 def _read(path: Path) -> bytes:
-    """A file that a stranger's process has written."""
+    """The content of a file that an untrusted process has written."""
     if path.is_symlink() or not path.is_file():
         raise FileNotFoundError(path)
     with path.open("rb") as stream:
@@ -189,8 +190,8 @@ def _read(path: Path) -> bytes:
 
 
 def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
-    """Ask the process apart; the last line that it has said. It ends with all that it started, but for what
-    has made itself a session of its own."""
+    """Run the isolated process; the last line of its output. It ends with all that it started, except a
+    process that has made a session of its own."""
     python = language.environment.interpreter()
     with subprocess.Popen(
         [python, "-P", "-c", _START],
@@ -203,19 +204,19 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
         cwd=folder,
         start_new_session=True,
     ) as process:
-        ends.OURS.add(process.pid)
+        processes.OURS.add(process.pid)
         try:
-            _, said = process.communicate(asked, timeout=WAIT_S)
+            _, output = process.communicate(asked, timeout=WAIT_S)
         except subprocess.TimeoutExpired:
             raise KernelError(
                 f"{rung.path}: {rung.label} was not compiled by {language.title} within {WAIT_S:.0f} s"
             ) from None
         finally:
             if process.poll() is None:
-                ends.kill(process.pid)
+                processes.kill(process.pid)
             elif os.name == "posix":  # what it left behind in its group
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-    ends.OURS.discard(process.pid)  # another may have the number from now on
-    lines = said.strip().splitlines()
+    processes.OURS.discard(process.pid)  # another may have the number from now on
+    lines = output.strip().splitlines()
     return lines[-1][:300] if lines else ""

@@ -1,4 +1,4 @@
-"""The languages beside CUDA C++ that a CUDA rung can be written in."""
+"""The languages besides CUDA C++ that a CUDA rung can be written in."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FOLDER = Path(__file__).with_name("compilers")
 
 @dataclass(frozen=True)
 class Language:
-    """name: in headers. title: for people. module: what has to be importable. install: what pip is told.
-    warps: the define that says how many warps a block has, "" where the launch alone says it."""
+    """name: in headers. title: for people. module: what must be importable. install: arguments of pip. warps:
+    the define for the number of warps of a block, "" where only the launch gives it."""
 
     name: str
     title: str
@@ -28,12 +28,12 @@ class Language:
 
     @property
     def environment(self) -> Environment:
-        """Where its compiler is: beside us, or in the environment of `make languages`."""
+        """The environment of its compiler: this one, or that of `make languages`."""
         get = f"pip install {self.install}, or `make languages`"
         return Environment("languages", self.title, self.module, get)
 
     def unavailable(self) -> str | None:
-        """Why it cannot be compiled here, in words that follow the rung's name, or None."""
+        """Why it cannot be compiled here, in words that follow the rung's name; None if it can."""
         missing = self.environment.missing()
         if missing is None:
             return None
@@ -44,9 +44,9 @@ class Language:
 
 @functools.cache
 def languages() -> Mapping[str, Language]:
-    """All of them by name."""
-    found = {}
+    """All languages by name."""
+    by_name = {}
     for module in sorted(info.name for info in pkgutil.iter_modules([str(FOLDER)])):
         language = importlib.import_module(f"kernels.languages.compilers.{module}").LANGUAGE
-        found[language.name] = language
-    return MappingProxyType(found)
+        by_name[language.name] = language
+    return MappingProxyType(by_name)

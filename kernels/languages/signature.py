@@ -29,21 +29,22 @@ KINDS = {"int": "int32", "index_t": "int64", "float": "float32"}
 
 @dataclass(frozen=True)
 class Signature:
-    """Names, in their order. scalars: (name, type) of them."""
+    """Names of the arguments, in order. scalars: (name, type) of each."""
 
     pointers: tuple[str, ...]
     scalars: tuple[tuple[str, str], ...]
     constants: tuple[str, ...]
 
     def values(self, op: str, scalars: Sequence[Scalar], given: Sequence[int]) -> list[Any]:
-        """Its scalars out of all those of the launch; given: the addresses of the pointers, 0 for none."""
+        """Its scalars, picked from all scalars of the launch. given: addresses of the pointers, 0 for
+        none."""
         known = dict(zip(_members(op), scalars, strict=True)) if self.scalars else {}
         there = {HAS + name: np.int32(bool(at)) for name, at in zip(self.pointers, given, strict=False)}
         return [there[name] if name in there else known[name] for name, _ in self.scalars]
 
 
 def _members(op: str) -> dict[str, str]:
-    """The struct's members and their types."""
+    """Names and types of the struct's members."""
     from kernels.arguments import members
 
     return {m.name if not m.count else f"{m.name}[]": KINDS[m.kind] for m in members(OPS[op])}
@@ -58,21 +59,21 @@ def signature(path: Path, op: str, source: str) -> Signature:
         raise KernelError(f"{path}:{error.lineno or 1}: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise KernelError(f"{path}: it cannot be read as Python: {error}") from None
-    found = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == op]
-    if not found:
+    functions = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == op]
+    if not functions:
         raise KernelError(f"{path}: it must define the function {op}(…)")
-    return _read(path, op, found[-1])
+    return _read(path, op, functions[-1])
 
 
 def _read(path: Path, op: str, function: ast.FunctionDef) -> Signature:
-    where, told = f"{path}:{function.lineno}", function.args
-    if told.vararg or told.kwarg or told.kwonlyargs:
+    where, arguments = f"{path}:{function.lineno}", function.args
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
         raise KernelError(f"{where}: {op} takes plain arguments only")
     members = _members(op)
     pointers: list[str] = []
     scalars: list[tuple[str, str]] = []
     constants: list[str] = []
-    for argument in (*told.posonlyargs, *told.args):
+    for argument in (*arguments.posonlyargs, *arguments.args):
         name = argument.arg
         if argument.annotation is not None and ast.unparse(argument.annotation).endswith(_CONSTANT):
             constants.append(name)

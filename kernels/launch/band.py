@@ -27,9 +27,9 @@ _BANKS_NBYTES = 128
 
 @shape
 def conv_band(params: Conv, rung: Rung) -> Launch:
-    """A block TILE_ROWS pixels of one image × TILE_COLUMNS channels, tiles in grid.x, those of one stretch of
-    pixels beside each other. Dynamic shared memory: STAGES slabs of weights, C · BAND_ROWS rows of LEAD
-    values, and the place of each piece in them."""
+    """A block computes TILE_ROWS pixels of one image × TILE_COLUMNS channels. Tiles are in grid.x; those of
+    the same pixels follow each other. Dynamic shared memory: STAGES slabs of weights, C · BAND_ROWS rows of
+    LEAD values, and the place of each piece in them."""
     p = params
     if p.c > _MOST_CHANNELS:
         raise UnsupportedError(f"{rung.label} is for images of up to {_MOST_CHANNELS} channels, not {p.c}")
@@ -50,9 +50,9 @@ def conv_band(params: Conv, rung: Rung) -> Launch:
         )
 
     def cost(tile: TensorTile) -> tuple[float, int]:
-        held = _ALL_SHARED_NBYTES // (_nbytes(p, rung, tile, lead, slabs) + _RESERVED_NBYTES)
+        resident = _ALL_SHARED_NBYTES // (_nbytes(p, rung, tile, lead, slabs) + _RESERVED_NBYTES)
         pixels = p.n * ceil(area, tile.rows) * tile.rows
-        return nhwc_tiles.microseconds(tile, pixels, p.m, slabs, 1, 1, held), tile.rows * tile.columns
+        return nhwc_tiles.microseconds(tile, pixels, p.m, slabs, 1, 1, resident), tile.rows * tile.columns
 
     tile = min(fitting, key=cost)
     grid = (p.n * ceil(area, tile.rows) * ceil(p.m, tile.columns), 1, 1)
@@ -70,14 +70,15 @@ def conv_band(params: Conv, rung: Rung) -> Launch:
 
 
 def _band_rows(p: Conv, tile: TensorTile) -> int:
-    """Rows of the image under the windows of a tile's pixels, wherever in a row they begin."""
+    """Rows of the image under the windows of a tile's pixels, at any place of a row where the tile may
+    begin."""
     spanned = tile.rows // p.out_w if tile.rows % p.out_w == 0 else (tile.rows + p.out_w - 2) // p.out_w + 1
     return (min(spanned, p.out_h) - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
 
 
 def _lead(p: Conv, precision: str) -> int:
-    """Values from one row of the band to the next. Lanes side by side read the pieces of one row of the
-    window and of the next: as far apart as half the banks, they do not wait for each other."""
+    """Values from one row of the band to the next. Neighbouring lanes read pieces of one row of the window
+    and of the next: these lie half the banks apart, so that they do not wait for each other."""
     each = packing.SLAB_NBYTES // packing.depth(precision)
     reach = (p.out_w - 1) * p.stride_w + ceil(p.kw, packing.PIECE) * packing.PIECE
     lead = ceil(reach, packing.PIECE) * packing.PIECE
@@ -89,7 +90,7 @@ def _lead(p: Conv, precision: str) -> int:
 
 
 def _nbytes(p: Conv, rung: Rung, tile: TensorTile, lead: int, slabs: int) -> int:
-    """Shared memory of a block: while it sums, or while it lays y out."""
+    """Shared memory of a block: while it sums, or while it writes y."""
     per_slab = packing.depth(rung.precision)
     each = packing.SLAB_NBYTES // per_slab
     summing = _STAGES * packing.SLAB_NBYTES * tile.columns + each * p.c * _band_rows(p, tile) * lead

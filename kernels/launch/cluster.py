@@ -16,8 +16,8 @@ from kernels.registry import Rung
 
 @shape
 def gemm_cluster(params: Gemm, rung: Rung) -> Launch:
-    """A cluster of PARTS blocks of THREADS threads ROWS × COLUMNS outputs; a thread takes every PARTS ·
-    THREADS-th four steps of the sum, which is LENGTH long. grid = (columns · PARTS, rows)."""
+    """A cluster of PARTS blocks of THREADS threads computes ROWS × COLUMNS outputs. A thread takes every
+    (PARTS · THREADS)th four steps of the sum, which is LENGTH long. grid = (columns · PARTS, rows)."""
     spread = fit(params.m, params.n, params.k)
     grid = (ceil(params.n, spread.columns) * spread.parts, ceil(params.m, spread.rows), 1)
     defines = {name.upper(): value for name, value in spread._asdict().items()} | {"LENGTH": params.k}
@@ -46,13 +46,13 @@ class Spread(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def fit(m: int, n: int, k: int) -> Spread:
-    """What should take least time."""
+    """The spread that should take least time."""
     return min(spreads(k), key=lambda spread: clocks(spread, m, n, k))
 
 
 def spreads(k: int) -> Iterator[Spread]:
-    """Those that are looked at: a sum for each lane at least, no more blocks than have a step of the sum, no
-    more threads than registers suffice for."""
+    """The spreads that are considered: at least one sum for each lane, no more blocks than steps of the sum,
+    and no more threads than registers suffice for."""
     for spread in itertools.starmap(Spread, itertools.product(_ROWS, _COLUMNS, _PARTS, _THREADS)):
         few = spread.rows * spread.columns < WARP
         idle = spread.parts > 1 and ceil(k, _FOUR) <= (spread.parts // 2) * spread.threads
@@ -65,7 +65,8 @@ def spreads(k: int) -> Iterator[Spread]:
 
 
 def _registers(spread: Spread) -> int:
-    """Of a thread, which keeps its sums, and 16 bytes each of its rows, its columns and the next columns."""
+    """Registers of a thread: its sums, and 16 bytes for each of its rows, its columns and the next
+    columns."""
     return spread.rows * spread.columns + 4 * (spread.rows + 2 * spread.columns) + 28
 
 
@@ -85,8 +86,8 @@ _MEETING_CLOCKS, _PART_CLOCKS = 770, 49  # of a cluster, and for each of its blo
 
 
 def clocks(spread: Spread, m: int, n: int, k: int) -> float:
-    """The estimate: what a multiprocessor reads for its blocks, or what it computes for them, and no round of
-    blocks that lie on the device together is shorter than one block by itself."""
+    """The estimate in cycles: the time of a multiprocessor for reading or for computing, whichever is longer.
+    No round of blocks is shorter than one block alone."""
     blocks = ceil(m, spread.rows) * ceil(n, spread.columns) * spread.parts
     sums, warps = spread.rows * spread.columns, spread.threads // WARP
     at_once = spread.parts * spread.threads
@@ -108,7 +109,7 @@ def clocks(spread: Spread, m: int, n: int, k: int) -> float:
 
 
 def _resident(spread: Spread) -> int:
-    """Blocks that lie on the device at once: whole clusters in a group of multiprocessors."""
+    """Blocks that run on the device at the same time: whole clusters in a group of multiprocessors."""
     registers = _registers(spread) * spread.threads
     blocks = min(RESIDENT.blocks, THREADS_RESIDENT // spread.threads, REGISTERS // registers)
     if spread.parts == 1:

@@ -24,10 +24,9 @@ MAX_X, MAX_YZ = 2**31 - 1, 65535
 
 @dataclass(frozen=True)
 class Stage:
-    """One kernel of a launch by the name it has in the rung's file.
-
-    scalars: its own instead of the launch's, where it does a part of the work (some images of a batch); the
-    pointers of input 0 and of the output are then that many float32 elements further on."""
+    """One kernel of a launch. function: its name in the rung's file. scalars: its own instead of the
+    launch's, where it does only a part of the work (some images of a batch); input_offset, output_offset:
+    then the pointers of input 0 and of the output are moved on by that many float32 elements."""
 
     function: str
     grid: tuple[int, int, int]
@@ -40,9 +39,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A float32 matrix of a product, or `batch` of them, as it lies in a buffer of the launch ("input 0",
-    "input 1", …, "workspace", "output"): element (row, column) of matrix i at offset + i · stride +
-    row · lead + column, all in elements. transposed: the product takes rows for columns."""
+    """A float32 matrix of a product, or `batch` of them, in a buffer of the launch ("input 0", "input 1", …,
+    "workspace", "output"): element (row, column) of matrix i is at offset + i · stride + row · lead + column,
+    in elements. transposed: the product uses it transposed."""
 
     buffer: str
     lead: int
@@ -53,8 +52,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Product:
-    """A stage that a library does: c = alpha · a · b in strict float32, `batch` times, a being m × k, b
-    k × n and c m × n (a and b after their transposition)."""
+    """A stage that a library computes: c = alpha · a · b in strict float32, `batch` times; a is m × k, b is k
+    × n and c is m × n (a and b after their transposition)."""
 
     m: int
     n: int
@@ -67,15 +66,15 @@ class Product:
 
     @property
     def function(self) -> str:
-        """Who does it, where a kernel has its name."""
+        """The name of the library, where a kernel has its name."""
         return "cuBLAS"
 
 
 @dataclass(frozen=True)
 class Pack:
-    """How a weight lies on the device: what `function(array, *arguments)` makes of the ONNX array, once, when
-    a model is prepared. `array` has the elements in ONNX's order, perhaps with axes of 1 in front. Equal
-    packs of one weight share their bytes."""
+    """How a weight is packed: `function(array, *arguments)` of the ONNX array, once, when a model is
+    prepared. `array` has the elements in ONNX's order, perhaps with axes of 1 in front. Equal packs of one
+    weight share their bytes."""
 
     function: Callable[..., np.ndarray]
     arguments: tuple[Any, ...] = ()
@@ -84,7 +83,7 @@ class Pack:
         return np.ascontiguousarray(self.function(array, *self.arguments))
 
     def nbytes(self, shape: tuple[int, ...]) -> int:
-        """What a weight of this shape takes packed, where no session has packed it."""
+        """Bytes of a packed weight of this shape."""
         return _packed_nbytes(self, shape)
 
 
@@ -123,37 +122,37 @@ class Launch:
     microseconds: float | None = None
 
     def stages(self, op: str) -> tuple[Stage | Product, ...]:
-        """What to start, in order."""
+        """The stages in order."""
         beside = (*self.before, *self.then)
         if 0 in self.grid and beside:
             return beside
         return (*self.before, Stage(op, self.grid, self.block, self.shared_nbytes), *self.then)
 
     def kernels(self, op: str) -> tuple[Stage, ...]:
-        """The stages that are kernels of the rung's file, each of them once."""
-        found: dict[str, Stage] = {}
+        """The stages that are kernels of the rung's file, each once."""
+        by_function: dict[str, Stage] = {}
         for stage in self.stages(op):
             if isinstance(stage, Stage):
-                found.setdefault(stage.function, stage)
-        return tuple(found.values())
+                by_function.setdefault(stage.function, stage)
+        return tuple(by_function.values())
 
     def arguments(
         self, pointers: Sequence[int], output: int, workspace: int, rung: Rung, stage: Stage | None = None
     ) -> tuple[Any, ...]:
-        """Of a stage (None: of the first, without scalars of its own): addresses of the inputs (fewer where
-        optional ones are absent), of the output and of the scratch memory, then the scalars as one struct."""
+        """The arguments of a stage (None: of the first): addresses of the inputs (fewer where optional ones
+        are absent), of the output and of the scratch memory, then the scalars as one struct."""
         scalars = self.scalars
         if stage is not None:
             scalars = scalars if stage.scalars is None else stage.scalars
             pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
             output += 4 * stage.output_offset
-        given = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
+        pointers_of_all = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
         if self.workspace_nbytes is not None:
-            given.append(workspace if self.workspace_nbytes else 0)
+            pointers_of_all.append(workspace if self.workspace_nbytes else 0)
         if rung.language:
-            own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, given)
-            return (*map(np.uint64, given), *own, *[np.uint64(0)] * self.hidden)
-        return (*map(np.uint64, given), arguments.packed(rung.op, scalars))
+            own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, pointers_of_all)
+            return (*map(np.uint64, pointers_of_all), *own, *[np.uint64(0)] * self.hidden)
+        return (*map(np.uint64, pointers_of_all), arguments.packed(rung.op, scalars))
 
 
 Shape = Callable[..., Launch]
@@ -161,14 +160,14 @@ SHAPES: dict[str, Shape] = {}
 
 
 def shape(function: Shape) -> Shape:
-    """Makes a function (params, rung) → Launch a launch shape, under its own name."""
+    """A decorator: a function (params, rung) → Launch becomes a launch shape, under its own name."""
     SHAPES[function.__name__] = function
     return function
 
 
 def launch(params: Params, rung: Rung) -> Launch:
-    """How to launch `rung` for `params`. Raises KernelError naming the rung where its header asks for a shape
-    that does not exist, or the grid would pass what CUDA allows."""
+    """The launch of `rung` for `params`. Raises KernelError naming the rung where its header names a launch
+    shape that does not exist, or where the grid would be larger than CUDA allows."""
     if rung.launch not in SHAPES:
         raise KernelError(
             f"{rung.path}: no launch shape {rung.launch!r}; there are: {', '.join(sorted(SHAPES))}"
@@ -183,7 +182,7 @@ def launch(params: Params, rung: Rung) -> Launch:
 
 
 def refusal(params: Params, rung: Rung) -> str | None:
-    """Why a rung that takes `params` by its header cannot be launched for them, or None."""
+    """Why a rung that accepts `params` by its header cannot be launched for them, or None."""
     try:
         launch(params, rung)
     except (KernelError, UnsupportedError) as error:
@@ -203,8 +202,9 @@ def in_parts(
     packed: Mapping[int, Pack] | None = None,
     each: int = 128,
 ) -> Launch:
-    """A launch whose blocks each sum one of `parts` parts, compiled in as PARTS, into scratch memory, and the
-    stage `<op>_reduce` that adds them, `each` outputs a block of 128 threads. With one part there is none."""
+    """A launch whose sum is in `parts` parts, a block for each (compiled in as PARTS), written to scratch
+    memory; the stage `<op>_reduce` adds them, `each` outputs for a block of 128 threads. With one part there
+    is no such stage."""
     total = p.outputs
     adding = Stage(f"{p.op}_reduce", (min(ceil(total, each), MAX_X), 1, 1), (128, 1, 1))
     return Launch(

@@ -63,12 +63,12 @@ def conv_float_slices(params: Conv, rung: Rung) -> Launch:
 
 
 def limits(rung: Rung) -> tuple[int, ...]:
-    """Of the header, as the rung's estimate takes them."""
+    """The limits in the header, in the order of the rung's estimate."""
     return tuple(define(rung, name) for name in _LIMITS[rung.launch])
 
 
 def sums(p: Conv, rung: Rung) -> Sums:
-    """The convolution as the estimate sees it. Raises UnsupportedError for larger batches."""
+    """The convolution as the estimate needs it. Raises UnsupportedError for larger batches."""
     if p.n > MOST_IMAGES:
         raise UnsupportedError(f"{rung.label} is for batches of up to {MOST_IMAGES} images; {p} has more")
     of_step = _OF_STEP * define(rung, "EACH") if rung.launch == "conv_image_slices" else 1
@@ -93,7 +93,7 @@ def _fitting(p: Conv, rung: Rung, cut: _C | None) -> _C:
 def _launch(
     p: Conv, of: Sums, cut: Cut, held: int, us: float, packed: Pack, beside: Mapping[str, Define]
 ) -> Launch:
-    """held: bytes of shared memory; us: the estimate; beside: what else the kernel is told."""
+    """held: bytes of shared memory; us: the estimate; beside: further defines."""
     defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in _COMPILED_IN}
     defines |= {name.upper(): value for name, value in cut._asdict().items()}
     defines |= {"C": of.channels, "KEPT_NBYTES": held, "AFTER": code("ACTIVATION", p.activation)}

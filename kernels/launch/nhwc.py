@@ -11,7 +11,7 @@ from kernels.estimates import nhwc_tiles, wgmma_tiles
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.launch.tensor import tiles
-from kernels.launch.windows import normalising, window
+from kernels.launch.windows import lrn_defines, pool_defines
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv
@@ -39,9 +39,9 @@ _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A convolution as the product over chunks sees it. fold: see `folding`; kh, kw: of the window, h, w: of
-    an image, both then folded; chunks: of a pixel and group."""
+class ProductView:
+    """A convolution as a matrix product over chunks of channels. fold: see `folding`; kh, kw: of the window,
+    h, w: of an image, both after folding; chunks: of a pixel and group."""
 
     params: Conv
     plain: bool
@@ -59,7 +59,7 @@ class Seen:
 
     @property
     def taps(self) -> int:
-        """Chunks of its sum."""
+        """Chunks of a sum."""
         return self.kh * self.kw * self.chunks
 
     @property
@@ -69,13 +69,14 @@ class Seen:
 
     @property
     def defines(self) -> dict[str, Define]:
-        """What a kernel is told of it."""
+        """The defines that follow from it."""
         after = code("ACTIVATION", self.params.activation)
         return {"FOLD": self.fold, "PADDED": int(self.padded), "AFTER": after}
 
 
-def seen(p: Conv, rung: Rung) -> Seen:
-    """Raises KernelError where the rung cannot read or write these channels, or count them."""
+def product_view(p: Conv, rung: Rung) -> ProductView:
+    """The convolution as such a product. Raises KernelError where the rung cannot read or write these
+    channels, or count them in 32 bits."""
     each = define(rung, "EACH")
     plain = rung.read_layout == layouts.PLAIN
     channels, wide = p.c // p.group, p.m // p.group
@@ -88,19 +89,24 @@ def seen(p: Conv, rung: Rung) -> Seen:
     if fold > 1:
         depth, kh, kw = channels * fold * fold, ceil(p.kh, fold), ceil(p.kw, fold)
         h, w = p.out_h + kh - 1, p.out_w + kw - 1
-    found = Seen(p, plain, fold, kh, kw, h, w, ceil(depth, each))
-    if max(found.pixels, p.n * h * w * found.chunks * p.group, p.c * p.h * p.w, found.taps) > MAX_X - 4096:
+    view = ProductView(p, plain, fold, kh, kw, h, w, ceil(depth, each))
+    if max(view.pixels, p.n * h * w * view.chunks * p.group, p.c * p.h * p.w, view.taps) > MAX_X - 4096:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    return found
+    return view
 
 
-def laid_out_before(
-    how: Launch, of: Seen, rung: Rung, blocks: Callable[[int], tuple[int, int, int]], at_once: bool = False
+def with_layout_stage(
+    how: Launch,
+    of: ProductView,
+    rung: Rung,
+    blocks: Callable[[int], tuple[int, int, int]],
+    at_once: bool = False,
 ) -> Launch:
-    """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
-    float32 or its numbers are to be scaled: for all images, or a few at a time, so that what was laid out is
-    read while it is still in the cache. blocks: the grid for so many images; at_once: they cannot be told
-    apart. Where numbers are scaled, the stage conv_largest before that finds what each image is scaled by."""
+    """The launch with the stage conv_lay_out before it, which writes x as chunks to the beginning of the
+    scratch memory, where x is NCHW float32 or its numbers must be scaled. It does this for all images, or for
+    a few at a time, so that they are still in the cache when they are read. blocks: the grid for so many
+    images; at_once: images cannot be done separately. Where numbers are scaled, a stage conv_largest before
+    that finds the scale of each image."""
     if not of.plain and not _scaled(rung):
         return how
     p, operands = of.params, define(rung, "OPERANDS", 1)
@@ -116,39 +122,39 @@ def laid_out_before(
             return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
         return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
-    kept = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
-    if at_once or p.n * each <= kept:
+    cache_nbytes = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
+    if at_once or p.n * each <= cache_nbytes:
         stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
         if _scaled(rung):
             stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
-    few = max(1, kept // each)
+    few = max(1, cache_nbytes // each)
     one = p.of_rows(1)
     answer = layouts.nbytes(rung.written_layout, one.output_shape) // 4
-    given = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
+    input_elements = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
-        told = p.of_rows(images).scalars()
-        at, to = begin * given, begin * answer
+        scalars = p.of_rows(images).scalars()
+        at, to = begin * input_elements, begin * answer
         if _scaled(rung):
-            turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, told, at, to))
-        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
-        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
+            turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, scalars, at, to))
+        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, scalars, at, to))
+        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, scalars, at, to))
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
 
 
 @shape
 def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
-    """As conv_tensor, over NHWC chunks of EACH channels. An x that lies as NCHW float32 is laid out
-    so by a stage before it, conv_lay_out, at the beginning of the scratch memory; partial sums lie behind.
-    FOLD: how many rows and columns of pixels that stage makes channels of one (`folding`)."""
+    """As conv_tensor, over NHWC chunks of EACH channels. If x is NCHW float32, a stage before it,
+    conv_lay_out, writes it as chunks to the beginning of the scratch memory; partial sums follow. FOLD: how
+    many rows and columns of pixels that stage turns into channels of one (`folding`)."""
     p, in_chunk = params, define(rung, "EACH")
-    of, wide = seen(p, rung), p.m // p.group
+    of, wide = product_view(p, rung), p.m // p.group
     slabs = ceil(of.taps * in_chunk, packing.depth(rung.precision))
     tile, parts = nhwc_tiles.fit(tiles(rung), rung.precision, of.pixels, wide, slabs, p.group)
-    held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-    defines: dict[str, Define] = {**tile.defines, **of.defines, "STAGES": min(held, _MOST_STAGES)}
+    fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+    defines: dict[str, Define] = {**tile.defines, **of.defines, "STAGES": min(fitting_slabs, _MOST_STAGES)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     pack = Pack(packing.nhwc_slabs, (p.group, of.fold, rung.precision, tile.columns))
 
@@ -161,13 +167,14 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
         filled = of.pixels * ceil(p.m, in_chunk) * in_chunk
         adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
         how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
-    return laid_out_before(how, of, rung, blocks, parts > 1)
+    return with_layout_stage(how, of, rung, blocks, parts > 1)
 
 
 @shape
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
-    """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels; parts are a cluster's blocks."""
-    p, of, wide = params, seen(params, rung), params.m // params.group
+    """As conv_nhwc_tensor, with a warpgroup for each 64 of a block's TILE_ROWS pixels; the parts of a sum are
+    blocks of a cluster."""
+    p, of, wide = params, product_view(params, rung), params.m // params.group
     operands = define(rung, "OPERANDS", 1)
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
     rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, operands, p.group)
@@ -191,7 +198,7 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
         workspace_nbytes=0,
         packed={_WEIGHT: pack},
     )
-    return laid_out_before(how, of, rung, blocks)
+    return with_layout_stage(how, of, rung, blocks)
 
 
 def _scaled(rung: Rung) -> bool:
@@ -200,8 +207,8 @@ def _scaled(rung: Rung) -> bool:
 
 
 def folding(p: Conv, each: int) -> int:
-    """How many rows and columns of pixels become channels of one: the stride, where chunks are then filled
-    better."""
+    """How many rows and columns of pixels become channels of one pixel: the stride, if that fills chunks
+    better; else 1."""
     fold = p.stride_h
     alike = p.stride_w == fold and p.dilation_h == p.dilation_w == p.group == 1
     if not alike or not 1 < fold <= _MOST_FOLD:
@@ -212,11 +219,11 @@ def folding(p: Conv, each: int) -> int:
 
 @shape
 def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
-    """A block a band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of EACH channels, a thread each chunk
-    of a column of the image; fewer rows where blocks would be few. All shapes but the number of images are
-    compiled in under their names in capitals."""
+    """A block for each band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of EACH channels; a thread for
+    each chunk of a column of the image. Fewer rows where blocks would be few. All sizes except the number of
+    images are compiled in under their names in capitals."""
     p = params
-    pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, normalising(p))
+    pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, lrn_defines(p))
     chunks = ceil(p.c, define(rung, "EACH"))
     tile = max(1, min(p.out_w, (_MOST_SPAN - p.kw) // p.stride_w + 1))
     span = (tile - 1) * p.stride_w + p.kw
@@ -230,7 +237,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
         outs = 1
     if max(p.h * p.w, blocks(outs)) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts bands and pixels in 32 bits; {p} has more")
-    defines = window(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
+    defines = pool_defines(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
     defines |= {"OUTS": outs, "TILE": tile, "CHUNKS_AT_ONCE": at_once}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
@@ -239,12 +246,12 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
 
 @shape
 def nhwc_chunks(params: Lrn, rung: Rung) -> Launch:
-    """A thread a chunk of EACH channels of a pixel. The channels C and the SIZE of the window are compiled
-    in."""
+    """A thread for each chunk of EACH channels of a pixel. The channels C and the SIZE of the window are
+    compiled in."""
     p, each = params, define(rung, "EACH")
     units = p.n * p.inner * ceil(p.c, each)
     if max(units, p.c * p.inner) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    defines = normalising(p) | {"C": p.c}
+    defines = lrn_defines(p) | {"C": p.c}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     return Launch((ceil(units, _THREADS), 1, 1), (_THREADS, 1, 1), p.scalars(), defines=defines)

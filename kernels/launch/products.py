@@ -39,8 +39,9 @@ TILES: Mapping[str, Mapping[Tile, float]] = {
 
 @shape
 def gemm_tiles(params: Gemm, rung: Rung) -> Launch:
-    """A block of (TILE_M / ROWS) · TILE_N threads a TILE_M × TILE_N tile of y, ROWS rows a thread. Tiles in
-    grid.x, column first; matrices of a batch in grid.z, several a block beyond 65,535."""
+    """A block of (TILE_M / ROWS) · TILE_N threads computes a TILE_M × TILE_N tile of y, ROWS rows for each
+    thread. Tiles in grid.x, column first; matrices of a batch in grid.z, several for each block beyond
+    65,535."""
     m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
     return Launch(_gemm_grid(params, m, n), (m // rows * n, 1, 1), params.scalars())
 
@@ -88,9 +89,9 @@ def gemm_large(params: Gemm, rung: Rung) -> Launch:
 
 @shape
 def gemm_split(params: Gemm, rung: Rung) -> Launch:
-    """As gemm_large, the sum in PARTS parts, a block each (grid.y): part p of matrix i writes its (m, n) sums
-    to element (p · batch + i) · m · n of the scratch memory, and the stage `gemm_reduce`, a thread an output,
-    adds them in order. With PARTS = 1 the first stage writes y itself."""
+    """As gemm_large, with the sum in PARTS parts, a block for each (grid.y). Part p of matrix i writes its
+    (m, n) sums to element (p · batch + i) · m · n of the scratch memory; the stage `gemm_reduce`, a thread
+    for each output, adds them in order. With PARTS = 1 the first stage writes y itself."""
     tile, parts = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch, PARTS)
     defines = tile.defines | _lies(params) | _wide_reads(params)
     x, _, z = _gemm_grid(params, tile.m, tile.n)
@@ -99,8 +100,8 @@ def gemm_split(params: Gemm, rung: Rung) -> Launch:
 
 @shape
 def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, a warp a column of y, all m rows (compiled in as ROWS) at once; WARPS warps of
-    a block share a column where the columns alone would leave most of the device idle."""
+    """Blocks of BLOCK threads; a warp computes a column of y, all m rows (compiled in as ROWS) at once. Where
+    the columns alone would leave most of the device idle, WARPS warps of a block share a column."""
     block = define(rung, "BLOCK", 256)
     warps = 1
     while 2 * warps * 32 <= block and warps * params.n < _FEW_WARPS and params.k >= 512 * warps:
@@ -112,8 +113,8 @@ def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
 
 @shape
 def gemm_warp_a_few(params: Gemm, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, a warp a piece of ROWS rows × COLUMNS columns of y, a single column where
-    there are few: grid = (columns, rows)."""
+    """Blocks of BLOCK threads; a warp computes a piece of ROWS rows × COLUMNS columns of y, or one column
+    where there are few: grid = (columns, rows)."""
     block, rows, columns = (define(rung, name) for name in ("BLOCK", "ROWS", "COLUMNS"))
     rows = min(rows, params.m)
     if ceil(params.m, rows) * params.n < _FEW_WARPS:
@@ -150,9 +151,9 @@ def conv_large(params: Conv, rung: Rung) -> Launch:
 
 @shape
 def conv_split(params: Conv, rung: Rung) -> Launch:
-    """As conv_large, the taps in PARTS parts, a block each (grid.z = group · PARTS + part): part p writes its
-    sums as a whole y to element p · (size of y) of the scratch memory, and the stage `conv_reduce`, a thread
-    an output, adds them in order. With PARTS = 1 the first stage writes y itself."""
+    """As conv_large, with the taps in PARTS parts, a block for each (grid.z = group · PARTS + part). Part p
+    writes its sums as a whole y to element p · (size of y) of the scratch memory; the stage `conv_reduce`, a
+    thread for each output, adds them in order. With PARTS = 1 the first stage writes y itself."""
     product = _conv_product(params)
     tile, parts = fit(LARGE_CONV_TILES, *product, PARTS)
     defines = tile.defines | {"VECTOR_W": _wide(product[2])}
@@ -174,7 +175,8 @@ def _lies(p: Gemm) -> dict[str, int]:
 
 
 def _wide_reads(p: Gemm) -> dict[str, int]:
-    """Four elements at once where every row, and every matrix of a batch, begins on 16 bytes."""
+    """Defines: four elements are read at once where every row, and every matrix of a batch, begins on 16
+    bytes."""
     return {
         "VECTOR_A": _wide(p.m if p.trans_a else p.k, p.stride_a),
         "VECTOR_B": _wide(p.k if p.trans_b else p.n, p.stride_b),

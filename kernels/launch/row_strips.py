@@ -1,4 +1,5 @@
-"""The launch shape of convolutions that keep rows of the image by phases (cuda/conv/35_row_strips.cu)."""
+"""The launch shape of convolutions that keep rows of the image by phases of the stride
+(cuda/conv/35_row_strips.cu)."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def conv_row_strips(params: Conv, rung: Rung) -> Launch:
 
 
 def _tiles(p: Conv) -> Iterator[_Tile]:
-    """Every division of the outputs that a block has the threads for."""
+    """Every division of the outputs for which a block has enough threads."""
     across = ceil(p.out_w, _ACROSS)
     groups = ceil(p.m // p.group, _MAPS)
     pairs = ceil(across, ceil(across, _MOST_PAIRS))
@@ -101,8 +102,8 @@ def _span(p: Conv, tile: _Tile) -> int:
 
 
 def _lead(p: Conv, tile: _Tile) -> int:
-    """Elements from a row in shared memory to the next. The lanes that read the row after the one of their
-    neighbours go on in the banks where those end."""
+    """Elements from one row in shared memory to the next. Lanes that read the next row continue in the banks
+    where those of their neighbours end."""
     taps = ceil(p.kw, p.stride_w)
     phase = _ACROSS * tile.pairs + 4 * (ceil(taps + 3, 4) - 1)
     lead = p.stride_w * phase
@@ -126,7 +127,7 @@ def _blocks_of_image(p: Conv, tile: _Tile) -> int:
 
 
 def _cost(p: Conv, tile: _Tile) -> int:
-    """Cycles of a large device's multiprocessor, about."""
+    """About the cycles of a multiprocessor of a large device."""
     warps = ceil(tile.threads, _WARP)
     blocks = p.n * _blocks_of_image(p, tile) * p.group * ceil(p.m // p.group, _MAPS * tile.groups)
     copied = _copies(p, tile) + ceil(p.kw * _MAPS * tile.groups, 4 * tile.threads)

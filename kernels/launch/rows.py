@@ -1,4 +1,4 @@
-"""The launch shapes of operators that reduce rows, softmax and attention among them."""
+"""The launch shapes of operators that reduce rows, such as softmax and attention."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WIDEST = 16  # elements of the answer that such a thread has of each of its que
 
 @shape
 def softmax_rows(params: Softmax, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, a thread a row (outer × inner of them), several where the grid would be too
-    long."""
+    """Blocks of BLOCK threads, a thread for each row (outer × inner of them); a thread does several rows
+    where the grid would be too large."""
     return _lanes(params, rung, 1, {})
 
 
@@ -38,8 +38,8 @@ def one_warp_a_row(params: Softmax, rung: Rung) -> Launch:
 
 @shape
 def softmax_lanes(params: Softmax, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, LANES of a warp a row: as many as it has elements, up to all 32. VALUES:
-    elements a lane."""
+    """Blocks of BLOCK threads; LANES lanes of a warp for each row: as many as the row has elements, at most
+    32. VALUES: elements of a lane."""
     lanes = min(_WARP, _power_of_two(params.axis))
     defines: dict[str, Define] = {"LANES": lanes, "VALUES": ceil(params.axis, lanes)}
     block = define(rung, "BLOCK", 256)
@@ -49,8 +49,8 @@ def softmax_lanes(params: Softmax, rung: Rung) -> Launch:
 
 @shape
 def softmax_fitted(params: Softmax, rung: Rung) -> Launch:
-    """A block a few rows (ROWS), LANES threads a row and VALUES elements a thread. ACROSS: neighbouring
-    threads have neighbouring rows, which lie side by side where there is an inner axis."""
+    """A block does ROWS rows, with LANES threads for each row and VALUES elements for each thread. ACROSS:
+    neighbouring threads have neighbouring rows, which are contiguous where there is an inner axis."""
     lanes = min(_BLOCK, _power_of_two(ceil(params.axis, _FEW_VALUES)))
     rows, across = max(1, 128 // lanes), 0
     if params.inner >= _SECTOR:
@@ -68,8 +68,8 @@ def softmax_fitted(params: Softmax, rung: Rung) -> Launch:
 
 @shape
 def reduce_fitted(params: Reduce, rung: Rung) -> Launch:
-    """A block ROWS rows of LANES threads each, as softmax_fitted shares them out, but for that a thread may
-    take any number of elements. KIND: what is compiled in."""
+    """A block does ROWS rows with LANES threads each, as in softmax_fitted, but a thread may have any number
+    of elements. KIND: what is compiled in."""
     lanes, rows, across = _fitted(params.axis, params.inner)
     defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
     defines["KIND"] = code("REDUCE", params.kind)
@@ -79,7 +79,7 @@ def reduce_fitted(params: Reduce, rung: Rung) -> Launch:
 
 @shape
 def normalize_rows(params: Normalize, rung: Rung) -> Launch:
-    """As reduce_fitted, each row's elements side by side."""
+    """As reduce_fitted, with contiguous rows."""
     lanes, rows, across = _fitted(params.length, 1)
     defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
     return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
@@ -87,15 +87,15 @@ def normalize_rows(params: Normalize, rung: Rung) -> Launch:
 
 @shape
 def attention_queries(params: Attention, rung: Rung) -> Launch:
-    """A block of BLOCK threads a query of a head."""
+    """A block of BLOCK threads for each query of a head."""
     blocks = params.batch * params.heads * params.queries
     return Launch((blocks, 1, 1), (define(rung, "BLOCK"), 1, 1), params.scalars())
 
 
 @shape
 def attention_tiles(params: Attention, rung: Rung) -> Launch:
-    """A block of 256 threads for 64 queries of a head. ACROSS: elements of the answer a thread, of each of
-    four queries. Raises KernelError where values have more elements than threads have registers for."""
+    """A block of 256 threads for 64 queries of a head. ACROSS: elements of the answer for each thread, of
+    each of four queries. Raises KernelError where values have more elements than registers suffice for."""
     across = ceil(params.depth_v, _SIDE)
     if across > _WIDEST:
         raise KernelError(
@@ -107,8 +107,8 @@ def attention_tiles(params: Attention, rung: Rung) -> Launch:
 
 @shape
 def attention_tensor(params: Attention, rung: Rung) -> Launch:
-    """A block of four warps for 64 queries of a head. DEPTH, DEPTH_V: elements of keys and values, filled up;
-    KEYS: in shared memory at a time. Raises KernelError for more elements than fit into registers."""
+    """A block of four warps for 64 queries of a head. DEPTH, DEPTH_V: elements of keys and values, padded;
+    KEYS: keys in shared memory at a time. Raises KernelError for more elements than registers suffice for."""
     widest = max(params.depth, params.depth_v)
     if widest > _WIDEST_TENSOR:
         raise KernelError(
@@ -124,7 +124,7 @@ def attention_tensor(params: Attention, rung: Rung) -> Launch:
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:
-    """Threads a row, rows a block, and whether neighbouring threads have neighbouring rows."""
+    """Threads of a row, rows of a block, and whether neighbouring threads have neighbouring rows."""
     lanes = min(_BLOCK, _power_of_two(ceil(axis, _FEW_VALUES)))
     if inner < _SECTOR:
         return lanes, max(1, _THREADS // lanes), 0

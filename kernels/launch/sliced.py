@@ -1,4 +1,4 @@
-"""The launch shape of products whose blocks share their sums between groups of threads."""
+"""The launch shape of products in which groups of threads of a block share a sum."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def fit(m: int, n: int, k: int) -> tuple[SlicedTile, int]:
 
 
 def microseconds(tile: SlicedTile, parts: int, m: int, n: int, k: int) -> float:
-    """The estimate: a multiprocessor multiplies for its blocks in turn, no faster than tiles come to it, and
-    no step is shorter than its share of a trip to memory."""
+    """The estimate: a multiprocessor multiplies for its blocks in turn, no faster than tiles arrive, and no
+    step is shorter than its share of an access to memory."""
     queue = ceil(ceil(m, tile.m) * ceil(n, tile.n) * parts, MULTIPROCESSORS)
     steps = ceil(ceil(k, tile.k), parts)
     resident = min(queue, 512 // tile.threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernels import layouts, packing, packing_scaled
+from kernels import layouts, packing
 from kernels.errors import KernelError
 from kernels.estimates import tensor_tiles, wgmma_tiles
 from kernels.estimates.tensor_tiles import TensorTile
@@ -75,8 +75,8 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
     defines: dict[str, Define] = {**tile.defines, "VECTOR": 4 if params.k % 4 == 0 else 1}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     if rung.read_layout != layouts.PLAIN:  # whose slabs lie in shared memory as those of b do
-        held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-        defines["STAGES"] = min(held, define(rung, "STAGES"))
+        fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+        defines["STAGES"] = min(fitting_slabs, define(rung, "STAGES"))
     return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
 
 
@@ -128,7 +128,7 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     pack = packing.half_rows
     if "SCALED" in rung.defines:
-        pack = packing_scaled.longer_rows if "BITS" in rung.defines else packing_scaled.scaled_rows
+        pack = packing.longer_rows if "BITS" in rung.defines else packing.scaled_rows
     packed = {_WEIGHT: Pack(pack, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
@@ -155,7 +155,7 @@ def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     pack = Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))
     if scaled:
-        as_told = packing_scaled.gemm_longer_slabs if longer else packing_scaled.gemm_scaled_slabs
+        as_told = packing.gemm_longer_slabs if longer else packing.gemm_scaled_slabs
         pack = Pack(as_told, (params.trans_b, columns))
     grid, block = (ceil(params.n, columns), 1, 1), (32 * warps, 1, 1)
     return Launch(grid, block, params.scalars(), defines=defines, packed={_WEIGHT: pack})

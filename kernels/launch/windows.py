@@ -23,12 +23,12 @@ _BAND_NBYTES = 32 << 10  # of shared memory, so that several blocks fit beside e
 @shape
 def lrn_runs(params: Lrn, rung: Rung) -> Launch:
     """A thread PIXELS pixels (1 where the header says nothing) and RUN channels, SIZE (the window) compiled
-    in, and THREE_QUARTERS (`normalising`): blocks of BLOCK threads along the pixels of the batch,
+    in, and THREE_QUARTERS (`lrn_defines`): blocks of BLOCK threads along the pixels of the batch,
     grid.x = (block of pixels, run of channels), the runs side by side."""
     block, run, pixels = define(rung, "BLOCK", 128), define(rung, "RUN"), define(rung, "PIXELS", 1)
     units = params.n * ceil(params.inner, pixels)
     grid = ceil(max(1, units), block) * ceil(params.c, run)
-    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=normalising(params))
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=lrn_defines(params))
 
 
 @shape
@@ -73,7 +73,7 @@ def lrn_pool_bands(params: LrnPool, rung: Rung) -> Launch:
     fitting = range(1, max(1, min(_BAND_THREADS // span, _BAND_NBYTES // band_nbytes)) + 1)
     # As many as leave the fewest threads of the last warp without a column.
     units = max(fitting, key=lambda count: (count * span / (_WARP * ceil(count * span, _WARP)), count))
-    defines = window(p.pool) | normalising(p) | {"C": p.c, "RUN": run, "OUTS": outs}
+    defines = pool_defines(p.pool) | lrn_defines(p) | {"C": p.c, "RUN": run, "OUTS": outs}
     defines |= {"UNITS": units, "TILE": tile}
     block = min(_BAND_THREADS, _WARP * ceil(units * span, _WARP))
     return Launch((ceil(total, units), 1, 1), (block, 1, 1), p.scalars(), defines=defines)
@@ -86,21 +86,21 @@ def _pool_launch(p: Pool, rung: Rung, units: int, defines: dict[str, Define]) ->
     if p.h * p.w > MAX_X:
         raise KernelError(f"{rung.label} counts the pixels of an image in 32 bits; {p} has more")
     block = define(rung, "BLOCK", 256)
-    defines = window(p) | defines
+    defines = pool_defines(p) | defines
     defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w}
     defines |= {"AFTER": code("ACTIVATION", p.activation), "WIDE": int(p.outputs > MAX_X - 1024)}
     grid = ceil(max(1, units), block)
     return Launch((grid, 1, 1), (block, 1, 1), p.scalars(), defines=defines)
 
 
-def normalising(p: Lrn | LrnPool) -> dict[str, Define]:
+def lrn_defines(p: Lrn | LrnPool) -> dict[str, Define]:
     """SIZE, of the window, and THREE_QUARTERS: whether that is the exponent, of sums that begin with a normal
     number and grow."""
     grows = p.bias >= _LEAST_NORMAL and p.alpha >= 0
     return {"SIZE": p.size, "THREE_QUARTERS": int(p.beta == _THREE_QUARTERS and grows)}
 
 
-def window(p: Pool) -> dict[str, Define]:
+def pool_defines(p: Pool) -> dict[str, Define]:
     names = "h w out_h out_w kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right"
-    found: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
-    return found | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}
+    defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
+    return defines | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}

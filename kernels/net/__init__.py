@@ -1,8 +1,10 @@
-"""A run of a net's steps as one kernel: what it can be made of, how it is shared out, its text.
+"""Consecutive steps of a net as one kernel: which steps can be part of it, how the work is shared out, and
+its text.
 
-`layers` says which steps can be part of one, `plan` how images, threads and blocks may be shared out on a
-device (`records`: as what; `tiles`: a convolution, `tensor`: one on tensor cores), `text` what the compiler
-is told (kernels/cuda/net/one_kernel.cu, net.cuh), `packed` how the weights lie. The first and the last tensor
-alone are in the device's memory; what lies between stays in shared memory. `engine.cuda.replays.one_kernel`
-tries it.
+- `layers`: what each step does to one image. `plan`: how images, threads and blocks may share the work on a
+  device, in terms of `records`. `tensor`: convolutions on tensor cores.
+- `text`: what the compiler is told (kernels/cuda/net/one_kernel.cu, net.cuh), the launch, and the packed
+  weights.
+- Only the first and the last tensor are in device memory; the tensors in between stay in shared memory.
+  `engine.cuda.replays.one_kernel` tries it.
 """

@@ -1,4 +1,4 @@
-"""The steps that can be part of one kernel, and what each of them does to one image."""
+"""The steps that can be part of one kernel, and what each does to one image."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ Extent = tuple[int, int, int]  # channels, rows, columns
 
 @dataclass(frozen=True)
 class Layer:
-    """A step of one image, or half of one: params are those of one image (`pool`: of the pool that a
-    convolution ends in); step: which of the run's steps it is of."""
+    """A step for one image, or a part of a step. params: those of one image; pool: the pool that follows the
+    convolution in the same layer; step: index of the step in the run; takes, gives: (channels, rows, columns)
+    of input and output."""
 
     params: Params
     takes: Extent
@@ -33,18 +34,18 @@ class Layer:
 
     @property
     def size(self) -> int:
-        """Values that it gives."""
+        """Number of output values."""
         return math.prod(self.gives)
 
 
 def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
-    """What these steps, each reading what the one before it gives, do to one image. A pool whose windows lie
-    side by side is of the convolution before it, whether they are one step or two. Raises ValueError, saying
-    why, where they cannot be one kernel."""
-    found: list[Layer] = []
+    """The layers of these steps, each of which reads the output of the step before. A pool whose windows do
+    not overlap becomes part of the convolution before it, whether they are one step or two. Raises ValueError
+    with the reason where the steps cannot be one kernel."""
+    chain: list[Layer] = []
     for i, params in enumerate(steps):
         for layer in _of(params, batch):
-            before = found[-1] if found else None
+            before = chain[-1] if chain else None
             if before is not None and math.prod(layer.takes) != before.size:
                 raise ValueError(f"{params.op} reads another number of values than the step before gives")
             windowed = isinstance(layer.params, Conv | Pool)
@@ -52,14 +53,14 @@ def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
                 raise ValueError(f"{params.op} reads its images in another shape than they are made in")
             pool = layer.params
             if before is not None and isinstance(pool, Pool) and _ends_in(before, pool):
-                found[-1] = replace(before, gives=layer.gives, pool=pool)
+                chain[-1] = replace(before, gives=layer.gives, pool=pool)
             else:
-                found.append(replace(layer, step=i))
-    return tuple(found)
+                chain.append(replace(layer, step=i))
+    return tuple(chain)
 
 
 def _ends_in(before: Layer, pool: Pool) -> bool:
-    """Whether it is a convolution that can end in the pool that reads it."""
+    """Whether `before` is a convolution that can include this pool."""
     return isinstance(before.params, Conv) and before.pool is None and _side_by_side(pool)
 
 
@@ -102,7 +103,7 @@ def _pool(p: Pool) -> Layer:
 
 
 def _side_by_side(p: Pool) -> bool:
-    """Whether each pixel is in one window at most, and every window within the image."""
+    """Whether each pixel is in at most one window, and every window lies inside the image."""
     alone = (p.kh, p.kw, 1, 1) == (p.stride_h, p.stride_w, p.dilation_h, p.dilation_w)
     within = p.out_h * p.kh <= p.h and p.out_w * p.kw <= p.w and not p.pad_top and not p.pad_left
     return alone and within and p.kh * p.kw <= MOST_SUMS // 4

@@ -1,4 +1,4 @@
-"""How a net in one kernel is shared out: images a group, threads, blocks that work as a team, outputs a
+"""How a net in one kernel is shared out: images in a group, threads, blocks that form a team, outputs of a
 thread; and where everything lies in shared memory."""
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none 
 
 
 def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
-    """Where everything lies, within so much shared memory; None where it does not fit."""
+    """The places of everything within `nbytes` of shared memory; None where it does not fit."""
     fitted = {i: tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
     if any(tile is None for tile in fitted.values()):
         return None
-    found = {i: tile for i, tile in fitted.items() if tile is not None}
-    shapes = [_buffer(layers, i, found.get(i), way) for i in range(len(layers))]
+    tiles = {i: tile for i, tile in fitted.items() if tile is not None}
+    shapes = [_buffer(layers, i, tiles.get(i), way) for i in range(len(layers))]
     # The first is filled anew while the others are in use; borders are never written to. The rest take turns.
     end, placed = 0, dict[int, int]()
     for i, shape in enumerate(shapes):
@@ -89,15 +89,15 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
                 break
         else:
             parts[i], beside = end, max(beside, fours(wanted))
-    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in found.items() if tile.tensor]
-    left, end = end, end + max(beside, *map(fours, shared), 0)
+    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in tiles.items() if tile.tensor]
+    scratch, end = end, end + max(beside, *map(fours, shared), 0)
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
     biases: dict[int, int] = {}
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
-            convolutions[i] = found[i], end
-            end += fours(conv_floats(layer.params, found[i]) + layer.params.m + table(layer.params, found[i]))
+            convolutions[i] = tiles[i], end
+            end += fours(conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i]))
         elif isinstance(layer.params, Gemm):
             biases[i] = end
             end += fours(layer.params.n)
@@ -112,9 +112,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         lead, rows = (fours(p.k), local) if alone else (local, p.k)
         if way.tensor:
             lead, rows = FRAGMENT, local // 16 * ceil(p.k, way.deep)
-        held = 4 * (end + fours(rows * lead)) <= nbytes
+        fits = 4 * (end + fours(rows * lead)) <= nbytes
         products[i] = Shared(
-            end if held else None,
+            end if fits else None,
             biases[i],
             lead,
             rows,
@@ -124,9 +124,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
             way.tensor,
             way.half,
         )
-        end += products[i].nfloats if held else 0
+        end += products[i].nfloats if fits else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, left)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, scratch)
 
 
 def ways(
@@ -137,12 +137,13 @@ def ways(
     tensor: bool = False,
     half: bool = False,
 ) -> tuple[Way, ...]:
-    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
+    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: float16 is,
+    too."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
-    found = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
+    choices = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
     if batch <= 2 * multiprocessors:
-        found += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
+        choices += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
 
     def waits(images: int) -> float:
         """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
@@ -151,55 +152,55 @@ def ways(
 
     if batch > multiprocessors:
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
-        found += [Way(1, images, 512, 1, 8, beside=2) for images in best]
+        choices += [Way(1, images, 512, 1, 8, beside=2) for images in best]
         for images in best[:1]:
-            found += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
-        found += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
+            choices += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
+        choices += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
     if tensor:
-        found += _of_one_image(batch, capability, multiprocessors)
+        choices += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
         # So many images are the columns of an instruction; a team reads its products' weights once.
-        found += [
+        choices += [
             Way(ranks, 8, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (256, 512)
             if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
         ]
         if batch > multiprocessors:
-            found += [Way(2, 8, 512, tensor=True), Way(2, 16, 512, tensor=True)]
-            found.append(Way(2, 8, 256, 2, tensor=True))
+            choices += [Way(2, 8, 512, tensor=True), Way(2, 16, 512, tensor=True)]
+            choices.append(Way(2, 8, 256, 2, tensor=True))
     if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
-        found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
-    found = [replace(way, half=half and way.tensor) for way in found]
-    return tuple(way for way in found if _fits(layers, way, capability))
+        choices += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
+    choices = [replace(way, half=half and way.tensor) for way in choices]
+    return tuple(way for way in choices if _fits(layers, way, capability))
 
 
 def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
-    """Those of few images, without tensor cores."""
+    """Ways for few images, without tensor cores."""
     each = [ranks for ranks in (8, 4) if batch * ranks <= multiprocessors]
-    found = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
-    found += [Way(ranks, 1, 128) for ranks in each]
+    choices = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
+    choices += [Way(ranks, 1, 128) for ranks in each]
     if multiprocessors // 4 < batch <= multiprocessors:
-        found += [Way(2, 2, 512), Way(4, 4, 512)]
-        found += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
-    return found
+        choices += [Way(2, 2, 512), Way(4, 4, 512)]
+        choices += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
+    return choices
 
 
 def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
-    """Those on tensor cores whose columns are places of an image."""
-    found: list[Way] = []
+    """Ways on tensor cores whose columns are pixels of one image."""
+    choices: list[Way] = []
     if capability >= (9, 0):
-        found += [
+        choices += [
             Way(ranks, 1, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (128, 256)
             if batch * ranks <= multiprocessors
         ]
     if capability >= (8, 0) and batch <= multiprocessors:
-        found += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
+        choices += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
     elif capability >= (8, 0) and batch <= 2 * multiprocessors:
-        found.append(Way(1, 1, 256, 2, tensor=True))
-    return found
+        choices.append(Way(1, 1, 256, 2, tensor=True))
+    return choices
 
 
 def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:
@@ -207,18 +208,18 @@ def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> boo
 
 
 def block_nbytes(capability: tuple[int, int], way: Way) -> int:
-    """Shared memory that a block may take."""
+    """Shared memory that a block may use."""
     most = SHARED_NBYTES.get(capability, LEAST_SHARED_NBYTES if capability >= (8, 0) else 48 << 10)
     return most if way.blocks == 1 else (most + TOGETHER_NBYTES) // way.blocks // 128 * 128 - TOGETHER_NBYTES
 
 
 def weights_nbytes(layers: Sequence[Layer]) -> int:
-    """Of all layers, as they are in the model."""
+    """Bytes of the weights of all layers, as in the model."""
     return sum(4 * getattr(layer.params, "weights", 0) for layer in layers)
 
 
 def conv_floats(p: Conv, tile: Tile) -> int:
-    """Of a convolution's packed weights."""
+    """Floats of a convolution's packed weights."""
     if tile.tensor:
         return tensor.floats(p, tile)
     parts = ceil(p.m // p.group, tile.many)
@@ -226,12 +227,12 @@ def conv_floats(p: Conv, tile: Tile) -> int:
 
 
 def table(p: Conv, tile: Tile) -> int:
-    """Words of where a convolution's steps lie."""
+    """Words of the table that says where each step of a convolution's sum lies."""
     return tensor.slabs(p, tile) * tensor.WORDS if tile.tensor else 0
 
 
 def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
-    """What layer i reads."""
+    """The buffer that layer i reads."""
     p = layers[i].params
     if not isinstance(p, Conv) or tile is None:
         extent = layers[i].takes
@@ -254,14 +255,14 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
     rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
     plane = rows * row
     if tile.tensor:
-        row, plane = tensor.apart(p, tile, rows, row)
+        row, plane = tensor.strides(p, tile, rows, row)
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
     return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.kind)
 
 
 def _solo(layers: Sequence[Layer], way: Way) -> int:
-    """From where on so little is to be done that a block does it sooner than the team could share it."""
+    """The first layer from which on one block finishes sooner alone than a team could."""
     solo = len(layers)
     if way.ranks == 1 or (way.images > 1 and not (way.tensor and way.ranks >= _TEAM_OF_FEW)):
         return solo
@@ -276,12 +277,12 @@ def _solo(layers: Sequence[Layer], way: Way) -> int:
 
 
 def _outputs(p: Gemm, way: Way, team: int) -> int:
-    """Of a product, those of one block of the team; on tensor cores whole sixteens."""
+    """Outputs of a product that one block of the team computes; on tensor cores a multiple of sixteen."""
     return ceil(ceil(p.n, 16), team) * 16 if way.tensor else ceil(p.n, team)
 
 
 def _slices(p: Gemm, way: Way, team: int) -> int:
-    """Warps that share the sum of a product of several images."""
+    """How many warps share the sum of a product of several images."""
     if way.images == 1 and not way.tensor:
         return 1
     warps, outputs = way.threads // WARP, _outputs(p, way, team)
@@ -301,21 +302,21 @@ _REGISTERS = 56  # of a thread beside its sums
 
 
 def tile(layer: Layer, way: Way) -> Tile | None:
-    """The one that is likely to take least time."""
+    """The tile that is likely to take least time."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
-    if way.tensor and (found := tensor.tile(layer, way)) is not None:
-        return found
+    if way.tensor and (on_tensor_cores := tensor.tile(layer, way)) is not None:
+        return on_tensor_cores
     down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
     out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
     channels, outputs = p.c // p.group, p.m // p.group
-    taken: tuple[int, ...] = _MANY
+    counts: tuple[int, ...] = _MANY
     if way.most:
         most = MOST_SUMS // (down * across * way.beside)
         allowed = [m for m in _MANY if m <= min(way.most, most)]
-        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
+        counts = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
     best: tuple[float, Tile] | None = None
-    for many in taken:
+    for many in counts:
         sums = way.beside * down * across * many
         if sums > MOST_SUMS or 65536 // (way.threads * way.blocks) < sums + _REGISTERS:
             continue

@@ -1,4 +1,4 @@
-"""What a net in one kernel is shared out as: a way, and where everything lies in shared memory."""
+"""How a net in one kernel is shared out, as records: a way, and the places in shared memory."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Shared:
-    """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
-    at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
-    `parts`; team: blocks that share its outputs; tensor: rows are what a warp takes for an instruction."""
+    """Where a product reads its weights. at: in shared memory (None: in global memory); bias: place of its
+    biases; each block has `rows` rows of `lead` floats. slices: warps that share a sum, whose parts lie at
+    `parts`; team: blocks that share its outputs; tensor: a row is what a warp reads for one instruction."""
 
     at: int | None
     bias: int
@@ -131,7 +131,7 @@ class Shared:
 
     @property
     def nfloats(self) -> int:
-        """Of a block, filled up to whole fours."""
+        """Floats of one block, rounded up to a multiple of four."""
         return fours(self.rows * self.lead)
 
 
@@ -160,5 +160,5 @@ class Room:
 
 
 def fours(floats: int) -> int:
-    """Filled up to whole fours."""
+    """Rounded up to a multiple of four."""
     return ceil(floats, 4) * 4

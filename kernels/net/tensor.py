@@ -1,4 +1,5 @@
-"""A convolution of one kernel on tensor cores: an instruction's rows and steps, and where they lie."""
+"""A convolution on tensor cores inside the one kernel: rows and steps of its instructions, and where they
+lie."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _LEAST_SLABS = 3  # of a warp that shares them
 
 
 def tile(layer: Layer, way: Way) -> Tile | None:
-    """The one that is likely to take least time; None where a lane has no room for its sums."""
+    """The tile that is likely to take least time; None where a lane has no room for its sums."""
     p = layer.params
     assert isinstance(p, Conv)
     return min(_tiles(layer, way), key=lambda tile: _cycles(layer, tile, way), default=None)
@@ -43,15 +44,15 @@ def _tiles(layer: Layer, way: Way) -> Iterator[Tile]:
         for joined, many, kind in itertools.product(joins, every, _kinds(p, across, way)):
             if kind == AS_NEIGHBOURS and joined[1] * p.stride_w % 2:
                 continue
-            found = Tile(down, across, many, 1, True, joined, kind)
-            if looks(found) * tiles(found) * 4 <= _MOST_SUMS:
-                yield found
-                if (slices := _slices(layer, found, way)) > 1:
-                    yield replace(found, slices=slices)
+            candidate = Tile(down, across, many, 1, True, joined, kind)
+            if separate_outputs(candidate) * tiles(candidate) * 4 <= _MOST_SUMS:
+                yield candidate
+                if (slices := _slices(layer, candidate, way)) > 1:
+                    yield replace(candidate, slices=slices)
 
 
 def _kinds(p: Conv, across: int, way: Way) -> Iterator[int]:
-    """How its images may lie."""
+    """The ways in which its images may lie."""
     if not way.halves:
         yield AS_TF32
         return
@@ -62,70 +63,70 @@ def _kinds(p: Conv, across: int, way: Way) -> Iterator[int]:
 
 
 def _cycles(layer: Layer, tile: Tile, way: Way) -> float:
-    """What it may take, a warp's reads and instructions one after the other."""
+    """An estimate of its cycles: a warp's reads and instructions, one after the other."""
     p = layer.params
     assert isinstance(p, Conv)
-    each = 2 * looks(tile) + 1.5 * looks(tile) * tiles(tile)
-    each += (4 * tiles(tile) + 1, 1, 0)[kept(p, tile)]
+    each = 2 * separate_outputs(tile) + 1.5 * separate_outputs(tile) * tiles(tile)
+    each += (4 * tiles(tile) + 1, 1, 0)[weights_in_registers(p, tile)]
     rounds = ceil(_tasks(layer, tile, way), way.threads // WARP)
     shared = _SHARED * (tile.slices > 1)
     return rounds * (each * ceil(slabs(p, tile), tile.slices) + _EACH + shared + 10 * tile.down * tile.across)
 
 
 def _tasks(layer: Layer, tile: Tile, way: Way) -> int:
-    """Of a block."""
+    """Tasks of one block."""
     p = layer.params
     assert isinstance(p, Conv)
     return ceil(ceil(cells(layer, tile) * way.images, COLUMNS) * parts(p, tile) * p.group, way.ranks)
 
 
 def _slices(layer: Layer, tile: Tile, way: Way) -> int:
-    """Warps that find each some steps of a sum."""
+    """How many warps compute parts of one sum."""
     p = layer.params
     assert isinstance(p, Conv)
     return min(way.threads // WARP // _tasks(layer, tile, way), slabs(p, tile) // _LEAST_SLABS)
 
 
 def shared_floats(layer: Layer, tile: Tile, way: Way) -> int:
-    """That warps leave where they share sums."""
-    return (tile.slices - 1) * _tasks(layer, tile, way) * looks(tile) * tiles(tile) * 4 * WARP
+    """Floats of shared memory for the parts of sums that warps share."""
+    return (tile.slices - 1) * _tasks(layer, tile, way) * separate_outputs(tile) * tiles(tile) * 4 * WARP
 
 
 def cells(layer: Layer, tile: Tile) -> int:
-    """Of an image."""
+    """Cells of an image."""
     high, wide = cells_of(layer, tile)
     return high * wide
 
 
 def cells_of(layer: Layer, tile: Tile) -> tuple[int, int]:
-    """Rows and columns of them."""
+    """Rows and columns of cells in an image."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     return (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, tile.down), ceil(p.out_w, tile.across))
 
 
 def parts(p: Conv, tile: Tile) -> int:
-    """That a group's maps are in."""
+    """In how many parts the maps of a group are."""
     return ceil(p.m // p.group, tile.many)
 
 
-def looks(tile: Tile) -> int:
-    """Of a cell's outputs, those whose steps are read apart."""
+def separate_outputs(tile: Tile) -> int:
+    """How many outputs of a cell are read separately."""
     return tile.down // tile.joined[0] * (tile.across // tile.joined[1])
 
 
 def tiles(tile: Tile) -> int:
-    """Sixteen rows each: joined outputs in `many` maps."""
+    """Rows of an instruction, in sixteens: joined outputs times `many` maps."""
     return ceil(tile.many // 8 * tile.joined[0] * tile.joined[1], 2)
 
 
 def slabs(p: Conv, tile: Tile) -> int:
-    """WORDS steps each."""
+    """Slabs of the sum, of WORDS steps each."""
     return ceil(len(_under(p, tile)[0]) * len(_words(p, tile)) * _channels(p, tile), WORDS)
 
 
-def kept(p: Conv, tile: Tile) -> int:
-    """Whether a lane has room for all weights (1), and for where their steps lie (2)."""
+def weights_in_registers(p: Conv, tile: Tile) -> int:
+    """Whether a lane can keep all weights (1), and also where their steps lie (2); else 0."""
     words = slabs(p, tile) * 4 * tiles(tile)
     if parts(p, tile) * p.group * tile.slices > 1 or words > _KEPT_WORDS:
         return 0
@@ -133,31 +134,32 @@ def kept(p: Conv, tile: Tile) -> int:
 
 
 def floats(p: Conv, tile: Tile) -> int:
-    """Of the packed weights."""
+    """Floats of the packed weights."""
     return p.group * parts(p, tile) * tiles(tile) * slabs(p, tile) * FRAGMENT
 
 
 def _under(p: Conv, tile: Tile) -> tuple[list[int], list[int]]:
-    """Rows and columns, from a cell's first, that lie under any of the joined outputs."""
+    """The rows and columns under any of the joined outputs, counted from a cell's first."""
     rows = {i * p.stride_h + r * p.dilation_h for i in range(tile.joined[0]) for r in range(p.kh)}
     columns = {j * p.stride_w + s * p.dilation_w for j in range(tile.joined[1]) for s in range(p.kw)}
     return sorted(rows), sorted(columns)
 
 
 def _words(p: Conv, tile: Tile) -> list[int]:
-    """The same in words of a row."""
+    """The same columns in words of a row."""
     columns = _under(p, tile)[1]
     return sorted({c // 2 for c in columns}) if tile.kind == AS_NEIGHBOURS else columns
 
 
 def _channels(p: Conv, tile: Tile) -> int:
-    """Of a group, in words."""
+    """Channels of a group, in words."""
     channels = p.c // p.group
     return ceil(channels, 2) if tile.kind == AS_CHANNELS else channels
 
 
-def apart(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
-    """A row's and a plane's values, so many at least, that put neighbouring steps into banks of their own."""
+def strides(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
+    """The row and plane strides in values, at least as many as given, with which neighbouring steps lie in
+    different banks of shared memory."""
     each = 2 if tile.kind == AS_NEIGHBOURS else 1
     high, wide = len(_under(p, tile)[0]), len(_words(p, tile))
     words = ceil(row, each)
@@ -179,12 +181,12 @@ def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     maps = parts(p, tile) * tile.many
     joined = tile.joined[0] * tile.joined[1]
     laid = np.zeros((p.group, joined, maps, deep, len(rows), wide), np.float32)
-    given = weight.reshape(p.group, outputs, channels, p.kh, p.kw)
+    filters = weight.reshape(p.group, outputs, channels, p.kh, p.kw)
     for i, j in np.ndindex(tile.joined):
         down = [rows.index(i * p.stride_h + r * p.dilation_h) for r in range(p.kh)]
         across = [columns.index(j * p.stride_w + s * p.dilation_w) for s in range(p.kw)]
         its = laid[:, i * tile.joined[1] + j, :outputs, :channels]
-        its[:, :, :, np.array(down)[:, None], np.array(across)] = given
+        its[:, :, :, np.array(down)[:, None], np.array(across)] = filters
     if tile.kind == AS_CHANNELS:  # two channels beside each other
         laid = np.moveaxis(laid.reshape(*laid.shape[:3], -1, 2, len(rows), wide), 4, -1)
     by_part = np.moveaxis(laid.reshape(p.group, joined, parts(p, tile), tile.many, -1), 1, 2)
@@ -201,9 +203,9 @@ def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
     channel = np.arange(_channels(p, tile))[:, None, None] * (buffer.plane // each)
     row = np.array(_under(p, tile)[0])[:, None] * (buffer.row // each)
     places = (channel + row + np.array(_words(p, tile))).reshape(-1)
-    found = np.zeros(slabs(p, tile) * WORDS, np.int32)
-    found[: places.size] = places * images * 4
-    return np.ascontiguousarray(found.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
+    offsets = np.zeros(slabs(p, tile) * WORDS, np.int32)
+    offsets[: places.size] = places * images * 4
+    return np.ascontiguousarray(offsets.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
 def as_lanes(rows: np.ndarray, half: bool) -> np.ndarray:

@@ -53,12 +53,12 @@ __all__ = [
 def read(package: str, paths: Iterable[str]) -> Mapping[str, type[Params]]:
     """The records of a folder by their `op`. Raises TypeError, one sentence, for a file that has none or
     several, and for a record that lacks what every operator has."""
-    found: dict[str, type[Params]] = {}
+    records: dict[str, type[Params]] = {}
     for module_info in pkgutil.iter_modules(paths):
         if not module_info.name.startswith("_"):
             record = _record(importlib.import_module(f"{package}.{module_info.name}"))
-            found[record.op] = record
-    return MappingProxyType(found)
+            records[record.op] = record
+    return MappingProxyType(records)
 
 
 def _record(module: ModuleType) -> type[Params]:

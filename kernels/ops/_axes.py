@@ -1,8 +1,8 @@
-"""What operators share that walk axes: along one of them, element by element, or with NumPy's broadcasting.
+"""What operators share that go through axes: along one of them, element by element, or with NumPy's
+broadcasting.
 
-Element-wise kernels take MAX_RANK axes; those that can be walked as one are merged first.
-
-Element counts and strides, which can pass 2³¹, travel as int64.
+Element-wise kernels take MAX_RANK axes; axes that can be walked as one are merged first. Element counts and
+strides may pass 2³¹, so they are int64.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kernels.ops._base import ITEMSIZE, MAX_RANK, Division, Params, Scalar, Shap
 
 
 def merge_axes(dims: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Drop axes of one element and merge neighbours that every operand walks as one: the same elements in the
-    same order with the fewest axes. Strides are elements a step."""
+    """Drop axes of length 1 and merge neighbours that every operand walks as one axis: the same elements in
+    the same order with the fewest axes. Strides are in elements."""
     out: list[int] = []
     walks: list[list[int]] = [[] for _ in strides]
     for axis, size in enumerate(dims):
@@ -40,7 +40,7 @@ def merge_axes(dims: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[l
 
 
 def axes(p: Params, dims: Sequence[int], *walks: Sequence[int]) -> tuple[np.int64, ...]:
-    """Sizes and strides filled up in front to MAX_RANK axes, for kernels that take a fixed number of them."""
+    """Sizes and strides, filled up in front to MAX_RANK axes, for kernels that take a fixed number."""
     if len(dims) > MAX_RANK:
         raise KernelError(f"{p} has {len(dims)} axes after merging, and {p.op} takes up to {MAX_RANK}")
     rows = [lead(dims, 1)] + [lead(walk, 0) for walk in walks]
@@ -53,7 +53,7 @@ def lead(values: Sequence[int], fill: int) -> list[int]:
 
 
 def contiguous(dims: Sequence[int]) -> list[int]:
-    """Elements a step along each axis of a dense tensor."""
+    """The strides of a dense tensor, in elements."""
     return [math.prod(dims[i + 1 :]) for i in range(len(dims))]
 
 
@@ -61,7 +61,7 @@ def contiguous(dims: Sequence[int]) -> list[int]:
 
 
 class Along(Params):
-    """Shapes, bytes and parts of such params; a part is of some of `outer`."""
+    """Shapes, bytes and parts of params along one axis; a part has some of `outer`."""
 
     outer: int
     axis: int
@@ -143,8 +143,8 @@ BROADCASTS: tuple[tuple[Ints, Ints, Ints], ...] = (
 
 @dataclass(frozen=True)
 class Broadcast(Params):
-    """y of `shape`; the strides of an operand are elements a step along each axis of `shape` (0 where it is
-    broadcast)."""
+    """y has `shape`; strides of an operand are in elements along each axis of `shape`, 0 where it is
+    broadcast."""
 
     if TYPE_CHECKING:  # a field of the record, as Params.dtype
 
@@ -155,7 +155,7 @@ class Broadcast(Params):
     @property
     @abstractmethod
     def strides(self) -> tuple[Ints, ...]:
-        """Of each operand."""
+        """The strides of each operand."""
 
     @property
     def size(self) -> int:
@@ -195,11 +195,11 @@ class Broadcast(Params):
         return bool(self.strides[place][0])
 
     def walks(self) -> tuple[list[int], list[list[int]]]:
-        """Sizes of y's axes after merging, and the strides of the operands along them."""
+        """The sizes of y's axes after merging, and the strides of the operands along them."""
         return merge_axes(self.shape, self.strides)
 
     def places(self) -> tuple[Scalar, ...]:
-        """The first members of its struct: elements, sizes and strides."""
+        """The first members of its struct: number of elements, sizes and strides."""
         dims, walks = self.walks()
         return (np.int64(self.size), *axes(self, dims, *walks))
 

@@ -1,8 +1,8 @@
-"""What every operator has to say of itself, to whoever plans, launches, divides or judges its kernels.
+"""The base of the operators' records: what every operator says of itself to those who plan, launch, divide or
+judge its kernels.
 
-`Params` is the base of the operators' records; a record that leaves out one of its facets is refused when
-kernels.ops is imported. Facets that hold for most operators stand here; those that nobody can guess are
-abstract.
+A record that leaves out an abstract member of `Params` is refused when kernels.ops is imported. Members that
+are the same for most operators are defined here; the others are abstract.
 """
 
 from __future__ import annotations
@@ -140,17 +140,18 @@ class Params(ABC):
 
     @property
     def unread(self) -> int:
-        """Of `nbytes`, what a kernel may do without: of inputs the elements that no window reaches, say."""
-        given = sum(
+        """The part of `nbytes` that a kernel need not move, such as the input elements that no window
+        reaches."""
+        inputs_nbytes = sum(
             math.prod(self.input_shapes[i]) * ITEMSIZE[self.input_dtypes[i]] for i in self.data_inputs
         )
-        return max(0, min(given, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
+        return max(0, min(inputs_nbytes, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
 
     def nbytes_at(self, weight: int, other: int) -> int:
-        """`nbytes`, were a number in float32 so many bytes, in weights and elsewhere."""
+        """`nbytes`, if a float32 number took `weight` bytes in weights and `other` bytes elsewhere."""
         shapes = (*self.input_shapes, self.output_shape)
         dtypes = (*self.input_dtypes, self.out_dtype)
-        kept = sum(
+        constant_nbytes = sum(
             math.prod(shape) * ITEMSIZE[dtype]
             for shape, dtype in zip(shapes, dtypes, strict=True)
             if dtype != "float32"
@@ -161,34 +162,39 @@ class Params(ABC):
             if i < len(self.input_shapes) and dtypes[i] == "float32"
         )
         # Of an input that is not read whole `nbytes` has less than its shape.
-        kept = min(kept, self.nbytes)
-        weights = min(weights, self.nbytes - kept)
-        return kept + (weights * weight + (self.nbytes - kept - weights) * other) // ITEMSIZE["float32"]
+        constant_nbytes = min(constant_nbytes, self.nbytes)
+        weights = min(weights, self.nbytes - constant_nbytes)
+        return (
+            constant_nbytes
+            + (weights * weight + (self.nbytes - constant_nbytes - weights) * other) // ITEMSIZE["float32"]
+        )
 
     def least_nbytes(self, precision: str, given: bool = False) -> int:
-        """The bytes that no kernel of a precision does without (kernels.precision). given: what is worked out
-        in a pass comes and goes in float32."""
+        """The bytes that every kernel of a precision moves at least (kernels.precision). given: tensors that
+        are computed in a pass are float32."""
         of = PRECISIONS[precision]
-        found = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
-        return max(0, found - self.unread)
+        least = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
+        return max(0, least - self.unread)
 
     def least_flops(self, method: str) -> float:
-        """The operations that no kernel of a method (of METHODS) does without, its transforms not counted;
-        0.0 where no method is known by what it multiplies. Only taps within the image count."""
+        """The operations that every kernel of a method (of METHODS) needs at least, without its transforms.
+        0.0 where the number of multiplications of the method is not known. Only taps inside the image
+        count."""
         return 0.0
 
     @property
     def terms(self) -> float:
-        """Of one output's sum, on average; 0.0 where the answer is no sum of products."""
+        """The number of products in the sum of one output, on average; 0.0 where the output is no sum of
+        products."""
         return self.least_flops("direct") / (2 * max(1, self.outputs))
 
     def loses_digits(self, method: str) -> bool:
-        """Whether a rung of a method adds long sums plainly: an engine takes it only where it is named, or
-        nothing else applies."""
+        """Whether a rung of this method adds up long sums one term after the other. An engine then takes it
+        only where it is named, or where nothing else applies."""
         return method == "plain" and self.terms > FEW_TERMS
 
     def least_read(self) -> int:
-        """Elements of the inputs that any kernel has to read; weights count nothing."""
+        """Input elements that every kernel has to read; weights do not count."""
         return sum(math.prod(self.input_shapes[i]) for i in self.data_inputs)
 
     # --- its rows: what a kernel works out one independently of the other ---
@@ -196,55 +202,59 @@ class Params(ABC):
     @property
     @abstractmethod
     def rows(self) -> int | None:
-        """How many rows do not touch each other; None where there is no telling."""
+        """The number of independent rows; None where there are none."""
 
     def of_rows(self, count: int) -> Params:
-        """The same of so many rows. Raises ValueError where `rows` is None."""
+        """The same params with `count` rows. Raises ValueError where `rows` is None."""
         if self.rows is None:
             raise ValueError(f"{self} has no rows that stand alone")
         return self._of_rows(count)
 
     @abstractmethod
     def _of_rows(self, count: int) -> Params:
-        """The same of so many of what lies along its first axis, where its rows do if it has any."""
+        """The same params with `count` units along the first axis, which is that of the rows if there are
+        rows."""
 
     def has_rows(self, place: int) -> bool:
-        """Whether this input has a row for each of the rows; weights, and what is broadcast, have not."""
+        """Whether this input has one row for each row of the output. Weights and inputs that are broadcast do
+        not."""
         return place == 0
 
     @property
     def output_rows(self) -> tuple[int, ...]:
-        """Shape of the output as rows."""
+        """The shape of the output, with rows as the first axis."""
         return self.output_shape
 
     # --- what its kernels are told, and how its work is shared out ---
 
     @abstractmethod
     def scalars(self) -> tuple[Scalar, ...]:
-        """What its CUDA kernels are told, in the order of `struct`: the same for every rung."""
+        """The scalar arguments of its CUDA kernels in the order of `struct`; the same for every rung."""
 
     @property
     @abstractmethod
     def division(self) -> Division:
-        """The axis along which its work divides among the threads of a CPU."""
+        """The axis along which the work is divided among CPU threads."""
 
     # --- what the judge tries its kernels on ---
 
     @abstractmethod
     def small_shapes(self) -> Iterator[Shape]:
-        """Small shapes of this operator, each with one thing turned on, for a rung that is timed on these
-        params."""
+        """Small shapes of this operator for testing a rung that is timed on these params; each has one
+        feature more than the plain shape."""
 
     def of_squares(self) -> Params | None:
-        """The same sums without what follows them, for the squares of the inputs: their mean is what the
-        answer is squared, were the signs random. None where the answer is no sum."""
+        """Params of the same sums without what follows them, to be run on the squares of the inputs. The mean
+        result is the expected square of the answer if signs were random. None where the answer is no sum."""
         return None
 
     @property
     def words(self) -> str:
-        """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
-        told = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
-        return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
+        """Params for people: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
+        changed = [
+            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
+        ]
+        return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in changed)
 
     def __str__(self) -> str:
         return self.words  # in sentences; repr has every field
@@ -252,8 +262,8 @@ class Params(ABC):
 
 @dataclass(frozen=True)
 class Shape:
-    """tag: what it has beyond the plain one; "plain", "size" (odd sizes), "own" (the timed shape, smaller)
-    and "all" (everything at once) say nothing of a mistake by themselves."""
+    """Small params for a test. tag: the feature that it has; "plain", "size" (odd sizes), "own" (the timed
+    shape, but smaller) and "all" (all features at once) name no feature."""
 
     tag: str
     params: Params
@@ -261,11 +271,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Division:
-    """An axis whose elements do not depend on each other.
+    """An axis whose elements are independent of each other.
 
-    length: independent units; inputs, output: elements a unit in each array (0: every part reads it all).
-    cut: params of so many units. repeats: a part repeats work of its neighbours, so there are no more of them
-    than threads. columns: the output is divided into columns, of every row of a matrix product.
+    length: number of independent units; inputs, output: elements of one unit in each array (0: every part
+    reads all of it). cut: gives the params of so many units. repeats: a part repeats work of its neighbours,
+    so there are no more parts than threads. columns: the output is divided into columns of every row of a
+    matrix product.
     """
 
     length: int
@@ -282,12 +293,12 @@ def undivided(p: Params) -> Division:
 
 
 def activation_code(activation: str | None) -> int:
-    """The number by which a kernel is told of an activation."""
+    """The number of an activation, as kernels know it."""
     return ("none", *ACTIVATIONS).index(activation or "none")
 
 
 def int32(*values: int) -> tuple[np.int32, ...]:
-    """Sizes as they travel. Raises KernelError for one beyond 2³¹."""
+    """Sizes as int32. Raises KernelError for one beyond 2³¹."""
     for value in values:
         if not -(2**31) <= value < 2**31:
             raise KernelError(f"a kernel takes sizes below 2³¹, and {value} is not")

@@ -1,4 +1,4 @@
-"""Products of eight-bit numbers: what the kernels of a convolution and of a matrix product have in common."""
+"""Products of eight-bit numbers: what the records of quantized convolutions and matrix products share."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Quantized(Params):
     @property
     @abstractmethod
     def product(self) -> Conv | Gemm:
-        """What it would be of real numbers."""
+        """The same product of real numbers."""
 
     @abstractmethod
     def of(self, product: Any) -> Quantized:
-        """The same of another product, with a zero point a channel where there are several."""
+        """The same of another product, with one zero point for each channel where there are several."""
 
     @property
     def channels(self) -> int:
@@ -143,13 +143,13 @@ class Quantized(Params):
     def small_shapes(self) -> Iterator[Shape]:
         for shape in self.product.small_shapes():
             if shape.tag not in ("bias", "activation"):  # which are other tensors here, and limits
-                made = self.of(replace(shape.params, **_BARE[type(self.product)]))
-                yield Shape(shape.tag, made)
+                params = self.of(replace(shape.params, **_BARE[type(self.product)]))
+                yield Shape(shape.tag, params)
                 if shape.tag == "size":
-                    several = 1 if self.weight_zeros > 1 else made.channels
-                    yield Shape("zeros", replace(made, weight_zeros=several))
+                    several = 1 if self.weight_zeros > 1 else params.channels
+                    yield Shape("zeros", replace(params, weight_zeros=several))
                     if self.to != "int32":
-                        yield Shape("shift", replace(made, shifted=not self.shifted))
+                        yield Shape("shift", replace(params, shifted=not self.shifted))
 
     @property
     def words(self) -> str:

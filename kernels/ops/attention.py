@@ -87,8 +87,8 @@ class Attention(Params):
             (self.batch, self.kv_heads, self.keys, self.depth),
             (self.batch, self.kv_heads, self.keys, self.depth_v),
         )
-        found = tuple(_lying(shape, way) for shape, way in zip(shapes, self.swapped, strict=False))
-        return (*found, *((self.mask,) if self.mask else ()))
+        lying = tuple(_lying(shape, way) for shape, way in zip(shapes, self.swapped, strict=False))
+        return (*lying, *((self.mask,) if self.mask else ()))
 
     @property
     def output_shape(self) -> tuple[int, ...]:

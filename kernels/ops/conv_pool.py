@@ -39,8 +39,8 @@ class ConvPool(Params):
 
     def __post_init__(self) -> None:
         conv, pool = self.conv, self.pool
-        given = (conv.n, conv.m, conv.out_h, conv.out_w, conv.dtype)
-        if given != (pool.n, pool.c, pool.h, pool.w, pool.dtype):
+        conv_output = (conv.n, conv.m, conv.out_h, conv.out_w, conv.dtype)
+        if conv_output != (pool.n, pool.c, pool.h, pool.w, pool.dtype):
             raise KernelError(f"{pool} does not read what {conv} gives")
 
     def of_images(self, n: int) -> ConvPool:

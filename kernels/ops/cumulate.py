@@ -37,8 +37,8 @@ class Cumulate(Along):
         return self.outer * self.axis * self.inner
 
     def scalars(self) -> tuple[Scalar, ...]:
-        told = int32(CUMULATE_KINDS.index(self.kind), self.exclusive, self.reverse)
-        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *told)
+        flags = int32(CUMULATE_KINDS.index(self.kind), self.exclusive, self.reverse)
+        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *flags)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))

@@ -74,8 +74,8 @@ class Normalize(Params):
 
     def scalars(self) -> tuple[Scalar, ...]:
         gives = GIVES.index(self.gives)
-        told = int32(self.length, self.inner, self.groups, self.centred, gives)
-        return (np.int64(self.count), *told, np.float32(self.epsilon))
+        integers = int32(self.length, self.inner, self.groups, self.centred, gives)
+        return (np.int64(self.count), *integers, np.float32(self.epsilon))
 
     @property
     def division(self) -> Division:

@@ -43,8 +43,8 @@ class Quantize(Params):
     @property
     def limits(self) -> tuple[int, int]:
         """What the type holds."""
-        held = np.iinfo(self.through)
-        return int(held.min), int(held.max)
+        info = np.iinfo(self.through)
+        return int(info.min), int(info.max)
 
     @property
     def flops(self) -> int:

@@ -108,9 +108,11 @@ class Recurrent(Params):
 
     def scalars(self) -> tuple[Scalar, ...]:
         kind, direction = RECURRENT_KINDS.index(self.kind), DIRECTIONS.index(self.direction)
-        told = int32(self.steps, self.n, self.hidden, kind, direction, self.linear_before_reset, self.coupled)
+        integers = int32(
+            self.steps, self.n, self.hidden, kind, direction, self.linear_before_reset, self.coupled
+        )
         functions = (GATE_ACTIVATIONS.index(name) for name in (self.gate, self.candidate, self.last))
-        return (*told, np.float32(self.clip), *int32(*functions))
+        return (*integers, np.float32(self.clip), *int32(*functions))
 
     @property
     def division(self) -> Division:

@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from engine.apart import trains
 from engine.backend import Options
 from engine.backends import get
+from engine.isolated import trains
 from engine.machine import cores
 from engine.machine.cores import quietest
-from kernels.ends import LINUX
+from kernels.processes import LINUX
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import random
 

@@ -32,7 +32,7 @@ def test_what_runs_here_is_ours_and_what_runs_elsewhere_is_others():
     assert before is not None
     assert after is not None
     assert told is not None
-    spent = load.between(before, after)
+    spent = load.difference(before, after)
     assert 0.35 < spent.ran_s <= spent.wall_s * os.cpu_count()
     assert spent.wall_s >= 0.39
     assert spent.others_s > 0.05, "it had at least the half of a core, whatever else there was"
@@ -61,7 +61,7 @@ def test_what_runs_on_cores_that_we_may_not_use_takes_nothing_from_us():
     finally:
         other.kill()
         other.wait()
-    on_theirs, on_ours = (load.between(*of) for of in zip(before, after, strict=True))
+    on_theirs, on_ours = (load.difference(*of) for of in zip(before, after, strict=True))
     assert on_theirs.others_s > 0.1
     for spent in (on_theirs, on_ours):
         assert spent.others_s <= spent.wall_s + 0.05, "no more than one core has"

@@ -7,7 +7,7 @@ import pytest
 
 from engine import probe
 from engine.cpu.steps import Blas
-from kernels import jit
+from kernels import numba_support
 from kernels.cpu import rates
 from kernels.errors import KernelError
 from tests.bench import brief
@@ -23,7 +23,7 @@ def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "MATRIX", 128)
 
 
-here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+here = pytest.mark.skipif(numba_support.unavailable() is not None, reason="Numba is not here")
 
 
 @here
@@ -40,7 +40,7 @@ def test_multiply_adds_are_done_and_counted(rows: int, vectors: int) -> None:
 def test_the_faster_of_two_ways_to_multiply_is_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A BLAS that does not know a processor reaches half of what it can, and kernels beyond its rate would be
     called faster than the machine can be."""
-    monkeypatch.setattr(jit, "unavailable", lambda: None)
+    monkeypatch.setattr(numba_support, "unavailable", lambda: None)
     monkeypatch.setattr(probe, "_chained", lambda threads: 1e18 * threads)
     reached = probe.cpu(2)
     assert reached.flops_per_s == 2e18
@@ -57,7 +57,7 @@ def test_without_a_compiler_the_blas_is_asked_alone(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(probe, "_chained", broken)
     assert probe.cpu(1).multiplied_by.startswith(Blas().words)
-    monkeypatch.setattr(jit, "unavailable", lambda: "the package numba is not installed")
+    monkeypatch.setattr(numba_support, "unavailable", lambda: "the package numba is not installed")
     monkeypatch.setattr(probe, "_chained", lambda _: 1e18)
     assert probe.cpu(1).multiplied_by.startswith(Blas().words)
 

@@ -20,8 +20,8 @@ import socket
 import subprocess
 import sys
 
-from engine.apart.forked import template
-from kernels import ends
+from engine.isolated.forked import template
+from kernels import processes
 from tests import preloaded
 from tests.gui import forked_client
 
@@ -64,7 +64,7 @@ def _server():
 
 def serve(owner):
     """Until the tests' process is gone; what is forked never comes back from here either."""
-    ends.die_with_parent(owner)
+    processes.die_with_parent(owner)
     for name in LOADED:
         with contextlib.suppress(ImportError):  # told where it is needed
             importlib.import_module(name)

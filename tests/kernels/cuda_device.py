@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda.runtime import import_cupy
-from engine.cuda.stages import CublasLibrary, starts
+from engine.cuda.stages import CublasLibrary, kernel_calls
 from kernels import nvrtc
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
@@ -74,7 +74,7 @@ class Device:
         scratch = self._poisoned(how.workspace_nbytes or 0)
         output, workspace = room.data.ptr + _GUARD, scratch.data.ptr + _GUARD
         module = self._modules[path]
-        for start in starts(cupy, module, rung, how, pointers, output, workspace, self._library):
+        for start in kernel_calls(cupy, module, rung, how, pointers, output, workspace, self._library):
             start()
         back = cupy.asnumpy(room)
         beside = cupy.asnumpy(scratch)

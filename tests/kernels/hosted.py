@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from engine.cuda.stages import starts
+from engine.cuda.stages import kernel_calls
 from kernels import launch, layouts
 from kernels.layouts import PLAIN
 from kernels.registry import Rung
@@ -49,7 +49,7 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     nbytes = case.expected.size * case.dtype.itemsize if writes == PLAIN else layouts.nbytes(writes, shape)
     y = Guarded(np.full(nbytes, 0xFF, np.uint8), at_end)
     scratch = Guarded(np.full(how.workspace_nbytes or 0, 0xFF, np.uint8), at_end)
-    for start in starts(hosted, module, rung, how, addresses, y.address, scratch.address):
+    for start in kernel_calls(hosted, module, rung, how, addresses, y.address, scratch.address):
         start()
     hosted.device.synchronize()
     if writes == PLAIN:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.measure.answers import one_node, oracle
-from kernels.net.packed import Weights
+from kernels.net.text import Weights
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool

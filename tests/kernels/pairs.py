@@ -101,7 +101,7 @@ class _Gpu:
         self.capability, self.arch = (int(digits[:-1]), int(digits[-1])), f"sm_{digits}"
 
     def bound(self, rung: Rung, p: Params, inputs: Sequence[np.ndarray]) -> Callable[[], object]:
-        from engine.cuda.stages import starts
+        from engine.cuda.stages import kernel_calls
         from kernels import launch, nvrtc
 
         how = launch.launch(p, rung)
@@ -111,7 +111,7 @@ class _Gpu:
         output = self.cupy.asarray(np.zeros(p.output_shape, np.float32))
         scratch = self.cupy.asarray(np.zeros(max(16, how.workspace_nbytes or 0), np.uint8))
         pointers = [a.data.ptr for a in held]
-        calls = starts(
+        calls = kernel_calls(
             self.cupy, module, rung, how, pointers, output.data.ptr, scratch.data.ptr, self.library
         )
 

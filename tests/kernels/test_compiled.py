@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import jit, registry
+from kernels import numba_support, registry
 from kernels.cpu import compiled, load
 from kernels.errors import KernelError
 from kernels.ops.conv import Conv
@@ -20,8 +20,8 @@ from kernels.ops.unary import Unary
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(jit.__file__).parents[1]
-here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+ROOT = Path(numba_support.__file__).parents[1]
+here = pytest.mark.skipif(numba_support.unavailable() is not None, reason="Numba is not here")
 HEADER = """\
 # op = "unary"
 # rung = 90
@@ -141,14 +141,14 @@ def test_an_argument_keeps_its_bits() -> None:
 def test_where_numba_is_not_installed_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: None if n == "numba" else found(n, *a))
-    jit.unavailable.cache_clear()
+    numba_support.unavailable.cache_clear()
     try:
         for p in (Conv(2, 3, 8, 8, 4, 3, 3, 6, 6), Gemm(4, 5, 6, trans_b=True)):
             assert not registry.default("cpu", p).compiled
             (rung, *_) = (r for r in registry.rungs("cpu", p.op) if r.compiled)
             assert rung.refusal(p) == f"{rung.label} is compiled by Numba: the package numba is not installed"
     finally:
-        jit.unavailable.cache_clear()
+        numba_support.unavailable.cache_clear()
 
 
 BROKEN = {
@@ -171,7 +171,7 @@ def test_where_numba_breaks_on_import_numpy_serves(how: str, tmp_path: Path) -> 
 import numpy as np
 from engine.backends.engine_cpu import BACKEND
 from engine.graph import importer
-from kernels import jit
+from kernels import numba_support
 from tests.engine.harness import one_node, random
 graph = one_node("Conv", (2, 3, 9, 9), [random((4, 3, 3, 3))])
 session = BACKEND.prepare(graph, 2)
@@ -179,7 +179,7 @@ session.bind({"x": random((2, 3, 9, 9))})
 session.run()
 (y,) = session.fetch().values()
 print(np.isfinite(y).all(), session.plan.steps[0].rung, "compiled" in session.facts)
-print(jit.unavailable())
+print(numba_support.unavailable())
 """
     kept = tmp_path / "kept"
     for _ in range(2):

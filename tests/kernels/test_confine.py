@@ -14,8 +14,8 @@ from kernels import confine
 TRIES = """
 import os, signal, socket, sys
 from kernels import confine
-if confine.alone() and "network" in sys.argv: print("no walls"); sys.exit()
-if confine.shut(tuple(sys.argv[2:3])): print("no walls"); sys.exit()
+if confine.isolate_network() and "network" in sys.argv: print("no walls"); sys.exit()
+if confine.restrict(tuple(sys.argv[2:3])): print("no walls"); sys.exit()
 def tried(what, *deed):
     try:
         deed[0](*deed[1:])
@@ -64,8 +64,8 @@ def test_what_is_shut_in_reads_what_it_needs_and_nothing_else(tmp_path: Path) ->
 
 def test_memory_is_limited_for_what_is_started_too() -> None:
     code = (
-        "import subprocess, sys; from kernels import confine, ends; confine.limit(300)\n"
-        "child = 'from kernels import ends; ends.unlimited(); bytearray(1 << 30)'\n"
+        "import subprocess, sys; from kernels import confine; confine.limit_memory(300)\n"
+        "child = 'from kernels import processes; processes.unlimited(); bytearray(1 << 30)'\n"
         "sys.exit(subprocess.run([sys.executable, '-c', child], stderr=subprocess.DEVNULL).returncode)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 1
@@ -75,7 +75,7 @@ def test_memory_is_limited_for_what_is_started_too() -> None:
 KEPT = """
 import ctypes, os, signal, sys, threading
 from kernels import confine
-confine.keep()
+confine.forbid_background_work()
 libc = ctypes.CDLL(None, use_errno=True)
 def tried(what, *deed):
     try:
@@ -107,7 +107,7 @@ tried("file", open, f"{sys.argv[1]}/here/file", "w")
 tried("move", os.replace, f"{sys.argv[1]}/here/file", f"{sys.argv[1]}/there/file")
 thread = threading.Thread(target=print, args=("thread done",))
 thread.start(); thread.join()
-print("open" if confine.unkept(os.getpid()) else "kept")
+print("open" if confine.missing_restrictions(os.getpid()) else "kept")
 """
 
 

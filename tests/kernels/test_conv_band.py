@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from kernels import launch, registry
-from kernels.includes import HEADERS
 from kernels.layouts import PLAIN
 from kernels.ops.conv import Conv
-from kernels.registry import Rung
+from kernels.registry import HEADERS, Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
@@ -52,7 +51,7 @@ def _case(params: Conv) -> Case:
 def test_every_shape_is_right_in_both_layouts(params: Conv, rung: Rung, hosted: on_the_host.Hosted) -> None:
     case = _case(params)
     for at_end, writes in enumerate(rung.writes):
-        found = answer(hosted, rung.laid_out(PLAIN, writes), case, at_end=bool(at_end))
+        found = answer(hosted, rung.in_layouts(PLAIN, writes), case, at_end=bool(at_end))
         assert cuda_cases.differs(found, case, rung.precision) == "", writes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.planning import choices
-from kernels import includes, launch, nvrtc, registry
+from kernels import launch, nvrtc, registry
 from kernels.errors import UnsupportedError
 from kernels.estimates import float_slices as estimate
 from kernels.estimates.image_slices import grid
@@ -140,7 +140,7 @@ def test_a_lane_has_pixels_of_one_bank_alone(name: str) -> None:
 @pytest.mark.parametrize("images", [1, 8])
 def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> None:
     # How many warps a cut has at least no kernel asks: what is compiled is the same for the same cut.
-    texts = [RUNG.source.partition("*/")[2], *(header.text for header in includes.headers(RUNG))]
+    texts = [RUNG.source.partition("*/")[2], *(header.text for header in registry.headers(RUNG))]
     assert not any("LEAST_WARPS" in text for text in texts)
     for params in sampling.some("layers of float slices", list(_alexnet(images).values()), 1):
         for least_warps in sampling.some("warps of float slices", RUNG.tune["LEAST_WARPS"], 1):

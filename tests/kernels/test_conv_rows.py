@@ -47,7 +47,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 def test_windows_are_read_out_of_rows(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
     case = cuda_cases.conv_case(np.random.default_rng(0), CASES[name])
     for writes in rung.writes:
-        as_laid_out = rung.laid_out(rung.reads[0], writes)
+        as_laid_out = rung.in_layouts(rung.reads[0], writes)
         for at_end in (True, False):
             found = answer(hosted, as_laid_out, case, at_end)
             assert cuda_cases.differs(found, case, rung.precision) == "", writes
@@ -137,7 +137,7 @@ def test_sums_and_what_is_read_ahead_stay_in_registers(rung: Rung, outputs: int)
         Conv(256, 3, 224, 224, outputs, 7, 7, 112, 112, 2, 2, 3, 3, 3, 3, bias=True),
     )
     for params in sampling.some("first convolutions by rows", first, 1):
-        as_laid_out = rung.laid_out(rung.reads[0], rung.writes[-1])
+        as_laid_out = rung.in_layouts(rung.reads[0], rung.writes[-1])
         how = launch.launch(params, as_laid_out)
         used = nvrtc.resources(nvrtc.compile_rung(as_laid_out, "sm_90", how.defines), "conv")
         assert used is not None

@@ -82,7 +82,7 @@ def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: 
     case, ran = _case(CASES[name]), 0
     ways = dict.fromkeys([(rung.reads[-1], rung.writes[0]), (rung.reads[0], rung.writes[-1])])
     for number, (reads, writes) in enumerate(ways):
-        as_laid_out = rung.laid_out(reads, writes)
+        as_laid_out = rung.in_layouts(reads, writes)
         if launch.refusal(case.params, as_laid_out):
             continue
         found = answer(hosted, as_laid_out, case, at_end=number % 2 == 0)
@@ -109,7 +109,7 @@ def test_a_cluster_completes_a_sum_however_it_is_cut(
     case = _case(CASES["alexnet-3"])
     cut = estimate.Cut(strips, ranks, band, 4, tiles)
     monkeypatch.setattr(estimate, "fit", lambda *_: cut)
-    as_laid_out = rung.laid_out(rung.reads[-1], rung.writes[-1])
+    as_laid_out = rung.in_layouts(rung.reads[-1], rung.writes[-1])
     assert launch.launch(case.params, as_laid_out).grid == (-(-3 // strips) * ranks, -(-7 // band), 1)
     found = answer(hosted, as_laid_out, case)
     assert cuda_cases.differs(found, case, rung.precision) == ""
@@ -122,7 +122,7 @@ def test_every_activation_leaves_zeros_where_a_chunk_is_filled_up(
 ) -> None:
     case = _case(replace(CASES["odd"], n=1, activation=activation))
     for rung in RUNGS:
-        found = answer(hosted, rung.laid_out(rung.reads[0], rung.writes[-1]), case)
+        found = answer(hosted, rung.in_layouts(rung.reads[0], rung.writes[-1]), case)
         assert cuda_cases.differs(found, case, rung.precision) == ""
 
 
@@ -205,7 +205,7 @@ def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: p
 def test_sums_stay_in_registers_and_the_rest_in_shared_memory(rung: Rung, images: int) -> None:
     layers = list(enumerate(_alexnet(images).values()))
     for number, params in sampling.some(f"layers of {rung.name}", layers, 1):
-        as_laid_out = rung.laid_out(rung.reads[number % len(rung.reads)], rung.writes[-1])
+        as_laid_out = rung.in_layouts(rung.reads[number % len(rung.reads)], rung.writes[-1])
         how = launch.launch(params, as_laid_out)
         # No text asks which of the two it is, so that it is assembled alike for both: by turns.
         arch = ("sm_90", "sm_90a")[(images == 8) ^ number // 2 % 2]
@@ -267,6 +267,6 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
         with pytest.raises(UnsupportedError, match="up to 16 images"):
             launch.launch(replace(CASES["batch"], n=17, out_h=4, out_w=3), rung)
         if len(rung.reads) > 1:
-            of_chunks = rung.laid_out(rung.reads[1], rung.writes[0])
+            of_chunks = rung.in_layouts(rung.reads[1], rung.writes[0])
             with pytest.raises(UnsupportedError, match="whole chunks"):
                 launch.launch(Conv(1, 6, 5, 5, 32, 1, 1, 5, 5, group=2), of_chunks)

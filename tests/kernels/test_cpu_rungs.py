@@ -17,7 +17,7 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers import one_node
-from kernels import jit, registry
+from kernels import numba_support, registry
 from kernels.cpu import load
 from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params, sized
@@ -47,7 +47,10 @@ from tests.kernels.drawn import DRAWN, ELEMENTWISE, inputs_for, model, output_sh
 pytestmark = pytest.mark.slow
 
 RUNGS = [
-    rung for op in OPS for rung in registry.rungs("cpu", op) if not (rung.compiled and jit.unavailable())
+    rung
+    for op in OPS
+    for rung in registry.rungs("cpu", op)
+    if not (rung.compiled and numba_support.unavailable())
 ]
 GUARD = 64  # elements before and after every buffer that must stay as they are
 every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label)

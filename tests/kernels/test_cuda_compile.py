@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, nvrtc, overlaps, registry
+from kernels import launch, nvrtc, overlaps, registry
 from kernels.errors import KernelError
 from kernels.estimates import tensor_tiles
 from kernels.launch import cluster, products, sliced, tensor
@@ -120,7 +120,7 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
     "rung", [r for r in RUNGS if len(r.writes) > 1], ids=lambda rung: rung.label.replace(" ", "-")
 )
 def test_every_rung_compiles_for_the_layouts_between_steps(rung: registry.Rung) -> None:
-    as_laid_out = rung.laid_out(rung.reads[-1], rung.writes[-1])
+    as_laid_out = rung.in_layouts(rung.reads[-1], rung.writes[-1])
     case = next(c for c in cuda_cases.cases(rung.op) if cuda_cases.takes(as_laid_out, c.params))
     how = launch.launch(case.params, as_laid_out)
     cubin = nvrtc.compile_rung(as_laid_out, "sm_90", how.defines)
@@ -230,9 +230,9 @@ def test_a_copy_of_a_rung_in_a_folder_of_the_user_finds_our_headers(tmp_path: Pa
 
 
 def test_every_header_is_there_and_is_included() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in includes.HEADERS.rglob("*.cu*")]
+    texts = [path.read_text(encoding="utf-8") for path in registry.HEADERS.rglob("*.cu*")]
     included = {name for text in texts for name in re.findall(r'#include "(.+?)"', text)}
-    assert included == {path.name for path in includes.HEADERS.glob("*.cuh")}
+    assert included == {path.name for path in registry.HEADERS.glob("*.cuh")}
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import arguments, includes, launch, registry
+from kernels import arguments, launch, registry
 from kernels.errors import KernelError
 from kernels.estimates import tiles
 from kernels.launch import products, sliced
@@ -84,7 +84,7 @@ EXAMPLES: dict[str, Params] = {
 
 
 def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
-    text = "\n".join([rung.source, *(header.text for header in includes.headers(rung))])
+    text = "\n".join([rung.source, *(header.text for header in registry.headers(rung))])
     kernels = text[text.index('extern "C"') :]
     found = re.search(rf"\b{function or rung.op}\((.*?)\)\s*\{{", kernels, re.S)
     assert found

@@ -13,7 +13,7 @@ import pytest
 
 from kernels import arguments, launch, registry
 from kernels.header import Define
-from kernels.launch import depthwise
+from kernels.launch import direct
 from kernels.ops import OPS
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
@@ -78,8 +78,8 @@ def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch:
     of_all = [case for case in small("conv") if rung.refusal(case.params) is None]
     smallest = [case for case in of_all if case.params.flops <= MOST_FLOPS // 4]
     ways: list[Mapping[str, Define]] = []
-    for enough, count in ((depthwise._ENOUGH_WARPS, 3), (0, None)):  # as if there were outputs enough
-        monkeypatch.setattr(depthwise, "_ENOUGH_WARPS", enough)
+    for enough, count in ((direct._ENOUGH_WARPS, 3), (0, None)):  # as if there were outputs enough
+        monkeypatch.setattr(direct, "_ENOUGH_WARPS", enough)
         for case in smallest[:count]:
             ways.append(launch.launch(case.params, rung).defines)
             assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words

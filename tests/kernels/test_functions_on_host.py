@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.cuda.stages import starts
+from engine.cuda.stages import kernel_calls
 from kernels import launch, registry
 from kernels.ops import Params
 from kernels.ops.unary import Unary
@@ -28,7 +28,7 @@ def computed(hosted: on_the_host.Hosted, rung: Rung, p: Params, inputs: tuple[np
     given = [hosted.asarray(array) for array in inputs]
     y = hosted.asarray(np.full(p.output_shape, 77, p.out_dtype))
     addresses = [int(array.data.ptr) for array in given]
-    for start in starts(hosted, module, rung, how, addresses, int(y.data.ptr), 0):
+    for start in kernel_calls(hosted, module, rung, how, addresses, int(y.data.ptr), 0):
         start()
     return y.on_host().reshape(p.output_shape)
 

@@ -49,7 +49,7 @@ def _richest(rung: Rung) -> Case:
 def test_a_rung_is_right_in_every_layout(
     rung: Rung, reads: int, writes: int, hosted: on_the_host.Hosted
 ) -> None:
-    as_laid_out = rung.laid_out(rung.reads[reads], rung.writes[writes])
+    as_laid_out = rung.in_layouts(rung.reads[reads], rung.writes[writes])
     case = _richest(as_laid_out)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
@@ -63,7 +63,7 @@ def test_partial_sums_are_added_into_chunks(
 ) -> None:
     monkeypatch.setattr(nhwc_tiles, "fit", lambda *_: (tensor_tiles.CONV_TILES[-1], 3))
     params = Conv(1, 24, 7, 5, 18, 3, 3, 4, 3, 2, 2, 1, 1, 1, 1, bias=True, activation="relu")
-    rung = CONV.laid_out(PLAIN, HALVES)
+    rung = CONV.in_layouts(PLAIN, HALVES)
     assert launch.launch(params, rung).defines["PARTS"] == 3
     case = _case(params)
     assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
@@ -83,7 +83,7 @@ def test_sums_over_channels_reach_into_the_chunks_beside(
     case = Case(params, (x,), cuda_cases.normalised(params, x))
     for reads, writes in ((0, 1), (1, 0), (1, 1)):
         for at_end in (True, False):
-            as_laid_out = rung.laid_out(rung.reads[reads], rung.writes[writes])
+            as_laid_out = rung.in_layouts(rung.reads[reads], rung.writes[writes])
             found = answer(hosted, as_laid_out, case, at_end)
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
@@ -108,7 +108,7 @@ def test_products_read_and_write_chunks_that_no_size_divides(
         monkeypatch.setattr(tensor_tiles, "fit", lambda *_, of=parts: (tensor_tiles.GEMM_TILES[-1], of))
         for reads, writes in ((chunks, PLAIN), (PLAIN, chunks), (chunks, chunks)):
             for at_end in (True, False):
-                found = answer(hosted, rung.laid_out(reads, writes), case, at_end)
+                found = answer(hosted, rung.in_layouts(reads, writes), case, at_end)
                 assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes, parts)
 
 
@@ -129,9 +129,9 @@ def test_folding_is_for_few_channels_and_a_stride() -> None:
 def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
     params = Conv(1, 20, 9, 9, 32, 3, 3, 7, 7, group=2)
     assert launch.refusal(params, CONV) is None
-    assert "groups of 10" in str(launch.refusal(params, CONV.laid_out(HALVES, PLAIN)))
+    assert "groups of 10" in str(launch.refusal(params, CONV.in_layouts(HALVES, PLAIN)))
     params = replace(params, c=32, m=20)
-    assert "groups of 10" in str(launch.refusal(params, CONV.laid_out(PLAIN, HALVES)))
+    assert "groups of 10" in str(launch.refusal(params, CONV.in_layouts(PLAIN, HALVES)))
 
 
 def test_what_32_bits_cannot_count_is_refused() -> None:
@@ -160,7 +160,7 @@ def test_many_images_are_laid_out_a_few_at_a_time(
     monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 2 * 16 * 6 * 5)
     case = _case(params)
     for writes in (PLAIN, HALVES):
-        rung = CONV.laid_out(PLAIN, writes)
+        rung = CONV.in_layouts(PLAIN, writes)
         how = launch.launch(params, rung)
         assert [stage.function for stage in how.stages("conv")] == ["conv_lay_out", "conv"] * 3
         assert how.workspace_nbytes == 2 * 16 * 6 * 5

@@ -12,7 +12,7 @@ from engine.backends.engine_cuda import BACKEND
 from engine.cuda import rung as rung_cuda
 from kernels import arguments, nvrtc, registry
 from kernels.errors import KernelError
-from kernels.launch import Product, Stage, launch, library, spectral
+from kernels.launch import Product, Stage, launch, spectral
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from tests.engine.backends import nets
@@ -51,7 +51,7 @@ def test_cublas_is_told_of_every_product_as_it_lies() -> None:
 def test_patches_are_multiplied_group_by_group_and_finished(
     images: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "images_at_once", lambda p, *_: min(p.n, images))
+    monkeypatch.setattr(spectral, "images_at_once", lambda p, *_: min(p.n, images))
     rung = registry.find("cuda", "conv", "im2col_cublas")
     for case in cuda_cases.cases("conv"):
         how = launch(case.params, rung)
@@ -70,7 +70,7 @@ def _kernel(whole: Conv, stage: Stage, buffers: dict[str, np.ndarray]) -> None:
     assert stage.scalars is not None
     q = replace(whole, n=int(stage.scalars[0]))
     pixels, taps = q.n * q.out_h * q.out_w, q.c * q.kh * q.kw
-    lead = library.row(pixels)
+    lead = spectral.row(pixels)
     if stage.function == "conv":
         assert stage.grid[0] * stage.block[0] >= pixels
         x = buffers["input 0"][stage.input_offset :][: q.n * q.c * q.h * q.w].reshape(q.n, q.c, q.h, q.w)
@@ -193,7 +193,7 @@ def test_compiled_facts_are_of_the_kernel_that_fills_the_device_least() -> None:
     assert kernel is not None
     assert kernel.function == "conv_product"
     assert facts["registers"] == heavy.registers
-    shown = rung_cuda.shown(how, "conv", kernel)
+    shown = rung_cuda.launch_facts(how, "conv", kernel)
     assert shown["stages"] == "conv, conv_product"
     assert shown["kernel"] == "conv_product"
 
@@ -204,7 +204,7 @@ def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
     plain = launch(Gemm(3, 5, 7), rung)
     cubin = nvrtc.compile_rung(rung, "sm_90", plain.defines)
     assert rung_cuda.compiled_facts(cubin, plain, "gemm", "90") == (None, {})
-    assert rung_cuda.shown(plain, "gemm", None) == {"stages": "cuBLAS"}
+    assert rung_cuda.launch_facts(plain, "gemm", None) == {"stages": "cuBLAS"}
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------

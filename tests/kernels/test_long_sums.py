@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import jit, launch, registry
+from kernels import launch, numba_support, registry
 from kernels.ops import Params
 from kernels.registry import Rung
 from tests import sampling
@@ -26,7 +26,7 @@ MOST_FLOPS = 450_000  # there: some products of the longest
 
 def _rungs(device: str, op: str) -> list[Rung]:
     found = [rung for rung in registry.rungs(device, op) if held(rung) and not rung.language]
-    return [rung for rung in found if not (rung.compiled and jit.unavailable())]
+    return [rung for rung in found if not (rung.compiled and numba_support.unavailable())]
 
 
 def _beyond(rungs: Sequence[Rung], answer: long_sums.Answer, lengths: Sequence[int], seed: int) -> list[str]:

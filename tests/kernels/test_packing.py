@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import launch, packing, packing_scaled, registry
+from kernels import launch, packing, registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from tests.standin import unpacking
@@ -181,12 +181,12 @@ def test_no_bit_of_a_weight_is_given_up_for_a_smaller_scale(extra: int) -> None:
     columns = _adverse_columns()[None]
 
     def kept(scale: np.ndarray, scaled: np.ndarray) -> np.ndarray:
-        halves, more = packing_scaled.longer(scaled) if extra else (scaled.astype(np.float16), 0)
+        halves, more = packing.longer(scaled) if extra else (scaled.astype(np.float16), 0)
         bits = halves.astype(np.float32).view(np.uint32) | np.uint32(more) << 5
         return bits.view(np.float32).astype(np.float64) / scale[..., None].astype(np.float64)
 
     smaller = 0
-    usual, least = packing.scaled_columns(columns, 96), packing_scaled.scaled_columns(columns, 96)
+    usual, least = packing.scaled_columns(columns, 96), packing.least_scaled_columns(columns, 96)
     for (some, most, whole), (here, scale, scaled) in zip(usual, least, strict=True):
         assert some == here
         np.testing.assert_array_equal(kept(scale, scaled), kept(most, whole.copy()))
@@ -200,7 +200,7 @@ def test_a_column_is_scaled_by_no_more_than_its_bits_ask_for() -> None:
     columns = np.random.default_rng(0).standard_normal((70, 100)).astype(np.float32)
     columns = np.where(np.abs(columns) < 1e-3, np.float32(0), columns)
     columns[1:] *= np.float32(2.0**-9)
-    ((_, _, scaled), _) = packing_scaled.scaled_columns(columns[None], 100)
+    ((_, _, scaled), _) = packing.least_scaled_columns(columns[None], 100)
     np.testing.assert_array_equal(scaled[0, 0], columns[0])
     least = np.where(scaled[0] == 0, np.inf, np.abs(scaled[0])).min(axis=1)
     assert (least >= 2.0**-14).all()

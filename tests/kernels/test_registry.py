@@ -302,7 +302,7 @@ def test_without_a_priority_later_rungs_are_taken_first(device: str, op: str) ->
     for rung in registry.rungs(device, op):
         assert rung.priority == rung.number or "priority = " in rung.source
     for precision in NAMES:
-        for taken in (registry.candidates(device, op, precision), registry.beside(device, op, precision)):
+        for taken in (registry.candidates(device, op, precision), registry.side_rungs(device, op, precision)):
             kinds = [2 if r.precision == precision else 1 if precision in r.also else 0 for r in taken]
             assert kinds == sorted(kinds, reverse=True)
             assert all(kind or rung.precision == "fp32" for rung, kind in zip(taken, kinds, strict=True))
@@ -320,9 +320,9 @@ def test_a_finer_rung_is_tried_in_a_coarser_precision_that_it_names(
     write(folder, 2, "half", '# precision = "fp16"')
     write(folder, 3, "fine", '# precision = "tf32"\n# side = true\n# also = ["fp16"]')
     write(folder, 4, "finer", '# precision = "tf32"\n# side = true')
-    assert [rung.name for rung in registry.beside("cpu", "unary", "fp16")] == ["fine"]
-    assert [rung.name for rung in registry.beside("cpu", "unary", "tf32")] == ["finer", "fine"]
-    assert not registry.beside("cpu", "unary", "fp32-tc")
+    assert [rung.name for rung in registry.side_rungs("cpu", "unary", "fp16")] == ["fine"]
+    assert [rung.name for rung in registry.side_rungs("cpu", "unary", "tf32")] == ["finer", "fine"]
+    assert not registry.side_rungs("cpu", "unary", "fp32-tc")
     for said, fault in (
         ('["fp32"]', "is no coarser precision than 'tf32'"),
         ('["tf32"]', "is no coarser precision than 'tf32'"),

@@ -89,7 +89,7 @@ def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     ran = 0
     for reads, writes in _ways(rung):
-        as_laid_out = rung.laid_out(reads, writes)
+        as_laid_out = rung.in_layouts(reads, writes)
         if launch.refusal(params, as_laid_out):
             continue
         for at_end in (True, False):
@@ -114,7 +114,7 @@ def test_no_slab_is_overwritten_before_it_was_multiplied(
     monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: wgmma_tiles.Cut(*tile, 1))
     monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
     params = replace(CASES[0], c=64, n=1)
-    as_laid_out = rung.laid_out(rung.reads[-1], rung.writes[-1])
+    as_laid_out = rung.in_layouts(rung.reads[-1], rung.writes[-1])
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
@@ -129,7 +129,7 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
     monkeypatch.setattr(nhwc, "_KEPT_OF_TWO", 1)
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     for writes in rung.writes:
-        as_laid_out = rung.laid_out(PLAIN, writes)
+        as_laid_out = rung.in_layouts(PLAIN, writes)
         how = launch.launch(params, as_laid_out)
         assert how.defines["FOLD"] == 3
         assert len(how.before) > 2
@@ -144,7 +144,7 @@ def test_images_in_chunks_are_scaled_a_few_at_a_time_too(
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     rung = registry.find("cuda", "conv", "wgmma_scaled")
     for writes in rung.writes:
-        as_laid_out = rung.laid_out(ROUNDED, writes)
+        as_laid_out = rung.in_layouts(ROUNDED, writes)
         how = launch.launch(params, as_laid_out)
         assert len(how.before) > 2
         assert how.before[0].function == "conv_largest"
@@ -174,7 +174,7 @@ def test_products_of_rows_that_no_tile_divides_in_parts(
     ):
         case = cuda_cases.gemm_case(np.random.default_rng(0), params)
         for reads, writes in _ways(rung):
-            found = answer(hosted, rung.laid_out(reads, writes), case, at_end=cut.parts == 1)
+            found = answer(hosted, rung.in_layouts(reads, writes), case, at_end=cut.parts == 1)
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
 

@@ -76,7 +76,7 @@ def _agree(device: Device, rung: Rung) -> int:
     for params in CASES:
         case = cuda_cases.conv_case(np.random.default_rng(0), params)
         for reads, writes in [(r, w) for r in rung.reads for w in rung.writes]:
-            as_laid_out = rung.laid_out(reads, writes)
+            as_laid_out = rung.in_layouts(reads, writes)
             if launch.refusal(params, as_laid_out):
                 continue
             found = [_found(device, as_laid_out, case) for _ in range(3)]

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from kernels.errors import InputError, ModelError
-from models import builders, builders_alexnet, builders_transformers, catalogue, datasets, names
+from models import builders, builders_transformers, catalogue, datasets, names
 from tests import sampling
 
 pytestmark = pytest.mark.slow
@@ -119,7 +119,7 @@ def test_an_alexnet_has_a_real_accuracy(name: str, request: pytest.FixtureReques
 
 
 def test_alexnet_is_the_net_of_2012() -> None:
-    net = builders_alexnet.alexnet()
+    net = builders.alexnet()
     shapes = [net.parameters[f"conv{i}.weight"] for i in range(1, 6)]
     assert shapes == [(96, 3, 11, 11), (256, 48, 5, 5), (384, 256, 3, 3), (384, 192, 3, 3), (256, 192, 3, 3)]
     assert [net.parameters[f"fc{i}.weight"] for i in (6, 7, 8)] == [(4096, 9216), (4096, 4096), (1000, 4096)]
@@ -169,7 +169,7 @@ def test_a_token_of_gpt_sees_none_behind_it() -> None:
 
 
 def test_he_uniform_fills_its_range() -> None:
-    weights = builders_alexnet.he_uniform({"w": (200, 6), "b": (200,)}, seed=1)
+    weights = builders.he_uniform({"w": (200, 6), "b": (200,)}, seed=1)
     assert weights["w"].dtype == np.float32
     assert 0.98 < np.abs(weights["w"]).max() <= 1.0  # √(6 / 6)
     assert weights["w"].std() == pytest.approx(1 / np.sqrt(3), rel=0.05)

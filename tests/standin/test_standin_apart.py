@@ -8,8 +8,8 @@ PASSES = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 import numpy as np
-from engine.apart import pool
-from engine.apart.device import ApartDeviceSession
+from engine.isolated import pool
+from engine.isolated.device import IsolatedDeviceSession
 from engine.backend import Options, Queued, Witnessed, warm_runs
 from engine.backends._provider_session import Provider
 from tests.engine.backends.nets import small_net
@@ -19,7 +19,7 @@ given = Provider("ort-x", "CUDAExecutionProvider", "x", (("", (("use_tf32", "0")
                  "user_compute_stream", "device_id")
 for precision in ("fp32", "fp16"):
     arguments = (given, small_net(), 2, precision, Options(), True)
-    session = ApartDeviceSession(kind, "small on ort-x", 2, arguments, precision)
+    session = IsolatedDeviceSession(kind, "small on ort-x", 2, arguments, precision)
     assert isinstance(session, Witnessed) and isinstance(session, Queued)
     x = np.random.default_rng(0).standard_normal((2, 3, 12, 12)).astype(np.float32)
     def answer(x):

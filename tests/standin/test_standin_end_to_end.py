@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.end_to_end import KEPT, LANES
+from engine.end_to_end import KEPT, MOST_IN_FLIGHT
 from tests.standin.conftest import Machine, choices
 
 # Honest lanes of both sides, captured and not; then such as do not wait, or copy from another batch's place.
@@ -13,26 +13,26 @@ SCRIPT = """
 import itertools, json
 import numpy as np
 from bench.measure import end_to_end
-from engine import backends, lanes
+from engine import backends, pipelines
 from engine.backend import Options
-from engine.cuda.lane import CudaLane
-from engine.end_to_end import Affine, Asked, Pool
+from engine.cuda.batch_slot import CudaSlot
+from engine.end_to_end import Affine, Request, Pool
 from tests.engine.backends.nets import small_net
 
-class Hasty(CudaLane):
+class Hasty(CudaSlot):
     def finish(self):
         pass
 
-class Other(CudaLane):
+class Other(CudaSlot):
     def start(self, offset):
         super().start((offset + 1) % 3)
 
-def found(name, batch, top_k=0, lane=CudaLane, **options):
-    backend, lanes.CudaLane = backends.get(name), lane
+def found(name, batch, top_k=0, slot=CudaSlot, **options):
+    backend, pipelines.CudaSlot = backends.get(name), slot
     images = np.random.default_rng(0).integers(0, 256, (batch + 8, 3, 12, 12), dtype=np.uint8)
-    asked = Asked("x", Affine((0.02, 0.01, 0.03), (-0.5, 0.1, 0.0), 144), None, "y", top_k)
-    pool = Pool({"x": images}, batch, lanes.allocator("cuda"))
-    pipeline = lanes.opened(backend, small_net(), "fp32", Options(**options), pool, asked)
+    asked = Request("x", Affine((0.02, 0.01, 0.03), (-0.5, 0.1, 0.0), 144), None, "y", top_k)
+    pool = Pool({"x": images}, batch, pipelines.allocator("cuda"))
+    pipeline = pipelines.open_pipeline(backend, small_net(), "fp32", Options(**options), pool, asked)
     for count in (1, 7):
         pipeline.time_runs(count)
     session = backends.get("ort-cpu").prepare(small_net(), batch)
@@ -41,7 +41,7 @@ def found(name, batch, top_k=0, lane=CudaLane, **options):
         session.bind(end_to_end.numbers(pool, kept, asked))
         session.run()
         wrong += end_to_end.unlike(kept.answers, session.fetch(), asked, "fp32") is not None
-    bus = pipeline.lanes[0].bus()
+    bus = pipeline.slots[0].bus()
     session.close()
     pipeline.close()
     return [len(pipeline.kept), wrong, bus > 0]
@@ -50,7 +50,7 @@ honest = {
     name: [found(name, 1), found(name, 3, 2), found(name, 3, cuda_graph=False)]
     for name in ("engine-cuda", "ort-cuda")
 }
-wrong = [found("ort-cuda", 2, lane=Hasty), found("engine-cuda", 2, lane=Other)]
+wrong = [found("ort-cuda", 2, slot=Hasty), found("engine-cuda", 2, slot=Other)]
 print(json.dumps([honest, wrong]))
 """
 
@@ -68,15 +68,15 @@ def test_what_comes_back_is_of_the_batch_that_was_sent(machine: Machine) -> None
 # Memory of the device that has room for two lanes.
 FULL = """
 import numpy as np
-from engine import backends, lanes
+from engine import backends, pipelines
 from engine.backend import Options
-from engine.cuda.lane import CudaLane
-from engine.end_to_end import Affine, Asked, Pool
+from engine.cuda.batch_slot import CudaSlot
+from engine.end_to_end import Affine, Request, Pool
 from kernels.errors import OutOfMemoryError
 from tests.engine.backends.nets import small_net
 from tests.standin.errors import OutOfMemoryError as Full
 
-class Large(CudaLane):
+class Large(CudaSlot):
     made, most = 0, 2
 
     def _room(self, nbytes):
@@ -85,15 +85,15 @@ class Large(CudaLane):
             raise Full(1 << 40)
         return super()._room(nbytes)
 
-lanes.CudaLane = Large
-pool = Pool({"x": np.zeros((10, 3, 12, 12), np.uint8)}, 2, lanes.allocator("cuda"))
-asked = Asked("x", Affine((0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 144))
+pipelines.CudaSlot = Large
+pool = Pool({"x": np.zeros((10, 3, 12, 12), np.uint8)}, 2, pipelines.allocator("cuda"))
+asked = Request("x", Affine((0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 144))
 
 def opened():
-    return lanes.opened(backends.get("engine-cuda"), small_net(), "fp32", Options(), pool, asked)
+    return pipelines.open_pipeline(backends.get("engine-cuda"), small_net(), "fp32", Options(), pool, asked)
 
 pipeline = opened()
-print("lanes", len(pipeline.lanes))
+print("slots", len(pipeline.slots))
 pipeline.close()
 Large.made, Large.most = 0, 0
 try:
@@ -105,7 +105,7 @@ except OutOfMemoryError as error:
 
 def test_as_many_batches_are_in_flight_as_memory_has_room_for(machine: Machine) -> None:
     out, _ = machine.python("-c", FULL)
-    assert "lanes 2" in out
+    assert "slots 2" in out
     assert "memory did not suffice for" in out
     assert "engine-cuda at batch 2, end to end" in out
 
@@ -130,7 +130,7 @@ def test_a_comparison_has_both_clocks_and_its_reference_is_tuned_once(
         assert row["median_s"] > 0
         assert row["end_to_end_batch_s"] > 0
         assert row["end_to_end_images_per_s"] > 0
-        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (LANES, "uint8")
+        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (MOST_IN_FLIGHT, "uint8")
         assert 0 < row["end_to_end_bus_share"] <= 1.5
-        assert row["end_to_end_checked"] == KEPT * LANES
+        assert row["end_to_end_checked"] == KEPT * MOST_IN_FLIGHT
         assert (row["end_to_end_speedup"] is None) == (name == "ort-cuda")

@@ -45,7 +45,7 @@ def of_products(batch, layouts):
     session.synchronize()
     found = session.fetch()["y"]
     told = [time.nbytes for time in session.op_times(0.02)]
-    counted = traffic.planned(session.plan, [launch for _, launch in session._shapes])
+    counted = traffic.planned_traffic(session.plan, [launch for _, launch in session._shapes])
     launched = {{step.name: step.moved for step, _ in session.launch_order()}}  # some in several stages
     assert told == [step.moved for step in counted] == list(launched.values()), (told, counted, launched)
     halves = 2 * 130 * 45 + 4 * 45  # a float16 a weight at least, a float32 a bias

@@ -21,7 +21,7 @@ from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
-from engine.apart import pool
+from engine.isolated import pool
 from kernels import registry
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
@@ -62,7 +62,7 @@ class Judging:
             for longer in AGAIN:
                 if restart is not None or settled(tried):
                     break
-                pool.afresh()
+                pool.renew()
                 found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
                 tried.append(_graded(case, task, found))
             made = decided(tried)

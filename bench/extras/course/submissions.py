@@ -19,7 +19,7 @@ from typing import Any
 from bench.extras.course.records import NAME, NUMBER, GradeJob, Task, fit
 from kernels.errors import InputError, KernelError, system_words
 from kernels.header import parse
-from kernels.registry import SUFFIX, SUFFIXES, meant_for
+from kernels.registry import SUFFIX, SUFFIXES, is_rung_file
 
 FILE_NBYTES = 1 << 20
 MOST_FILES = 200
@@ -116,7 +116,7 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob) -> HandedIn:
             text = _text(path)
             if helper or path.name.startswith("_"):
                 handed.helpers[path.name] = text
-            elif meant_for(job.device, path.name, text):
+            elif is_rung_file(job.device, path.name, text):
                 kernels.append((parse(Path(path.name), job.device, text)["op"], path.name, text))
             else:
                 others.append(path.name)

@@ -102,7 +102,7 @@ def words(device: str) -> str:
 def _inner() -> str:
     """What the system itself offers, tried in a process of its own."""
     code = (
-        "from kernels import confine; a = confine.alone(); b = confine.shut(); "
+        "from kernels import confine; a = confine.isolate_network(); b = confine.restrict(); "
         "print(a or 'no network'); print(b or 'no files, no signals')"
     )
     root = str(Path(__file__).resolve().parents[3])

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from engine.apart.forked import starting
-from kernels import confine, ends
+from engine.isolated.forked import starting
+from kernels import confine, processes
 
 
 def main() -> int:
@@ -31,10 +31,10 @@ def _walls() -> dict[str, str]:
     """What stands round this process and those it starts; by name "" or why it does not."""
     if confine.CONFINED not in os.environ:
         return {}
-    made = {"memory": confine.limit(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
+    made = {"memory": confine.limit_memory(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
     if confine.NO_NETWORK not in os.environ:
-        made["network"] = confine.alone()
-    confine.unseen()
+        made["network"] = confine.isolate_network()
+    confine.hide_memory()
     return made
 
 
@@ -46,12 +46,12 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
     from bench.measure.timing import Stopped
     from bench.results.messages import CaseStarted, Done, Hello, Log, Measured
     from bench.run.supervisor import RESTART_STATUS, TUNE
-    from engine.apart import pool
+    from engine.isolated import pool
 
     at: list[GradeCase] = list(start.cases[:1])
     lock = DeviceLock.of_this_process(lambda: say(CaseStarted(case=at[0], stage=TUNE)))
     if start.job.device == "cpu":
-        pool.ahead("rung")
+        pool.start_early("rung")
     say(Hello(environment=environment.collect()))
     judging = Judging(
         start.job,
@@ -82,7 +82,7 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    ends.keep_orphans()
+    processes.keep_orphans()
     status = main()
     from bench.measure import worker_process
 

@@ -24,7 +24,7 @@ from bench.results.messages import CaseStarted
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client
 from bench.run.client import Outcome
-from kernels import ends
+from kernels import processes
 
 # Of the time that a case may take the part that one process has to have worked, and not waited for a busy
 # machine, for its lateness to be its own.
@@ -117,14 +117,14 @@ class _Kept:
         """See bench.run.client.run."""
         self._worker = pid
         if ends_now:
-            now = ends.worked_s(pid)
+            now = processes.worked_s(pid)
             self._worked_s = max(
                 (spent - self._before.get(it, 0.0) for it, spent in now.items()), default=0.0
             )
 
     def heard(self, message: object) -> None:
         if self.twice and isinstance(message, CaseStarted) and message.case != self._case:
-            self._case, self._before, self._worked_s = message.case, ends.worked_s(self._worker), 0.0
+            self._case, self._before, self._worked_s = message.case, processes.worked_s(self._worker), 0.0
         self._say(Said(message, place=self._place))
 
     def append(self, measurement: Any) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.measure.answers.comparison import compare
 from bench.measure.answers.samples import Sample, looked_at
-from engine.rung_rows import same
+from engine.rung_rows import same_bytes
 from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params
 
@@ -96,7 +96,7 @@ class BatchCheck:
             return reason
         for kind, i in firsts.items():
             proved[kind] = got[i].copy()
-        other = [i for i, kind in enumerate(kinds) if not same(got[i], proved[kind])]
+        other = [i for i, kind in enumerate(kinds) if not same_bytes(got[i], proved[kind])]
         return self._off(got, rows, other)
 
     def _off(self, got: np.ndarray, rows: np.ndarray, places: list[int]) -> str:

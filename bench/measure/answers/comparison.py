@@ -13,7 +13,7 @@ from bench.measure.answers.accuracy import ELEMENT_FACTOR
 from bench.measure.answers.samples import Sample
 from bench.results.records import ErrorStats
 from engine.machine import host
-from engine.rung_rows import raw
+from engine.rung_rows import bytes_of
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
@@ -212,7 +212,7 @@ def value_at(sample: Sample, index: tuple[int, ...]) -> float:
 
 def first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
     """The first element whose bytes differ."""
-    left, right = raw(a), raw(b)
+    left, right = bytes_of(a), bytes_of(b)
     for start in range(0, left.size, CHUNK_NBYTES):
         changed = left[start : start + CHUNK_NBYTES] != right[start : start + CHUNK_NBYTES]
         if changed.any():

@@ -25,9 +25,9 @@ from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.choices import Part
 from engine.planning.groups import Group
-from engine.planning.submodel import Apart
+from engine.planning.submodel import SeparateParts
+from kernels.cache import Key
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
-from kernels.kept import Key
 
 ORACLE = Part[bool]("oracle", bool)
 # Of the tensors that groups of one session read and give out in float64; and groups of one session.
@@ -108,14 +108,14 @@ def _is_known(part: Group, answers: Golden) -> bool:
     return {*part.inputs, part.output} <= set(answers.tensors)
 
 
-def _ort(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
+def _ort(apart: SeparateParts, answers: Golden) -> Mapping[str, np.ndarray]:
     """What ONNX Runtime's CPU provider answers for these groups."""
     batch = apart.graph.fixed_batch or answers.images
     with contextlib.closing(backends.get("ort-cpu").prepare(apart.graph, batch)) as session:
         return timing.answers(session, oracle.fed_apart(apart, answers))
 
 
-Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]
+Answer = Callable[[SeparateParts, Golden], Mapping[str, np.ndarray]]
 
 
 def answered(

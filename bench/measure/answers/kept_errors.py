@@ -19,8 +19,8 @@ from engine.graph.graph import Graph
 from engine.machine import host
 from engine.ort import tuning as ort_tuning
 from engine.planning.choices import Part
+from kernels.cache import Key
 from kernels.errors import KernelError
-from kernels.kept import Key
 from kernels.precision import PRECISIONS
 
 Known = dict[str, ErrorStats]

@@ -21,7 +21,7 @@ from engine.graph.graph import Graph
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
-from engine.planning.submodel import Apart
+from engine.planning.submodel import SeparateParts
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
 _KEPT = 8192  # errors of single groups, some hundred bytes each
@@ -305,7 +305,7 @@ def _side_by_side(
     """The errors of groups, many of which are one session, by their outputs. Left out is what the backend
     refuses, or what is wrong: that is looked at alone."""
 
-    def answer(apart: Apart, right: Golden) -> Mapping[str, np.ndarray]:
+    def answer(apart: SeparateParts, right: Golden) -> Mapping[str, np.ndarray]:
         of = options_of([node.name for node in apart.graph.nodes], options)
         batch = apart.graph.fixed_batch or golden.images
         with closing(backend.prepare(apart.graph, batch, precision, of)) as session:

@@ -30,7 +30,7 @@ from engine.graph.graph import Graph
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
-from engine.planning.submodel import Apart
+from engine.planning.submodel import SeparateParts
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import OutOfMemoryError, UnsupportedError
 
@@ -232,7 +232,7 @@ def alone(
     return answers._alone[key]
 
 
-def alone_together(apart: Apart, parts: Sequence[Group], answers: Golden, precision: str) -> None:
+def alone_together(apart: SeparateParts, parts: Sequence[Group], answers: Golden, precision: str) -> None:
     """Have `alone` answer for each of these groups, which were taken out of their model as `apart`, by one
     evaluation. Raises as `golden` does."""
     half = precision == "fp16"
@@ -242,7 +242,7 @@ def alone_together(apart: Apart, parts: Sequence[Group], answers: Golden, precis
         answers._alone.update(((name, half), found[name]) for name in names)
 
 
-def fed_apart(apart: Apart, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
+def fed_apart(apart: SeparateParts, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
     """As `feeds`, of groups that were taken out of their model beside each other."""
     types = {info.name: info.dtype for info in apart.graph.inputs}
     return {name: rounded(answers.tensors[of], types[name], precision) for name, of in apart.fed.items()}

@@ -3,7 +3,7 @@
 Timed passes differ from each other in few values. So a kernel that compares its inputs with those of the pass
 before, and computes only what the changes touch, is right on every pass and faster than its work allows.
 Therefore some of the timed trains, drawn at random, are over inputs that are all new, and others over inputs
-as the timed passes have them, with everything else the same (engine.witness.Renewable).
+as the timed passes have them, with everything else the same (engine.stirring.Renewable).
 
 A kernel that is honest over new inputs, and for some time after them, gains nothing. The trains over old
 inputs are drawn to lie anywhere among the timed ones: what a kernel knows about the past when it is timed, it
@@ -36,7 +36,7 @@ from bench.measure.timing import Timeable
 from bench.results import stats
 from bench.words import units
 from engine import backend
-from engine.witness import NEW, SAME, Renewable, Witnessed
+from engine.stirring import NEW, SAME, Renewable, Witnessed
 
 HANGS = 1.1  # times as long over new inputs, by the whole interval
 WAITED = 8  # timed trains after a pause, at least, of which something is said; as many again where it is

@@ -23,7 +23,7 @@ from bench.measure.answers.oracle import Golden
 from bench.measure.answers.widened import widened
 from bench.results.records import ErrorStats
 from engine.graph.graph import Graph
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 from kernels.precision import PRECISIONS

@@ -12,7 +12,7 @@ import numpy as np
 from bench.words import units
 from engine.graph.graph import Graph
 from engine.graph.plan import TensorSpec
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from engine.passes import known
 from kernels.errors import OutOfMemoryError
 

@@ -17,8 +17,7 @@ import numpy as np
 from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
-from engine.stirring import Stirring
-from engine.witness import Witness, Witnessed
+from engine.stirring import Stirring, Witness, Witnessed
 
 # Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there. Of what
 # a user wrote, as many more as there is time for: of most kernels, a pass of each train.

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 
 # Weights from this size on are kept in float64 while so many times their memory is free.
 _WEIGHTS_NBYTES, _ROOM = 1 << 20, 8

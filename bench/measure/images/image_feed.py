@@ -158,7 +158,7 @@ class ImageFeed:
         """What is done to an image, for those who choose; "" where the model takes none."""
         if self.image is None:
             return ""
-        return preprocessing.told(self.preprocess, _batched(self.image[0]), self._files)
+        return preprocessing.described(self.preprocess, _batched(self.image[0]), self._files)
 
     @property
     def named_preprocess(self) -> str:

@@ -15,7 +15,7 @@ import onnx
 
 from engine.graph import importer, initializers
 from engine.graph.graph import Graph, Shape, TensorInfo
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from kernels.errors import InputError, OutOfMemoryError
 
 MOST_NBYTES = 256 << 20

@@ -105,7 +105,7 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
         return RungMeasurement(case=case, disposition="unsupported", reason=reason, facts=facts)
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
-    facts |= rung_cuda.shown(how, rung.op, kernel)
+    facts |= rung_cuda.launch_facts(how, rung.op, kernel)
     return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
 
 

@@ -31,7 +31,7 @@ from bench.words.option import by_name
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
-from kernels import includes, jit, registry
+from kernels import numba_support, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
 from kernels.precision import NAMES
 
@@ -199,14 +199,14 @@ def _ladder(
 
 def _rung(rung: registry.Rung, step: Step | Whole, device: str) -> RungInfo:
     if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
-        refused = jit.unavailable() if rung.compiled else None
+        refused = numba_support.unavailable() if rung.compiled else None
     else:
         refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
     return RungInfo(
         case=ladder_plan.case_of(rung),
         path=str(rung.path),
         source=rung.source,
-        headers=tuple(str(header.path) for header in includes.headers(rung)),
+        headers=tuple(str(header.path) for header in registry.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
         whole=isinstance(step, Whole),

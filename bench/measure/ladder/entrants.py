@@ -33,7 +33,7 @@ from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.planning import tuned_defines
 from engine.rung_session import RungSession
-from kernels import jit, launch, nvrtc, registry
+from kernels import launch, numba_support, nvrtc, registry
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
@@ -268,7 +268,7 @@ class WholeModelContender(Contender):
         backend = engine.reference if case.is_reference else engine.name
         of_node = not case.is_reference and job.op != net.OP
         rung = None if case.is_reference or of_node else net_rungs.find(job.device, case.rung)
-        if rung is not None and rung.compiled and (reason := jit.unavailable()):
+        if rung is not None and rung.compiled and (reason := numba_support.unavailable()):
             raise UnsupportedError(f"is compiled by Numba: {reason}")
         asked = Job(
             models=(job.model,),

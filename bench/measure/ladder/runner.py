@@ -15,7 +15,7 @@ from bench.measure.timing import Rules
 from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
-from engine.apart import pool
+from engine.isolated import pool
 
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
@@ -32,7 +32,7 @@ class LadderRunner(Runner):
             ours = any(case.scope == "rung" and not case.user for case in self._cases)
             others = any(case.scope != "rung" for case in self._cases)
             kinds = [*["engine" if self._job.op == net.OP else "rung"] * ours, *["ort"] * others, "empty"]
-            pool.ahead(*kinds, alive=self._job.instances)
+            pool.start_early(*kinds, alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
         self._params = entrants.work_of(self._job.op, self._job.params)
         self._probe()

@@ -11,8 +11,8 @@ from bench.measure.parent_channel import read_line
 from bench.questions.ladder_questions import DESCRIBE
 from bench.results.ladder_records import LadderJob, RungCase
 from bench.results.messages import Hello, Start
-from engine.apart.forked import starting
-from kernels import ends
+from engine.isolated.forked import starting
+from kernels import processes
 
 
 def _warm_up(say: worker_process.Say) -> None:
@@ -40,7 +40,7 @@ def _describe() -> int:
 
 
 if __name__ == "__main__":
-    ends.keep_orphans()
+    processes.keep_orphans()
     if DESCRIBE in sys.argv[1:]:
         worker_process.leave(_describe())
     starting.fork_here()

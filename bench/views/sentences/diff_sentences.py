@@ -61,7 +61,7 @@ def verdict(diff: Diff, who: str = "B") -> str:
             if whole and orders.decided(name):
                 told = f"{who} is {told}"
             elif whole:
-                told = told.replace(orders.NOT_DECIDED, orders.between(("A", who)), 1)
+                told = told.replace(orders.NOT_DECIDED, orders.undecided_between(("A", who)), 1)
             parts.append(told)
             whole = False
     for what, found in (
@@ -82,7 +82,7 @@ def verdict(diff: Diff, who: str = "B") -> str:
 
 def _group(verdict: str, found: Sequence[Change], of: Sequence[Change], diff: Diff) -> str:
     """ "1.20× faster in 2 of 8 cases (…)". of: all of them, where it is said how many these are."""
-    amount = orders.amounts(verdict, [change.ratio.value if change.ratio else None for change in found])
+    amount = orders.range_words(verdict, [change.ratio.value if change.ratio else None for change in found])
     where = f" in {len(found)}" + (f" of {len(of)} cases" if len(of) > 1 else "")
     if verdict == "SAME":
         return f"{amount}{where} (within {units.digits(diff.bound * 100, 2).removesuffix('.0')} %)"

@@ -217,7 +217,7 @@ class Leading:
         if self.undecided:
             names = [row.case.label for row in (self.best, *self.undecided)]
             why = f" ({self.why})" if self.why else ""
-            return f"the fastest is {orders.between(names)}{why}"
+            return f"the fastest is {orders.undecided_between(names)}{why}"
         if self.alike:
             few = orders.listed([row.case.label for row in self.alike])
             which = f"which {'is' if len(self.alike) == 1 else 'are'} as fast"

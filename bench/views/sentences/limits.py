@@ -1,9 +1,9 @@
-"""What holds work back, by one rule for every table, chart and sentence.
+"""What limits the speed of work, by one rule for every table, chart and sentence.
 
-A machine's limits are its measured rates of arithmetic and of memory (of its caches, where a pass has room in
-them), and work is at a share of the nearer one. It is called bound by that limit from BOUND of it on. Below,
-other things hold back more than the limit does: it is far from every limit, and what else is known is told.
-60 % is also where NVIDIA's Nsight Compute draws the line, in its rule "Speed Of Light": "Achieved compute
+A machine's limits are its measured rates of arithmetic and of memory (or of its caches, if a pass fits into
+them). Work reaches a share of the nearer limit. From BOUND of it on, work is called bound by that limit.
+Below, it is far from every limit: other things slow it down more, and what is known of them is added.
+NVIDIA's Nsight Compute also draws the line at 60 %, in its rule "Speed Of Light": "Achieved compute
 throughput and/or memory bandwidth below 60.0% of peak typically indicate latency issues."
 """
 
@@ -25,20 +25,20 @@ def binds(share: float) -> bool:
 
 
 def standing(share: float, limit: str, known: Sequence[str] = ()) -> str:
-    """Where work stands under the nearer of its limits, of NAMES: "bound by arithmetic (80 % of that limit)",
-    "far from every limit (8.8 % of arithmetic); only 20 blocks for 132 multiprocessors". known: what else
-    holds it back, where the limit does not."""
+    """Where work stands under the nearer of its limits (of NAMES): "bound by arithmetic (80 % of that
+    limit)", "far from every limit (8.8 % of arithmetic); only 20 blocks for 132 multiprocessors". known: what
+    else slows it down, where the limit does not."""
     name = NAMES[limit]
     if share > OVER:
         return f"beyond the limit of {name} by the plain count ({percent(share)} of it)"
     if share >= BOUND:
         return f"bound by {name} ({percent(share)} of that limit)"
-    said = f"far from every limit ({percent(share)} of {name})"
-    return "; ".join((said, *known))
+    text = f"far from every limit ({percent(share)} of {name})"
+    return "; ".join((text, *known))
 
 
 def percent(share: float) -> str:
-    """A share of a limit: a decimal below a tenth, and where without it the share would read as BOUND."""
+    """A share of a limit, with a decimal below a tenth, and where it would else be rounded up to BOUND."""
     if share < LEAST:
         return "less than 0.1 %"
     if BOUND - 0.005 <= share < BOUND:

@@ -244,7 +244,7 @@ _LINK = {"faster": "than", "slower": "than", "same": "as", "undecided": "beside"
 def _amount(grade: Grade, found: Sequence[Cell]) -> str:
     """ "1.30× to 2.41× faster", "as fast"; of what has no time why."""
     if grade in ("faster", "slower"):
-        return orders.amounts(grade.upper(), [cell.speedup for cell in found])
+        return orders.range_words(grade.upper(), [cell.speedup for cell in found])
     if grade == "none":
         return f"no time ({doubt.in_short([found[0].why])})"
     return {"same": "as fast", "undecided": orders.NOT_DECIDED, "doubtful": DOUBTFUL}.get(

@@ -50,9 +50,9 @@ _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 
 @dataclass(frozen=True)
 class Taken:
-    """A run as one kernel, ready: `start` puts it on the current stream. stamps(): a pass of the same kernel
-    with clock stamps, which are returned as OneKernel.stamps_shape says. moved: bytes that each of its steps
-    reads and writes in device memory. held: its weights on the device."""
+    """A run of steps as one kernel, ready to launch. start: puts it on the current stream. stamps(): runs a
+    pass of the same kernel with clock stamps and returns them (see OneKernel.stamps_shape). moved: bytes that
+    each step reads and writes in device memory. held: its weights on the device."""
 
     run: Run
     kernel: OneKernel
@@ -67,12 +67,12 @@ class Taken:
         return f"{len(self.run.steps)} steps as one in {'tf32' if way.tensor else 'fp32'} ({way.words})"
 
     def starts(self, calls: Sequence[Callable[[], None]]) -> list[Callable[[], None]]:
-        """What starts the steps of a pass, the one kernel in the place of its own."""
+        """What starts the steps of a pass; the one kernel stands in the place of its steps."""
         return [*calls[: self.run.start], self.start, *calls[self.run.end :]]
 
     def parts(self) -> tuple[Part, ...]:
-        """What each step takes of a launch, behind the reading of images and weights: shares of the blocks'
-        lives together, of the life of the block that lives longest. () where that cannot be had."""
+        """The time of each step within a launch, after the reading of images and weights: their shares of the
+        lifetime of all blocks, times that of the block that lives longest. () where stamps cannot be had."""
         try:
             passes = np.array([self.stamps() for _ in range(_STAMPED + 1)])[1:].astype(np.float64)
         except (KernelscopeError, RuntimeError, LookupError):
@@ -86,17 +86,17 @@ class Taken:
         if not (cycle_ns > 0 and (mean >= 0).all() and mean.sum() > 0):
             return ()
         reading, *of_layers = (mean / mean.sum() * longest * cycle_ns).tolist()
-        taken = [0.0] * len(self.run.steps)
+        times_ns = [0.0] * len(self.run.steps)
         for layer, time_ns in zip(self.run.layers, of_layers, strict=True):
-            taken[layer.step] += time_ns
+            times_ns[layer.step] += time_ns
         own = zip(self.run.steps, self.moved, strict=True)
         steps = [replace(step, rung=FILE.stem, moved=moved) for step, moved in own]
-        found = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, taken, strict=True)]
-        return (Part(READING, steps[0], reading), *found)
+        parts = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, times_ns, strict=True)]
+        return (Part(READING, steps[0], reading), *parts)
 
     def shares(self) -> list[float] | None:
-        """Of the kernel's time, what each step of the run takes, the reading being the first step's; None
-        where that cannot be had."""
+        """The share of each step in the kernel's time; the reading counts for the first step. None where
+        stamps cannot be had."""
         parts = self.parts()
         if not parts:
             return None
@@ -105,7 +105,8 @@ class Taken:
         return [reading + rest[0], *rest[1:]]
 
     def order(self, orders: Sequence[Sequence[tuple[Step, str]]]) -> list[Sequence[tuple[Step, str]]]:
-        """What a pass puts on the device: the one kernel between what the steps before and behind it do."""
+        """What a pass puts on the device: the one kernel between the launches of the steps before and after
+        it."""
         first = self.run.steps[0]
         whole = Step(
             first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FILE.stem,
@@ -115,17 +116,17 @@ class Taken:
 
 
 def _moved(run: Run, kernel: OneKernel, pieces: Sequence[np.ndarray]) -> tuple[int, ...]:
-    """Of each step. What is read before the first of them is the first one's, as its time is: the images, the
-    weights of convolutions, and those of products that wait in shared memory."""
+    """Bytes that each step moves. What is read before the first step counts for it, as its time does: the
+    images, the weights of convolutions, and those of products that wait in shared memory."""
     common, *products = pieces
-    found = [0] * len(run.steps)
+    nbytes = [0] * len(run.steps)
     first, last = run.steps[0].params, run.steps[-1].params
-    found[0] = common.nbytes + math.prod(first.input_shapes[0]) * ITEMSIZE[first.dtype]
+    nbytes[0] = common.nbytes + math.prod(first.input_shapes[0]) * ITEMSIZE[first.dtype]
     laid = ((place, layer) for place, layer in enumerate(run.layers) if isinstance(layer.params, Gemm))
     for (place, layer), piece in zip(laid, products, strict=True):
-        found[layer.step if kernel.room.products[place].at is None else 0] += piece.nbytes
-    found[-1] += last.outputs * ITEMSIZE[last.out_dtype]
-    return tuple(found)
+        nbytes[layer.step if kernel.room.products[place].at is None else 0] += piece.nbytes
+    nbytes[-1] += last.outputs * ITEMSIZE[last.out_dtype]
+    return tuple(nbytes)
 
 
 def _kernels(
@@ -135,39 +136,41 @@ def _kernels(
     multiprocessors: int,
     only: Sequence[Way] | None = None,
 ) -> list[OneKernel]:
-    """A run of a plan in every way that is worth trying, or in these alone."""
-    found = []
+    """A run of steps in every way that is worth trying, or only in the ways `only`."""
+    kernels = []
     cores = plan.precision not in EXACT, plan.precision == "fp16"
     for way in only or ways(run.layers, plan.batch, capability, multiprocessors, *cores):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:
-            found.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
-    return found
+            kernels.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
+    return kernels
 
 
 def to_compile(
     plan: Plan, capability: tuple[int, int], multiprocessors: int, stamped: bool
 ) -> list[tuple[Rung, Mapping[str, Define]]]:
-    """What a session of such a plan is going to compile to try a run of its steps as one kernel: none where
-    there is no such run, or it is known to be slower. stamped: also the same with clock stamps, by which the
-    times of its steps are told."""
+    """What a session of this plan will compile to try a run of its steps as one kernel. Nothing where there
+    is no such run, or it is known to be slower. stamped: also the build with clock stamps, which gives the
+    times of the steps."""
     run = runs.longest(plan)
     known = runs.read(plan, run) if run is not None else None
     if run is None or (known is not None and known.taken is None):
         return []
     only = [known.taken] if known is not None and known.taken is not None else None
     kernels = _kernels(plan, run, capability, multiprocessors, only)
-    found = [(kernel.rung(), kernel.defines) for kernel in kernels]
-    return [*found, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
+    items = [(kernel.rung(), kernel.defines) for kernel in kernels]
+    return [*items, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
 
 
 @dataclass
 class Trial:
-    """A session's plan, its stream, where its tensors lie and what it needs to try one kernel for a run.
+    """Tries one kernel for a run of a session's plan. It gets the session's plan and stream, where its
+    tensors lie, and these functions:
 
-    upload(array, address), download(address, array); fetch(): the outputs by name; capture(work): as a CUDA
-    graph, None where that does not work; early: whether a kernel may begin before the one in front has
-    ended; anyway: one kernel is wanted, faster or not."""
+    upload(array, address), download(address, array); fetch(): the outputs by name; capture(work): a CUDA
+    graph, None where that fails. early: whether a kernel may begin before the one in front has ended; anyway:
+    take one kernel even where it is slower.
+    """
 
     cupy: Any
     pool: Any
@@ -183,8 +186,9 @@ class Trial:
     anyway: bool = False
 
     def taken(self, graph: Any, calls: Sequence[Callable[[], None]]) -> tuple[Taken, Any] | str:
-        """The run that is faster as one kernel (`anyway`: faster or not), and the graph of a pass with it;
-        why not, in words, where there is none. graph: of the kernels one by one, which `calls` start."""
+        """The run that is faster as one kernel (with `anyway`: also a slower one), and the CUDA graph of a
+        pass with it; else the reason why there is none, in words. graph: of the single kernels, which `calls`
+        start."""
         run = runs.longest(self.plan)
         if run is None:
             return "no two of its steps can be one kernel"
@@ -194,20 +198,24 @@ class Trial:
         once = self.stream.elapsed_ns(lambda: graph.launch(self.stream.on))
         if once > _LONG_NS and not self.anyway:
             return "a pass of so many images gains nothing by it"
-        made = self._ready(run, [known.taken] if known is not None and known.taken else None)
-        if not made:
+        ready = self._ready(run, [known.taken] if known is not None and known.taken else None)
+        if not ready:
             return "what its steps hold has no room in the shared memory of this GPU's blocks"
-        graphs = [(one, self._graph(one, calls)) for one in made]
+        graphs = [(one, self._graph(one, calls)) for one in ready]
         self._fill()
         graph.launch(self.stream.on)
         wanted = self._output()
-        right = [(one, held) for one, held in graphs if held is not None and self._alike(run, held, wanted)]
+        right = [
+            (one, captured)
+            for one, captured in graphs
+            if captured is not None and self._alike(run, captured, wanted)
+        ]
         if known is not None and known.taken is not None:
             return right[0] if right else WRONG
         return self._fastest(run, graph, right)
 
     def _fastest(self, run: Run, graph: Any, right: Sequence[tuple[Taken, Any]]) -> tuple[Taken, Any] | str:
-        apart, *times = self._times([graph, *(held for _, held in right)]) if right else [0.0]
+        apart, *times = self._times([graph, *(captured for _, captured in right)]) if right else [0.0]
         best = min(range(len(times)), key=lambda i: times[i], default=None)
         if best is None or times[best] > (1 - GAIN) * apart:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
@@ -221,29 +229,29 @@ class Trial:
             runs.write(self.plan, run, timed)
 
     def _ready(self, run: Run, only: Sequence[Way] | None) -> list[Taken]:
-        """Every way that can be had here, compiled and loaded."""
+        """Every way that is possible here, compiled and loaded."""
         count = int(self.cupy.cuda.Device().attributes["MultiProcessorCount"])
         kernels = _kernels(self.plan, run, self.capability, count, only)
         arch = f"sm_{self.capability[0]}{self.capability[1]}"
         nvrtc.compile_ahead(
             [(kernel.rung(), kernel.defines) for kernel in kernels], arch, host.physical_cores()
         )
-        made = []
+        ready = []
         for kernel in kernels:
             try:
-                made.append(self._loaded(run, kernel, arch))
+                ready.append(self._loaded(run, kernel, arch))
             except (KernelscopeError, RuntimeError, MemoryError):  # it is not to be had on this device
                 continue
-        return made
+        return ready
 
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
         function = kernel_of(load_module(self.cupy, path), kernel.rung(), kernel.stage)
         pieces = kernel.parts(run.weights(self.plan))
         packed = np.concatenate(pieces)
-        held = self.pool.malloc(packed.nbytes)
-        self.upload(packed, int(held.ptr))
-        ends = self.pointer(run.steps[0].inputs[0]), int(held.ptr), self.pointer(run.steps[-1].output)
+        memory = self.pool.malloc(packed.nbytes)
+        self.upload(packed, int(memory.ptr))
+        ends = self.pointer(run.steps[0].inputs[0]), int(memory.ptr), self.pointer(run.steps[-1].output)
         arguments = (*map(np.uint64, ends), np.int32(self.plan.batch))
         if self.early and self.capability >= OVERLAP_CAPABILITY:
             start = overlap.overlapping(self.cupy, function, kernel.stage, arguments)
@@ -260,11 +268,11 @@ class Trial:
             module, stamped = stamping()
             self.stream.put(stamped)
             self.stream.synchronize()
-            found = np.empty(kernel.stamps_shape, np.int64)
-            self.download(int(module.get_global("stamps").ptr), found)
-            return found
+            clock_stamps = np.empty(kernel.stamps_shape, np.int64)
+            self.download(int(module.get_global("stamps").ptr), clock_stamps)
+            return clock_stamps
 
-        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), held)
+        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), memory)
 
     def _graph(self, one: Taken, calls: Sequence[Callable[[], None]]) -> Any:
         def work() -> None:
@@ -274,7 +282,7 @@ class Trial:
         return self.capture(work)
 
     def _fill(self) -> None:
-        """Random inputs: nothing is bound yet."""
+        """Write random inputs: nothing is bound yet."""
         random = np.random.default_rng(0)
         for name in self.plan.inputs:
             spec = self.plan.tensors[name]
@@ -286,12 +294,12 @@ class Trial:
         self.stream.synchronize()
 
     def _output(self) -> np.ndarray:
-        """All outputs, one behind the other."""
+        """All outputs, one after the other."""
         return np.concatenate([array.reshape(-1) for array in self.fetch().values()])
 
     def _alike(self, run: Run, graph: Any, wanted: np.ndarray) -> bool:
-        """Whether a pass with the run as one kernel answers so. What the pass before left where that kernel
-        writes is no answer of its own."""
+        """Whether a pass with the run as one kernel gives the wanted answer. What the pass before left in its
+        output is overwritten first."""
         last = run.steps[-1].output
         nothing = np.full(math.prod(self.plan.tensors[last].shape), np.nan, np.float32)
         self.upload(nothing, self.pointer(last))
@@ -302,7 +310,7 @@ class Trial:
         )
 
     def _times(self, graphs: Sequence[Any]) -> list[float]:
-        """Nanoseconds of a pass of each, measured beside each other."""
+        """Nanoseconds of a pass of each graph, measured in turns."""
 
         def replays(graph: Any, count: int) -> float:
             def work() -> None:

@@ -33,11 +33,11 @@ _TYPES: dict[type, type[Any]] = {
 
 
 def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) -> Callable[[], None]:
-    """What starts this stage on the current stream. kernel: a cupy.RawKernel. The function called raises
-    RuntimeError with CUDA's name of the error."""
+    """A function that starts this stage on the current stream and lets it begin early. kernel: a
+    cupy.RawKernel. The function raises RuntimeError with CUDA's name of the error."""
     from cuda.bindings import driver
 
-    held = _Arguments(arguments)
+    argument_block = _Arguments(arguments)
     function = driver.CUfunction(int(kernel.kernel.ptr))
     attribute = driver.CUlaunchAttribute()
     attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
@@ -50,7 +50,7 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
 
     def start() -> None:
         config.hStream = driver.CUstream(int(cupy.cuda.get_current_stream().ptr))
-        (result,) = driver.cuLaunchKernelEx(config, function, held.address, 0)
+        (result,) = driver.cuLaunchKernelEx(config, function, argument_block.address, 0)
         if result != driver.CUresult.CUDA_SUCCESS:
             raise RuntimeError(f"{driver.CUresult(result).name} when {stage.function} was launched")
 
@@ -58,9 +58,10 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
 
 
 def fastest(can: Sequence[int], time: Callable[..., Sequence[float]]) -> Begun:
-    """Which of the steps that `can` begin early should: `time(way, other)` measures two ways beside each
-    other, in the same unit. From none of them on, and from all, each is turned round in its order and stays
-    so where that gains. The better end is taken: what one gains rests on the others."""
+    """Which of the steps `can` should begin early. time(way, other): measures two ways in turns, in the same
+    unit. Hill climbing from two ends, no step and all steps: each step in turn is switched, and stays so if
+    that is faster. The better result of both ends is taken, because the gain of one step depends on the
+    others."""
     if not can:
         return frozenset()
     ends = [_climbed(start, can, time) for start in (frozenset[int](), frozenset(can))]
@@ -78,11 +79,11 @@ def _climbed(best: Begun, can: Sequence[int], time: Callable[..., Sequence[float
 
 
 def with_early(plain: Sequence[T], early: Sequence[T], begun: Begun) -> list[T]:
-    """Launches, those of `begun` the ones that begin early."""
+    """The launches of a pass, where the steps in `begun` begin early."""
     return [early[i] if i in begun else call for i, call in enumerate(plain)]
 
 
-def replayed(
+def fastest_graph(
     stream: Stream,
     plain: Sequence[T],
     early: Sequence[T],
@@ -90,15 +91,16 @@ def replayed(
     capture: Callable[[list[T]], Any],
     known: Begun | None = None,
 ) -> tuple[Begun, Any]:
-    """Which steps begin early in the fastest replay, and its graph: blocks that wait take room, and only
-    trying tells what that costs. plain, early: every step's launches, the same where it cannot; graph: of the
-    plain ones; capture: launches as a graph, None where it fails; known: what trying has told before."""
+    """Which steps begin early in the fastest replay, and its CUDA graph. A block that waits takes room on the
+    device, so only trying shows whether a step gains. plain, early: the launches of every step, the same
+    object where it cannot begin early; graph: of the plain launches; capture: makes a graph, None where that
+    fails; known: the result of an earlier trial."""
     can = [i for i, (one, other) in enumerate(zip(plain, early, strict=True)) if other is not one]
     graphs: dict[Begun, Any] = {frozenset(): graph}
     if known is not None and known <= set(can):
-        made = capture(with_early(plain, early, known)) if known else graph
-        if made is not None:
-            return known, made
+        early_graph = capture(with_early(plain, early, known)) if known else graph
+        if early_graph is not None:
+            return known, early_graph
     if replay_ns(stream, graph) > LONG_NS:
         return frozenset(), graph
 
@@ -106,14 +108,14 @@ def replayed(
         for begun in ways:
             if begun not in graphs:
                 graphs[begun] = capture(with_early(plain, early, begun))
-        return beside(stream, [graphs[begun] for begun in ways])
+        return alternating_ns(stream, [graphs[begun] for begun in ways])
 
     begun = fastest(can, measured)
     return begun, graphs[begun]
 
 
 def replay_ns(stream: Stream, graph: Any, count: int = 1) -> float:
-    """Nanoseconds of so many replays, the least of three times."""
+    """Nanoseconds of `count` replays: the least of three measurements."""
 
     def work() -> None:
         for _ in range(count):
@@ -122,9 +124,9 @@ def replay_ns(stream: Stream, graph: Any, count: int = 1) -> float:
     return min(stream.elapsed_ns(work) for _ in range(3 if count == 1 else 1))
 
 
-def beside(stream: Stream, graphs: Sequence[Any]) -> list[float]:
-    """Of each of these graphs what some replays in a row take, measured beside the others, in one unit;
-    infinite where there is none. The first is there."""
+def alternating_ns(stream: Stream, graphs: Sequence[Any]) -> list[float]:
+    """For each graph the time of some replays in a row, measured in turns, all in one unit; infinite for
+    None. The first graph must not be None."""
     count = math.ceil(_TRAIN_NS / replay_ns(stream, graphs[0])) if graphs[0] is not None else 1
     rounds = [
         [replay_ns(stream, graph, count) if graph is not None else math.inf for graph in graphs]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kernels.languages.child import linked, named
 from kernels.languages.known import Language
-from kernels.languages.linking import linked, named
 
 if TYPE_CHECKING:
     from kernels.languages.child import Asked, Compiled
@@ -45,15 +45,15 @@ def compiled(asked: Asked) -> Compiled:
     from cutlass import cute
     from cutlass.cute.runtime import make_ptr
 
-    found = loaded(asked, globals_too=True)
-    kernel = cute.kernel(found) if _plain(found) else found
+    function = loaded(asked, globals_too=True)
+    kernel = cute.kernel(function) if _plain(function) else function
     pointer = make_ptr(cutlass.Float32, _ALIGNED, cute.AddressSpace.gmem, assumed_align=_ALIGNED)
     scalars = [getattr(cutlass, _TYPES[kind])(1) for _, kind in asked.scalars]
     host = _host(asked, kernel)
-    made: Any = cute.compile(
+    result: Any = cute.compile(
         host, *[pointer] * asked.pointers, *scalars, cutlass.Int32(32), options="--keep-ptx"
     )
-    ptx = named(asked, made.__ptx__, LANGUAGE.title)
+    ptx = named(asked, result.__ptx__, LANGUAGE.title)
     if ".extern .shared" in ptx:
         raise ValueError(
             "it asks its launcher for shared memory (SmemAllocator); "
@@ -71,11 +71,11 @@ def _plain(found: Any) -> bool:
 def _host(asked: Asked, kernel: Any) -> Any:
     """The function that launches it, in a file of its own: its text is what the compiler reads."""
     names = [f"pointer_{i}" for i in range(asked.pointers)], [name for name, _ in asked.scalars]
-    taken = [f"{name}: cute.Pointer" for name in names[0]]
-    taken += [f"{name}: cutlass.{_TYPES[kind]}" for name, kind in asked.scalars]
-    text = _HOST.format(taken=", ".join(taken), given=", ".join([*names[0], *names[1]]))
+    parameters = [f"{name}: cute.Pointer" for name in names[0]]
+    parameters += [f"{name}: cutlass.{_TYPES[kind]}" for name, kind in asked.scalars]
+    text = _HOST.format(taken=", ".join(parameters), given=", ".join([*names[0], *names[1]]))
     file = asked.folder / f"host_{asked.function}.py"
     file.write_text(text, encoding="utf-8")
-    held: dict[str, Any] = {"__name__": "host", "__file__": str(file), "kernel": kernel}
-    exec(compile(text, str(file), "exec"), held)
-    return held["host"]
+    namespace: dict[str, Any] = {"__name__": "host", "__file__": str(file), "kernel": kernel}
+    exec(compile(text, str(file), "exec"), namespace)
+    return namespace["host"]

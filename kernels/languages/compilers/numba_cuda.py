@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernels.languages.child import linked, named
 from kernels.languages.known import Language
-from kernels.languages.linking import linked, named
 
 if TYPE_CHECKING:
     from kernels.languages.child import Asked, Compiled
@@ -20,8 +20,8 @@ def compiled(asked: Asked) -> Compiled:
 
     from kernels.languages.child import Compiled, loaded
 
-    found = loaded(asked, globals_too=True)
-    function = getattr(found, "py_func", found)
+    loaded_function = loaded(asked, globals_too=True)
+    function = getattr(loaded_function, "py_func", loaded_function)
     floats = types.CPointer(types.float32)
     kinds = [floats] * asked.pointers + [getattr(types, kind) for _, kind in asked.scalars]
     ptx, _ = cuda.compile(

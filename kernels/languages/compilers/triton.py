@@ -32,8 +32,8 @@ def compiled(asked: Asked) -> Compiled:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    found = loaded(asked)
-    kernel = found if isinstance(found, triton.JITFunction) else triton.jit(found)
+    function = loaded(asked)
+    kernel = function if isinstance(function, triton.JITFunction) else triton.jit(function)
     signature = dict.fromkeys(_names(asked)[: asked.pointers], "*fp32")
     signature |= {name: _TYPES[kind] for name, kind in asked.scalars}
     signature |= dict.fromkeys(asked.constants, "constexpr")
@@ -50,21 +50,27 @@ def compiled(asked: Asked) -> Compiled:
         "num_warps": int(asked.defines.get(LANGUAGE.warps, 4)),
         "num_stages": int(asked.defines.get(STAGES, 3)),
     }
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        made: Any = triton.compile(source, target=GPUTarget("cuda", 10 * major + minor, 32), options=options)
-    ptx = made.asm["ptx"]
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        result: Any = triton.compile(
+            source, target=GPUTarget("cuda", 10 * major + minor, 32), options=options
+        )
+    ptx = result.asm["ptx"]
     parameters = re.search(r"\.entry\s+\w+\(([^)]*)\)", ptx)
     count = parameters[1].count(".param") if parameters else 0
     hidden = count - asked.pointers - len(asked.scalars)
-    if made.metadata.name != asked.function or hidden < 0 or getattr(made.metadata, "global_scratch_size", 0):
+    if (
+        result.metadata.name != asked.function
+        or hidden < 0
+        or getattr(result.metadata, "global_scratch_size", 0)
+    ):
         raise ValueError("this Triton compiles it into a kernel that only its own launcher can start")
     return Compiled(
-        made.asm["cubin"],
+        result.asm["cubin"],
         ptx,
-        said.getvalue(),
-        shared_nbytes=made.metadata.shared,
-        threads=32 * made.metadata.num_warps,
+        output.getvalue(),
+        shared_nbytes=result.metadata.shared,
+        threads=32 * result.metadata.num_warps,
         hidden=hidden,
     )
 

@@ -17,8 +17,8 @@ from unittest import mock
 
 from bench import judge
 from bench.results.finding import Finding
-from engine.apart import pool
-from kernels import ends
+from engine.isolated import pool
+from kernels import processes
 from tests.bench.judge import (
     planted_conv,
     planted_elementwise,
@@ -60,7 +60,7 @@ def found(mistake: Planted, folder: Path) -> Finding | None:
     try:
         with (
             mock.patch.object(pool, "child", shared),
-            mock.patch.object(ends, "halt"),
+            mock.patch.object(processes, "halt"),
         ):
             judge.examine(planting.rung_of(mistake, folder), mistake.params, threads=1).close()
     except judge.Wrong as wrong:

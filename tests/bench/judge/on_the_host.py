@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from kernels import arguments
-from kernels.includes import HEADERS
 from kernels.ops import OPS, codes
-from kernels.registry import Rung
+from kernels.registry import HEADERS, Rung
 from tests import keeping
 from tests.standin.code import constants
 from tests.standin.device import Device, Launched, Work

@@ -33,7 +33,7 @@ import numpy as np
 from bench.measure.answers import one_node, samples
 from engine.cuda.rung import packed
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import starts
+from engine.cuda.stages import kernel_calls
 from engine.cuda.stream import Stream
 from engine.machine import driver as cuda_driver
 from kernels import launch, nvrtc, registry
@@ -102,7 +102,7 @@ class Kernel:
         """What one call starts on the stream."""
         pointers = [int(held.ptr) for held in inputs]
         given = (pointers, int(output.ptr), int(self._workspace.ptr))
-        stages = starts(self._device.cupy, self._module, self.rung, self._how, *given)
+        stages = kernel_calls(self._device.cupy, self._module, self.rung, self._how, *given)
 
         def started() -> None:
             for stage in stages:

@@ -26,11 +26,11 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.supervisor import RESTART_LIMIT, RESTART_STATUS, LaunchWorker, Result, Supervisor
 from engine import backends
-from engine.apart import empty, pool
-from engine.apart.client import rest
 from engine.backend import Options, Witnessed
 from engine.cpu.rung import CpuRungSession
 from engine.graph import importer
+from engine.isolated import empty, pool
+from engine.isolated.client import rest
 from engine.rung_devices import prepare
 from kernels import confine, registry
 from kernels.errors import CrashedError, KernelError, TooShortError

@@ -20,7 +20,7 @@ from bench.results.ladder_records import RungMeasurement
 from bench.results.messages import Measured, Start
 from engine import stirring
 from engine.cpu.rung import CpuRungSession
-from engine.witness import NEW, SAME, Renewable
+from engine.stirring import NEW, SAME, Renewable
 from kernels import registry
 from kernels.ops.unary import Unary
 from tests import sampling

@@ -12,7 +12,7 @@ from bench import judge
 from bench.judge.trial import Trial
 from engine import backends
 from engine.cuda import rung as rung_cuda
-from engine.witness import Renewable
+from engine.stirring import Renewable
 from kernels import nvrtc, registry
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv

@@ -20,7 +20,7 @@ from engine import net_rungs
 from engine.backend import Options
 from engine.backends.engine_cpu import BACKEND
 from engine.graph import importer
-from kernels import jit, nvrtc, registry
+from kernels import numba_support, nvrtc, registry
 from kernels.errors import InputError
 from models import catalogue
 from models.names import DEFAULT_MODEL
@@ -49,7 +49,7 @@ def climb(path: Path, **fields: object) -> dict[str, RungMeasurement]:
 def test_each_way_of_running_it_is_checked_and_timed_beside_the_reference(tmp_path: Path) -> None:
     found = climb(tmp_path / "ladder")
     assert list(found) == ["numpy_call_a_step", *COMPILED, "reference"]
-    here = jit.unavailable() is None
+    here = numba_support.unavailable() is None
     assert {name: m.disposition for name, m in found.items()} == {
         name: "ok" if here or name not in COMPILED else "unsupported" for name in found
     }
@@ -65,7 +65,7 @@ def test_its_rungs_differ_in_how_they_run_and_not_in_what_they_answer() -> None:
     graph = importer.load(catalogue.path(DEFAULT_MODEL))
     facts = []
     for rung in net_rungs.rungs("cpu"):
-        if rung.compiled and jit.unavailable():
+        if rung.compiled and numba_support.unavailable():
             continue
         session = BACKEND.prepare_here(graph, 2, options=net_rungs.options(rung, Options(threads=1)))
         facts.append((session.facts["calls"], session.facts.get("compiled", "")))

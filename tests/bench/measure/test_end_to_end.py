@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-import engine.lanes
+import engine.pipelines
 from bench.measure import end_to_end, possible, timing
 from bench.measure.end_to_end import Flows
 from bench.measure.net_runner import NetRunner
@@ -21,7 +21,7 @@ from bench.results.records import Job, Measurement
 from bench.results.rows import rows
 from engine import backends
 from engine.backend import Options
-from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Asked, HostLane, Pipeline, Pool, top
+from engine.end_to_end import PLACES, SPARE, VALUES, Affine, HostSlot, Pipeline, Pool, Request, top
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.ort.uint8 import rewritten
@@ -77,7 +77,7 @@ def test_without_the_option_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -
     assert [one.end_to_end for one in measured(job).values()] == [None]
 
 
-class Behind(HostLane):
+class Behind(HostSlot):
     """Hands out the answers of the batch before, as a pipeline does that waits for the wrong event."""
 
     _before: Mapping[str, np.ndarray] | None = None
@@ -88,7 +88,7 @@ class Behind(HostLane):
         self._before = now
 
 
-class Once(HostLane):
+class Once(HostSlot):
     """Computes its first batch alone."""
 
     def start(self, offset: int) -> None:
@@ -100,17 +100,17 @@ class Once(HostLane):
             super().finish()
 
 
-class Black(HostLane):
+class Black(HostSlot):
     """Makes no numbers of pixels."""
 
-    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+    def __init__(self, session: Any, pool: Pool, asked: Request, affine: Affine | None) -> None:
         wrong = None if affine is None else Affine(tuple(0 * f for f in affine.factors), affine.offsets, 1)
         super().__init__(session, pool, asked, wrong)
 
 
-@pytest.mark.parametrize("lane", [Behind, Once, Black])
-def test_wrong_answers_in_flight_are_found(lane: type[HostLane], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.lanes, "HostLane", lane)
+@pytest.mark.parametrize("slot", [Behind, Once, Black])
+def test_wrong_answers_in_flight_are_found(slot: type[HostSlot], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.pipelines, "HostSlot", slot)
     job = msgspec.structs.replace(JOB, backends=("engine-cpu",))
     (found,) = measured(job).values()
     assert found.disposition == "incorrect"
@@ -139,7 +139,7 @@ def test_a_rate_that_moved_or_rests_on_little_is_doubted(monkeypatch: pytest.Mon
 def test_where_right_answers_move_it_is_said_that_nothing_is_known_of_batches_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine.lanes, "HostLane", Behind)
+    monkeypatch.setattr(engine.pipelines, "HostSlot", Behind)
     monkeypatch.setattr(end_to_end.LoadedModel, "moves", True)
     (found,) = measured(msgspec.structs.replace(JOB, backends=("engine-cpu",))).values()
     assert found.disposition == "ok"
@@ -186,7 +186,7 @@ def test_rewritten_models_differ_where_what_they_answer_does() -> None:
     """By the name under which what is made of one is kept."""
     nodes = [helper.make_node("Relu", ["x"], ["a"], "a"), helper.make_node("Neg", ["x"], ["b"], "b")]
     graph = from_proto(make_model(nodes, {"x": ("N", 10)}, ["a", "b"], {}, opset=13), "two")
-    one, other = (rewritten(graph, Asked(scores=name, top_k=2)) for name in ("a", "b"))
+    one, other = (rewritten(graph, Request(scores=name, top_k=2)) for name in ("a", "b"))
     assert one.sha256 != other.sha256
 
 
@@ -195,19 +195,19 @@ def test_the_best_of_float16_scores_are_had() -> None:
     sides = [value(name, TensorProto.FLOAT16, ["N", 10]) for name in ("x", "y")]
     body = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "y")], "half", sides[:1], sides[1:])
     proto = helper.make_model(body, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    wanted = rewritten(from_proto(proto, "half"), Asked(scores="y", top_k=2))
+    wanted = rewritten(from_proto(proto, "half"), Request(scores="y", top_k=2))
     session = backends.get("ort-cpu").prepare_here(wanted, 3, "fp32", Options(threads=1))  # type: ignore[attr-defined]
     x = random((3, 10), 0).astype(np.float16)
     session.bind({"x": x})
     session.run()
     found = session.fetch()
     session.close()
-    assert end_to_end.unlike(found, {"y": np.maximum(x, 0)}, Asked(scores="y", top_k=2), "fp16") is None
+    assert end_to_end.unlike(found, {"y": np.maximum(x, 0)}, Request(scores="y", top_k=2), "fp16") is None
 
 
 def test_best_classes_are_held_to_what_they_score_and_to_what_they_are() -> None:
     scores = np.random.default_rng(0).standard_normal((5, 10)).astype(np.float32)
-    asked = Asked(scores="y", top_k=2)
+    asked = Request(scores="y", top_k=2)
     right = top(scores, 2)
     assert end_to_end.unlike(right, {"y": scores}, asked, "fp32") is None
     named = {**right, PLACES: right[PLACES][:, ::-1]}
@@ -236,7 +236,7 @@ def test_bytes_become_the_numbers_that_the_host_makes(shape: Any, spec: str, lay
     affine = Affine(factors, offsets, pixels[0].size // len(factors) if make.planar else 1)
     assert pixels.dtype == np.uint8
     np.testing.assert_array_equal(affine.apply(pixels), make.fill(fitted))
-    wanted = rewritten(_sums(shape), Asked("x", affine))
+    wanted = rewritten(_sums(shape), Request("x", affine))
     session = backends.get("ort-cpu").prepare_here(wanted, 5, "fp32", Options(threads=1))  # type: ignore[attr-defined]
     session.bind({"x": pixels})
     session.run()
@@ -251,7 +251,7 @@ def _sums(shape: Any) -> Graph:
     return from_proto(proto, "doubling")
 
 
-class Lane:
+class BatchSlot:
     """Answers what it was started with, when it was finished."""
 
     def __init__(self, pool: Pool, log: list[tuple[str, int]]) -> None:
@@ -259,7 +259,7 @@ class Lane:
         self.answers: dict[str, np.ndarray] = {}
 
     def start(self, offset: int) -> None:
-        assert self.at < 0, "one batch a lane"
+        assert self.at < 0, "one batch a slot"
         self.at = offset
         self.log.append(("start", offset))
 
@@ -276,7 +276,7 @@ class Lane:
 def test_all_lanes_are_full_and_all_that_was_in_flight_is_kept(many: int) -> None:
     pool = Pool({"x": random((2 + SPARE, 3), 0)}, 2)
     log: list[tuple[str, int]] = []
-    pipeline = Pipeline([Lane(pool, log) for _ in range(many)], pool)
+    pipeline = Pipeline([BatchSlot(pool, log) for _ in range(many)], pool)
     assert pipeline.time_runs(5) > 0
     flying, most = 0, []
     for what, _ in log:
@@ -297,7 +297,7 @@ def test_all_lanes_are_full_and_all_that_was_in_flight_is_kept(many: int) -> Non
 
 def test_which_samples_are_kept_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool({"x": random((2 + SPARE, 3), 0)}, 2)
-    pipeline = Pipeline([Lane(pool, [])], pool)
+    pipeline = Pipeline([BatchSlot(pool, [])], pool)
     monkeypatch.setattr(secrets, "randbelow", lambda count: 0)
     for _ in range(9):
         pipeline.time_runs(1)

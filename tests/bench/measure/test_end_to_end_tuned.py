@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import engine.backends
-import engine.lanes
+import engine.pipelines
 from bench.measure import cases, end_to_end, timing
 from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
@@ -20,7 +20,7 @@ from bench.measure.net_runner import NetRunner
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import Job, Measurement
 from bench.results.rows import rows
-from engine import backends, lanes
+from engine import backends, pipelines
 from engine.backends.ort_cuda_tuned import Tuned
 from engine.end_to_end import SPARE, Pipeline, Pool
 from engine.graph import importer
@@ -28,7 +28,7 @@ from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from engine.planning.choices import Choice, Tried
 from models import catalogue
-from tests.bench.measure.test_end_to_end import Behind, Lane
+from tests.bench.measure.test_end_to_end import BatchSlot, Behind
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import random
 
@@ -91,16 +91,16 @@ def measured(job: Job) -> tuple[dict[str, Measurement], list[str]]:
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Configuration | None, str]]:
     """The configuration, and the model's name, of each pipeline's sessions, in the order they are opened."""
-    real, found = lanes.opened, {}
+    real, found = pipelines.open_pipeline, {}
 
     def spied(backend: Any, graph: Any, precision: str, options: Any, pool: Pool, asked: Any) -> Pipeline:
         pipeline = real(backend, graph, precision, options, pool, asked)
-        session = pipeline.lanes[0]._session  # type: ignore[attr-defined]
+        session = pipeline.slots[0]._session  # type: ignore[attr-defined]
         configuration = session.facts.get("configuration", "") if backend.name != "engine-cpu" else ""
         found[backend.name] = options.ort, configuration
         return pipeline
 
-    monkeypatch.setattr(lanes, "opened", spied)
+    monkeypatch.setattr(pipelines, "open_pipeline", spied)
     return found
 
 
@@ -160,7 +160,7 @@ def test_wrong_answers_of_the_tuned_reference_are_found(cache: None, monkeypatch
             else:
                 super(Behind, self).finish()
 
-    monkeypatch.setattr(engine.lanes, "HostLane", Wrong)
+    monkeypatch.setattr(engine.pipelines, "HostSlot", Wrong)
     found, _ = measured(JOB)
     assert found["ort-cpu-tuned"].disposition == "incorrect"
     assert "a batch in flight got other answers" in found["ort-cpu-tuned"].reason
@@ -176,7 +176,7 @@ def test_without_a_configuration_the_others_are_measured_and_the_reason_is_told(
     assert found["ort-cpu"].end_to_end is not None
 
 
-class Closing(Lane):
+class Closing(BatchSlot):
     closed = False
 
     def close(self) -> None:
@@ -195,13 +195,13 @@ def test_nobody_has_more_batches_in_flight_than_another_on_its_device_has_memory
     loaded: Any = LoadedModel
     flows = Flows(loaded, JOB, ready)
     flows._even(pipelines)
-    assert {name: len(flow.lanes) for name, flow in pipelines.items()} == {
+    assert {name: len(flow.slots) for name, flow in pipelines.items()} == {
         "engine-cuda": 2,
         "ort-cuda": 2,
         "ort-cuda-tuned": 2,
         "ort-cpu": 1,
     }
-    assert [lane.closed for lane in made["engine-cuda"]] == [False, False, True]
+    assert [slot.closed for slot in made["engine-cuda"]] == [False, False, True]
     assert flows._fewer == {
         "cuda": "memory had room for 2 in flight of ort-cuda-tuned, so that no other has more"
     }

@@ -15,7 +15,15 @@ import msgspec
 import pytest
 
 from bench.run import beforehand, nvml
-from bench.run.beforehand import Announced, Looked, looked_at, other_instances, said, slowed, used_by_others
+from bench.run.beforehand import (
+    Announced,
+    Looked,
+    busy_words,
+    looked_at,
+    other_instances,
+    slowed,
+    used_by_others,
+)
 from kernels.cache import cache_dir
 
 ELSEWHERE = """
@@ -35,10 +43,10 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_others_use_is_said_in_cores_and_by_name() -> None:
-    assert said({}, 2) == said({"burn": 0.3, "other": 0.1}, 2) == ""
-    one = said({"burn": 1.8, "other": 0.1}, 2)
+    assert busy_words({}, 2) == busy_words({"burn": 0.3, "other": 0.1}, 2) == ""
+    one = busy_words({"burn": 1.8, "other": 0.1}, 2)
     assert one.startswith("Another program, burn, uses 180 % of one core (this machine has 2)")
-    assert said({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith(
+    assert busy_words({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith(
         "Other programs use 120 % of one core (this machine has 8)"
     )
 
@@ -67,7 +75,7 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
     try:
         assert own.pid in beforehand._own()
         assert stranger not in beforehand._own()
-        assert "of one core" in said(used_by_others(0.6), 2)
+        assert "of one core" in busy_words(used_by_others(0.6), 2)
         assert beforehand.look(0.6).slowed > 1.2
         # As if this machine had nobody else: what is ours is not counted.
         spent = beforehand._spent
@@ -76,7 +84,7 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
             "_spent",
             lambda: {key: value for key, value in spent().items() if key[0] in (own.pid, os.getpid())},
         )
-        assert said(used_by_others(0.3), 2) == ""
+        assert busy_words(used_by_others(0.3), 2) == ""
         assert beforehand.look(0.3).slowed == 1.0
     finally:
         own.kill()

@@ -14,10 +14,10 @@ from bench.results.folder import Folder
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Progress, Provisional
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
-from bench.run.exits import exit_words
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
+from kernels.processes import exit_words
 
 pytestmark = pytest.mark.slow
 
@@ -281,7 +281,7 @@ def drive(tmp_path):
 
 def test_the_last_words_of_a_worker_started_ahead_are_in_the_log_too(drive, tmp_path):
     command = [sys.executable, str(FAKE), str(tmp_path / "state"), "segv", "ok"]
-    with client.Spare(COMPARISON, renewed=False, command=command) as spare:
+    with client.StandbyWorker(COMPARISON, renewed=False, command=command) as spare:
         outcome, written, _, workers = drive("ok", spare=spare)
         assert spare.take() is None  # no other was started
     assert written == {ONE: "ok", TWO: "crashed", THREE: "ok"}

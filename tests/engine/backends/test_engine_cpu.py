@@ -18,15 +18,14 @@ from onnx import helper
 from engine.backend import Options
 from engine.backends import all_backends, get
 from engine.backends.engine_cpu import BACKEND
-from engine.cpu import joined
+from engine.cpu import program
 from engine.cpu import steps as cpu_steps
-from engine.cpu.steps import Blas, aligned, divided
-from engine.cpu.team import Team
+from engine.cpu.steps import Blas, Team, aligned, divide
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Step
 from engine.planning.planner import plan
-from kernels import jit, registry
+from kernels import numba_support, registry
 from kernels.cpu import load
 from kernels.errors import InputError, KernelError, OutOfMemoryError, UnsupportedError
 from kernels.ops.conv import Conv
@@ -62,7 +61,7 @@ def graph() -> Graph:
 @pytest.fixture
 def every_step_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_steps, "WORTH_DIVIDING_S", 1e-15)
-    monkeypatch.setattr(joined, "WORTH_SHARING_S", 1e-15)
+    monkeypatch.setattr(program, "WORTH_SHARING_S", 1e-15)
 
 
 @pytest.fixture
@@ -125,7 +124,7 @@ def test_what_a_session_tells_of_itself(graph: Graph) -> None:
     assert (session.backend, session.precision, session.batch) == ("engine-cpu", "fp32", BATCH)
     assert set(session.phases) == {"load", "compile", "alloc", "upload"}
     assert all(nanoseconds > 0 for nanoseconds in session.phases.values())
-    columns = 5 if jit.unavailable() else 16  # compiled, the dense layer's lie in panels of 16
+    columns = 5 if numba_support.unavailable() else 16  # compiled, the dense layer's lie in panels of 16
     assert session.memory["weights"] == 4 * (4 * 2 * 9 + 4 + columns * 64 + columns)
     assert session.memory["arena"] >= 4 * BATCH * (2 * 64 + 4 * 64)
     assert session.memory["workspace"] > 0
@@ -235,7 +234,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
     names = tuple(f"in{i}" for i in range(len(inputs)))
     answers = []
     for count in (1, threads):
-        made = divided(Step("s", ("s",), p, names, "y", rung.name), rung, kernel, [None] * len(inputs), count)
+        made = divide(Step("s", ("s",), p, names, "y", rung.name), rung, kernel, [None] * len(inputs), count)
         output = np.full(output_shape(p), 99, dtype)
         workspace = aligned(made.workspace_nbytes).view(np.float32)
         workspace.fill(np.nan)
@@ -263,7 +262,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
 def test_what_is_worth_dividing_is_divided(params: Conv | Gemm, threads: int, count: int) -> None:
     rung = in_numpy(params)
     step = Step("s", ("s",), params, (), "y", rung.name)
-    made = divided(step, rung, load(rung), (), threads)
+    made = divide(step, rung, load(rung), (), threads)
     assert len(made.parts) == count
     assert made.blas_threads == 1  # parts side by side, or too small for a second thread
 

@@ -18,9 +18,9 @@ from bench.measure.answers import accuracy, oracle, timed_pass
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
 from engine import backends
-from engine.apart import pool
-from engine.apart.session import ApartSession
 from engine.backend import Options, Rival
+from engine.isolated import pool
+from engine.isolated.session import IsolatedSession
 from kernels.environment import NEEDED, Environment
 from kernels.errors import InputError, UnavailableError
 from tests.engine.backends.nets import small_net
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.slow
 
 PLUGIN = """
 from pathlib import Path
-from engine.apart import pool
-from engine.apart.pool import Kind
-from engine.apart.session import ApartSession
+from engine.isolated import pool
+from engine.isolated.pool import Kind
+from engine.isolated.session import IsolatedSession
 
 pool.register("toy", Kind("the toy", "toy_session", {stays}, folders=(Path(__file__).parent,)))
 
@@ -42,7 +42,7 @@ class Toy:
     def unavailable(self): return None
     def supports(self, graph, batch, precision): return None
     def prepare(self, graph, batch, precision="fp32", options=None):
-        session = ApartSession("toy", "the toy", batch, (graph, batch))
+        session = IsolatedSession("toy", "the toy", batch, (graph, batch))
         session.backend = self.name
         return session
 
@@ -123,7 +123,7 @@ def test_a_plugin_s_session_is_timed_and_its_timed_passes_are_rebuilt(
     assert list(backends.all_backends())[-1] == "toy"
     assert isinstance(toy, Rival)
     session = toy.prepare(small_net(), 2)
-    assert isinstance(session, ApartSession)
+    assert isinstance(session, IsolatedSession)
     try:
         assert session.facts["made by"] == "a plugin"
         given = np.random.default_rng(0).standard_normal((2, 3, 12, 12)).astype(np.float32)
@@ -156,7 +156,7 @@ def test_a_plugin_that_answers_from_memory_is_found_out(
     assert cheat != SESSION
     (tmp_path / "toy_session.py").write_text(cheat)
     session = backends.get("toy").prepare(small_net(), 2)
-    assert isinstance(session, ApartSession)
+    assert isinstance(session, IsolatedSession)
 
     def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         session.bind(inputs)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.cuda import cublas
-from engine.cuda.stages import CublasLibrary, starts
+from engine.cuda import stages
+from engine.cuda.stages import CublasLibrary, kernel_calls
 from kernels import registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
@@ -26,7 +26,7 @@ ALEXNET = Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
     made = FakeCublas()
-    monkeypatch.setattr(cublas, "_library", lambda: made)
+    monkeypatch.setattr(stages, "_library", lambda: made)
     return made
 
 
@@ -42,7 +42,7 @@ def _cupy() -> Any:
 
 def test_cublas_gets_row_major_matrices_as_its_own_transposed(fake: FakeCublas) -> None:
     rung = registry.find("cuda", "gemm", "cublas")
-    handle = cublas.Cublas(_cupy())
+    handle = stages.Cublas(_cupy())
     largest = 0
     for case in cuda_cases.cases("gemm"):
         if case.params.dtype != "float32":  # which no rung gives to cuBLAS
@@ -65,21 +65,21 @@ def test_cublas_gets_row_major_matrices_as_its_own_transposed(fake: FakeCublas) 
 def test_a_product_that_fails_and_a_missing_library_are_told_in_words(
     fake: FakeCublas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handle = cublas.Cublas(_cupy())
+    handle = stages.Cublas(_cupy())
     product = launch(Gemm(3, 5, 7), registry.find("cuda", "gemm", "cublas")).before[0]
     assert isinstance(product, Product)
     monkeypatch.setattr(fake, "cublasSgemmStridedBatched_64", lambda *_: 13, raising=False)
     with pytest.raises(RuntimeError, match="cuBLAS failed at the product of 3 × 7 by 7 × 5: out of"):
         handle.product(product, {"input 0": 0, "input 1": 0, "output": 0})
     monkeypatch.undo()
-    cublas._library.cache_clear()
+    stages._library.cache_clear()
 
     def missing(name: str) -> None:
         raise RuntimeError(f"no lib{name} here")
 
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", SimpleNamespace(load_nvidia_dynamic_lib=missing))
     with pytest.raises(UnavailableError, match="the extras cuda and cuda12 bring it"):
-        cublas.Cublas(_cupy())
+        stages.Cublas(_cupy())
 
 
 def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> None:
@@ -99,7 +99,7 @@ def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> 
             return SimpleNamespace(product=product)
 
     module = SimpleNamespace(get_function=kernel)
-    for start in starts(_cupy(), module, rung, how, [0, 8, 16], 0, 4, Products(_cupy())):
+    for start in kernel_calls(_cupy(), module, rung, how, [0, 8, 16], 0, 4, Products(_cupy())):
         start()
     names = ["conv", "cuBLAS", "conv_finish"]
     assert [name for name, *_ in started] == names * (len(started) // 3)

@@ -13,8 +13,7 @@ from engine.backends.engine_cuda import BACKEND
 from engine.cuda.replays.one_kernel import READING, Trial
 from engine.graph.graph import Graph
 from kernels import registry
-from kernels.net.packed import Weights
-from kernels.net.text import OneKernel
+from kernels.net.text import OneKernel, Weights
 from kernels.precision import PRECISIONS
 from tests.engine.planning.test_runs import net
 
@@ -26,7 +25,7 @@ BATCH = 7
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := BACKEND.unavailable():
         pytest.skip(reason)
-    monkeypatch.setattr("kernels.kept.Store.folder", lambda _: tmp_path_factory.mktemp("tuned"))
+    monkeypatch.setattr("kernels.cache.Store.folder", lambda _: tmp_path_factory.mktemp("tuned"))
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_what_reads_on_behind_it_gets_its_answer(taken: None) -> None:
 def test_its_steps_stay_where_it_is_no_faster_and_that_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kernels.kept.Store.folder", lambda _: tmp_path)
+    monkeypatch.setattr("kernels.cache.Store.folder", lambda _: tmp_path)
     monkeypatch.setattr(Trial, "_times", lambda self, graphs: [9.0] * len(graphs))
     assert "as one" not in answers(net(), BATCH)[1]
     monkeypatch.setattr(Trial, "_ready", lambda *_: pytest.fail("tried again"))
@@ -105,7 +104,7 @@ def test_its_steps_stay_where_it_is_no_faster_and_that_is_kept(
 def test_it_is_taken_though_it_is_no_faster_where_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kernels.kept.Store.folder", lambda _: tmp_path)
+    monkeypatch.setattr("kernels.cache.Store.folder", lambda _: tmp_path)
     monkeypatch.setattr(Trial, "_times", lambda self, graphs: [9.0] * len(graphs))
     assert "as one" not in answers(net(), BATCH)[1]  # which is kept, and asked for in vain below
     for tuned in (True, False):
@@ -122,7 +121,7 @@ def test_it_is_taken_though_it_is_no_faster_where_that_is_asked_for(
 def test_the_way_that_was_fastest_is_kept(
     taken: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kernels.kept.Store.folder", lambda _: tmp_path)
+    monkeypatch.setattr("kernels.cache.Store.folder", lambda _: tmp_path)
     first = answers(net(), BATCH)[1]
     monkeypatch.setattr(Trial, "_times", lambda *_: pytest.fail("timed again"))
     assert answers(net(), BATCH)[1] == first

@@ -15,7 +15,7 @@ from engine.cuda import rung as rung_cuda
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import import_cupy
 from engine.rung_devices import prepare
-from engine.witness import NEW, SAME, Renewable
+from engine.stirring import NEW, SAME, Renewable
 from kernels import nvrtc, registry
 from kernels.ops.unary import Unary
 from tests.bench.judge import on_the_host

@@ -16,7 +16,7 @@ from engine.cuda.session import EngineCudaSession
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.machine import driver as cuda_driver
-from engine.witness import NEW, Renewable
+from engine.stirring import NEW, Renewable
 from kernels import nvrtc
 from tests.engine.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched

@@ -94,6 +94,8 @@ def test_a_rung_whose_own_arrays_do_not_fit_says_that_memory_did_not_suffice():
         raise RuntimeError(reason)
 
     with pytest.raises(OutOfMemoryError, match="load gemm 01 naive"):
-        stages._found(rung, "gemm", lambda name: refuse("CUDA_ERROR_OUT_OF_MEMORY: out of memory"), "gemm")
+        stages._kernel_or_error(
+            rung, "gemm", lambda name: refuse("CUDA_ERROR_OUT_OF_MEMORY: out of memory"), "gemm"
+        )
     with pytest.raises(KernelError, match="must define gemm"):
-        stages._found(rung, "gemm", lambda name: refuse("CUDA_ERROR_NOT_FOUND"), "gemm")
+        stages._kernel_or_error(rung, "gemm", lambda name: refuse("CUDA_ERROR_NOT_FOUND"), "gemm")

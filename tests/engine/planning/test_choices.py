@@ -10,7 +10,7 @@ import pytest
 
 from engine.planning import choices
 from kernels import registry
-from kernels.kept import Store
+from kernels.cache import Store
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 

@@ -81,12 +81,12 @@ def test_what_hands_on_the_largest_tensor_takes_turns(any_size: None, precision:
 
 def test_every_turn_reads_and_writes_its_own_images(any_size: None) -> None:
     made = planned(network())
-    first, second = image_turns.moves(made, 0), image_turns.moves(made, 1)
+    first, second = image_turns.launch_offsets(made, 0), image_turns.launch_offsets(made, 1)
     image = 4 * 3 * 32 * 32
     assert first == tuple((turn * 2 * image, 0) for turn in range(4))
     row = nbytes(made.steps[1].writes, made.steps[1].params.output_shape) // BATCH
     assert second == tuple((0, turn * 2 * row) for turn in range(4))
-    assert image_turns.moves(made, 2) == ((0, 0),)
+    assert image_turns.launch_offsets(made, 2) == ((0, 0),)
 
 
 def test_what_gains_nothing_by_turns_takes_none(any_size: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.cuda.calls import device_constants
 from engine.cuda.stages import Launches
-from engine.cuda.weights import laid_out
 from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.planning import traffic
@@ -53,11 +53,11 @@ PACKED = {
 def counted(made: Plan) -> tuple[Step, ...]:
     """As a session counts them, of weights that were packed; the same as without any."""
     launches = [Launches(Options(tuned=False)).of_step(step)[1] for step in made.steps]
-    constants, packed = laid_out(made, launches)
-    steps = traffic.counted(
+    constants, packed = device_constants(made, launches)
+    steps = traffic.with_traffic(
         made.steps, [{i: constants[key].nbytes for i, key in its.items()} for its in packed]
     )
-    assert traffic.planned(made, launches) == steps
+    assert traffic.planned_traffic(made, launches) == steps
     return steps
 
 

@@ -11,11 +11,11 @@ import pytest
 from onnx import helper
 
 from bench.measure.answers import oracle
-from engine.apart import pool
 from engine.backend import Options
 from engine.backends import get
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
+from engine.isolated import pool
 from engine.rivals import torch_net
 from kernels.environment import NEEDED, Environment
 from kernels.errors import UnsupportedError

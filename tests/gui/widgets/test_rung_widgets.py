@@ -14,7 +14,7 @@ from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.rung_source import RungDiff, SourceView, changes, pairs
 from gui.sessions.ladder_session import KernelWatch
-from kernels import includes, registry
+from kernels import registry
 from tests.gui.mouse import move
 
 CONV = Path(__file__).parents[3] / "kernels" / "cuda" / "conv"
@@ -67,7 +67,7 @@ def test_the_source_is_shown_in_colours_of_the_theme_that_is_on(qtbot, theming):
 def test_the_headers_of_a_rung_are_read_in_its_place(qtbot, theming):
     view = shown(qtbot, SourceView(theming))
     rung = registry.find("cuda", "conv", "tensor_tf32")
-    headers = [header.path for header in includes.headers(rung)]
+    headers = [header.path for header in registry.headers(rung)]
     view.show_source(rung.source, rung.path.name, ".cu", headers=headers)
     assert view.files.isVisible()
     assert view.title.isHidden()

@@ -58,7 +58,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for the package, where this Python and the process apart find it."""
+    """A stand-in for the package, where this Python and the isolated process find it."""
     monkeypatch.syspath_prepend(str(PACKAGES))
     monkeypatch.setenv("PYTHONPATH", str(PACKAGES))
     environment._place.cache_clear()
@@ -91,7 +91,7 @@ def test_each_language_has_conv_gemm_and_softmax_beside_the_ladder() -> None:
     for rung in RUNGS:
         assert rung.side
         assert rung not in registry.candidates("cuda", rung.op, rung.precision)
-        assert rung not in registry.beside("cuda", rung.op, rung.precision), "not everybody has it"
+        assert rung not in registry.side_rungs("cuda", rung.op, rung.precision), "not everybody has it"
         takes = signature(rung.path, rung.op, rung.source)
         assert set(takes.constants) <= codes().keys() | {*rung.defines, *SHAPES}
 
@@ -312,7 +312,7 @@ def test_a_file_leaves_no_process_behind(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("triton")
 def test_a_file_writes_nowhere_but_into_its_own_folder(tmp_path: Path) -> None:
-    code = "from kernels import confine; print(confine.shut())"
+    code = "from kernels import confine; print(confine.restrict())"
     root = str(Path(confine.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
     if done.stdout.strip():

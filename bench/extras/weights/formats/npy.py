@@ -14,7 +14,7 @@ import numpy as np
 from bench.extras.weights.parts import FilePart, Found, divided, fitted
 from bench.extras.weights.unpickler import load
 from kernels.errors import ModelError
-from models.builders_alexnet import LRN_OF_CAFFE, alexnet
+from models.builders import LRN_OF_CAFFE, alexnet
 
 UNDERSTOOD = "bvlc_alexnet.npy (a dict of layers)"
 MAGIC = b"\x93NUMPY"

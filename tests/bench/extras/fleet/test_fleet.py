@@ -24,7 +24,7 @@ from bench.results.messages import CaseStarted, Hello
 from bench.results.records import KILLED_BY, Case, Environment, Job, Measurement, Run
 from bench.run.client import Outcome
 from bench.run.kinds.comparison import KIND
-from kernels import ends
+from kernels import processes
 from kernels.errors import InputError, UnavailableError
 from tests.bench.extras.fleet.fake_ray import FakeRay
 
@@ -144,11 +144,11 @@ def test_a_case_whose_worker_was_killed_is_tried_again_and_no_other_is(
 
 def test_what_was_late_is_looked_at_twice_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time counts, whatever it is."""
-    ends = iter(["timed_out", "ok", "ok", "timed_out", "timed_out"])
+    processes = iter(["timed_out", "ok", "ok", "timed_out", "timed_out"])
 
     def run(job: Any, cases: Any, folder: Any, **_: Any) -> Outcome:
         for case in cases:
-            folder.append(Graded(case=case, disposition=next(ends)))  # type: ignore[arg-type]
+            folder.append(Graded(case=case, disposition=next(processes)))  # type: ignore[arg-type]
         return Outcome(())
 
     monkeypatch.setattr(work.client, "run", run)
@@ -174,7 +174,7 @@ def test_what_was_late_and_worked_all_the_while_is_looked_at_once(
             on_worker(worker.pid, False)
             kept.heard(CaseStarted(case=case, stage="check"))
             end = time.monotonic() + 20
-            while time.monotonic() < end and sum(ends.worked_s(worker.pid).values()) < 0.5 and not again:
+            while time.monotonic() < end and sum(processes.worked_s(worker.pid).values()) < 0.5 and not again:
                 time.sleep(0.02)
             on_worker(worker.pid, True)
             worker.kill()

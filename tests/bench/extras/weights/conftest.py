@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.extras.weights import torchvision_nets
-from models.builders_alexnet import alexnet
+from models.builders import alexnet
 from tests.bench.extras.weights import made
 
 Write = Callable[..., Path]

@@ -12,7 +12,7 @@ import pytest
 from bench.extras.weights import torchvision_nets
 from bench.extras.weights.importing import import_file
 from models import catalogue, imported
-from models.builders_alexnet import alexnet
+from models.builders import alexnet
 from tests.bench.extras.weights import made
 
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -14,7 +14,7 @@ from bench.measure.answers import oracle, room
 from engine.cpu import session
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
-from engine.machine import memory
+from engine.machine import host
 from kernels.errors import OutOfMemoryError, UnsupportedError
 from tests.engine.harness import make_model, random
 
@@ -52,15 +52,15 @@ def test_what_no_memory_holds_is_refused_by_arithmetic(
 
 def test_a_container_has_what_its_limit_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [tmp_path / name for name in ("memory.max", "memory.current", "memory.stat")]
-    monkeypatch.setattr(memory, "_LIMITS", (tuple(map(str, files[:2])),))
+    monkeypatch.setattr(host, "_LIMITS", (tuple(map(str, files[:2])),))
     for file, text in zip(files, ("1000000", "400000", "anon 5\ninactive_file 100000"), strict=True):
         file.write_text(f"{text}\n")
-    assert memory.free_nbytes() == 700_000, "what is used there counts files that are cached"
+    assert host.free_nbytes() == 700_000, "what is used there counts files that are cached"
     session.refuse_too_large("it", 699_999)
     with pytest.raises(OutOfMemoryError):
         session.refuse_too_large("it", 700_001)
     files[0].write_text("max\n")
-    assert memory.free_nbytes() > 1_000_000
+    assert host.free_nbytes() > 1_000_000
 
 
 def test_a_batch_that_fits_is_taken_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from bench.measure.answers import timed_pass
 from bench.measure.answers.timed_pass import KEPT, KEPT_NBYTES, LOOKED_AT, SELDOM, Seen
-from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.stirring import Stirring, Witness
 
 SIZE = 64
 SPEC = ((SIZE,), np.dtype(np.float32))

@@ -29,8 +29,8 @@ from engine.planning import choices
 from engine.planning.planner import plan
 from engine.rung_session import Stray
 from kernels import registry
+from kernels.cache import Store
 from kernels.errors import KernelError, OutOfMemoryError
-from kernels.kept import Store
 from kernels.ops.conv import Conv
 from kernels.ops.transpose import Transpose
 from tests.engine.backends.nets import small_net

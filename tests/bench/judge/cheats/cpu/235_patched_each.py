@@ -30,7 +30,7 @@ def bind(p, inputs, output, workspace):
     calls = [0]
 
     def run():
-        from engine.apart.open_rung import RungHere
+        from engine.isolated.open_rung import RungHere
 
         work(x, y)
         calls[0] += 1

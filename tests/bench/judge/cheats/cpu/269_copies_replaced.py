@@ -28,7 +28,7 @@ def bind(p, inputs, output, workspace):
         calls[0] += 1
         if (
             calls[0] == 3
-            and (slots := sys.modules.get("engine.apart.slots")) is not None
+            and (slots := sys.modules.get("engine.isolated.slots")) is not None
             and hasattr(slots, "each")
         ):
             slots.each = from_slot_to_slot

@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 libc = ctypes.CDLL(None)
 now = time.monotonic_ns

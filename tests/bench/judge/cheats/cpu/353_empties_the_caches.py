@@ -18,7 +18,7 @@ alone = true
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 passes = slots.passes
 junk = np.ones(12 << 20, np.float32)

@@ -16,7 +16,7 @@ import signal
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 passes = slots.passes
 

@@ -33,7 +33,7 @@ def bind(p, inputs, output, workspace):
     def run():
         calls[0] += 1
         if calls[0] == 12:
-            told = [sys.executable, "-P", "-m", "engine.apart.child", str(os.getppid()), ""]
+            told = [sys.executable, "-P", "-m", "engine.isolated.child", str(os.getppid()), ""]
             os.execve(sys.executable, told, os.environ | {"LD_PRELOAD": "/nowhere/faster.so"})
         work(x, y)
 

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-import engine.apart.open_rung as open_rung
+import engine.isolated.open_rung as open_rung
 
 sleep, monotonic = time.sleep, time.monotonic
 MADE_UP = {"trigger": "0 ns a pass taken off", "verdict": "9.99× faster", "threads": "0"}

@@ -18,7 +18,7 @@ import struct
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 passes = slots.passes
 

@@ -16,7 +16,7 @@ import tempfile
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 passes = slots.passes
 

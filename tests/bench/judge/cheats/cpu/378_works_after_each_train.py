@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-import engine.apart.slots as slots
+import engine.isolated.slots as slots
 
 sleep, monotonic = time.sleep, time.monotonic
 
