@@ -11,7 +11,7 @@ from onnx import helper
 from onnx.numpy_helper import to_array
 
 import engine.backends
-from bench.measure import contender
+from bench.measure import net_contender
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Incorrect
 from bench.results import doubt
@@ -61,8 +61,10 @@ def test_what_the_optimiser_changes_is_told_of_the_reference_and_of_no_kernel(tm
         ours, theirs = measured(tmp_path / f"{seed}.onnx", quantised(seed))
         for one in (*ours, *theirs):
             assert one.disposition == "ok", (seed, one.case.backend, one.reason)
-        assert not any(contender.OPTIMISED in text for one in ours for text in one.validity.warnings)
-        told += [text for one in theirs for text in doubt.own(one) if text.startswith(contender.OPTIMISED)]
+        assert not any(net_contender.OPTIMISED in text for one in ours for text in one.validity.warnings)
+        told += [
+            text for one in theirs for text in doubt.own(one) if text.startswith(net_contender.OPTIMISED)
+        ]
     assert told, "no Softmax of eight bits was off"
     assert all("its optimisation, not the file, is the cause" in text for text in told)
 
@@ -85,10 +87,10 @@ def test_an_optimiser_that_is_far_off_is_wrong_and_named(tmp_path, monkeypatch):
     onnx.save(quantised(0, softmax=False), path)
     job = changed(models=(path,), backends=("ort-fake",), dataset="random", images=())
     case = Case(model=path, backend="ort-fake", batch=2, precision="fp32")
-    found = contender.Contender(case, LoadedModel(path, job, (2,), lambda *_: None), job)
+    found = net_contender.NetContender(case, LoadedModel(path, job, (2,), lambda *_: None), job)
     with contextlib.closing(found), pytest.raises(Incorrect) as wrong:
         found.prepare()
-    assert f"{contender.OPTIMISED} by " in str(wrong.value)
+    assert f"{net_contender.OPTIMISED} by " in str(wrong.value)
     assert str(wrong.value).endswith("its optimisation, not the file, is the cause")
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from bench.profile.measure.session import batch_inputs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
+from bench.measure.profile.session import batch_inputs
 from bench.results.records import Job
 from kernels.errors import InputError
 from tests.engine.harness import make_model, run_plan
