@@ -18,6 +18,7 @@ import numpy as np
 from bench.judge import diagnosis, digits, places, tried_shape
 from bench.judge.comparison import bound_of, direct
 from bench.judge.failure import Failure, Wrong
+from bench.judge.judged_session import LARGE_NBYTES
 from bench.judge.samples import Sample, small_shapes
 from bench.judge.trial import Trial
 from engine.rung_rows import same
@@ -59,7 +60,7 @@ def examine(
                 passed.append((shape, sample))
     told = rung.method == "split" and precision == "fp32"
     if not failures and (told or direct(params, precision, rung.method)):
-        _all_digits(rung, params, seed)
+        _all_digits(rung, params, seed, threads)
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads).close()
     if failures:
@@ -74,18 +75,21 @@ def examine(
     return trial
 
 
-def _all_digits(rung: Rung, params: Params, seed: int) -> None:
-    """Raises Wrong where it holds fewer bits than float32 has, or than two parts of it have; on the first
-    small shape that shows it."""
+def _all_digits(rung: Rung, params: Params, seed: int, threads: int | None) -> None:
+    """Raises Wrong where it holds fewer bits than float32 has, or than two parts of it have: on the first
+    small shape that shows it, and on the one that is timed, where it might be another."""
     random = np.random.default_rng(seed + 1)
-    for shape in small_shapes(rung, params):
-        told = list(digits.samples(shape.params, random))
-        for which, sample in told:
-            with Trial(rung, shape.params, "fp32", seed=seed, threads=1, given=sample) as trial:
-                if failure := trial.check_digits(which):
-                    raise Wrong(failure.finding, failure.error_map, failure)
-        if told:
-            return
+    small = [(shape.params, 1) for shape in small_shapes(rung, params)]
+    timed = [(params, threads)] if params.nbytes <= LARGE_NBYTES else []
+    for shapes in (small, timed):
+        for p, cores in shapes:
+            told = list(digits.samples(p, random))
+            for which, sample in told:
+                with Trial(rung, p, "fp32", seed=seed, threads=cores, given=sample) as trial:
+                    if failure := trial.check_digits(which):
+                        raise Wrong(failure.finding, failure.error_map, failure)
+            if told:
+                break
 
 
 def _named(

@@ -1,11 +1,11 @@
 """Does a kernel that claims to multiply float32 directly use all 24 bits of its factors?
 
 TF32 and float16 keep 11 of them; two such numbers for each factor ("split") keep 22, and a shortened mantissa
-keeps fewer. On normal values the error of 17 bits can be as small as the rounding of a long sum. So one small
-shape is used in which each sum has only two terms: numbers near 1 that differ beyond the tenth bit after the
-point, one subtracted from the other. Direct float32 is exact there, in whatever order it adds. Fewer bits
-show as an error of the difference: 2e-4 for 22 bits, 2e-2 for 17. A kernel that says `split` must keep 22
-bits.
+keeps fewer. On normal values the error of 17 bits can be as small as the rounding of a long sum. So a small
+shape, and the one that is timed, are computed where each sum has only two terms: numbers near 1 that differ
+beyond the tenth bit after the point, one subtracted from the other. Direct float32 is exact there, in
+whatever order it adds. Fewer bits show as an error of the difference: 2e-4 for 22 bits, 2e-2 for 17. A kernel
+that says `split` must keep 22 bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.judge.samples import Sample
-from bench.measure.answers import one_node
+from bench.measure.answers import elements
 from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
@@ -29,8 +29,8 @@ NEAR = 1 << 13  # of these, up to 1 + 2⁻¹⁰
 
 
 def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sample]]:
-    """(which factor has the bits, inputs with their answer); nothing for operators without products, and for
-    shapes whose sums have no two terms."""
+    """(which factor has the bits, inputs without their answer, see `error`); nothing for operators without
+    products, and for shapes whose sums have no two terms."""
     if p.dtype != "float32" or not isinstance(p, Gemm | Conv | Conv3d | ConvTranspose):
         return
     if isinstance(p, Gemm) and (p.alpha, p.beta) != (1.0, 1.0):
@@ -46,7 +46,15 @@ def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sampl
         else:
             weights = weights * _near(shapes[1], random)
         inputs = (x, weights, *(np.zeros(shape, np.float32) for shape in shapes[2:]))
-        yield which, Sample(p, inputs, one_node.answer(p, inputs))
+        yield which, Sample(p, inputs, np.empty(0))
+
+
+def error(got: np.ndarray, sample: Sample, random: np.random.Generator) -> float:
+    """The relative L2 error of an answer to such inputs, by elements that are drawn now."""
+    places = elements.drawn(got.shape, random)
+    right = elements.answer(sample.params, sample.inputs, places)
+    off = float(np.linalg.norm(got.reshape(-1)[places] - right))
+    return off / max(float(np.linalg.norm(right)), float(LAST))
 
 
 def _near(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
@@ -65,7 +73,7 @@ def _two_terms(p: Params, random: np.random.Generator) -> np.ndarray | None:
             return None
         for first in range(0, p.c, depth):
             for one in range(maps):
-                of = first + random.permutation(depth)[:2]
+                of = first + _two(depth, random)
                 weights[of, one, random.integers(p.kh), random.integers(p.kw)] = 1, -1
         return weights
     else:
@@ -75,8 +83,14 @@ def _two_terms(p: Params, random: np.random.Generator) -> np.ndarray | None:
     for index in np.ndindex(*terms.shape[:-1]):
         if isinstance(p, Conv | Conv3d) and p.c // p.group > 1:  # by the same tap, so that both lie within
             taps = terms.shape[-1] // (p.c // p.group)
-            of = random.permutation(p.c // p.group)[:2] * taps + random.integers(taps)
+            of = _two(p.c // p.group, random) * taps + random.integers(taps)
         else:
-            of = random.permutation(terms.shape[-1])[:2]
+            of = _two(terms.shape[-1], random)
         terms[(*index, of)] = 1, -1
     return weights
+
+
+def _two(count: int, random: np.random.Generator) -> np.ndarray:
+    """Two different numbers below this one."""
+    first = random.integers(count)
+    return np.array([first, (first + 1 + random.integers(count - 1)) % count])

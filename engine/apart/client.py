@@ -36,8 +36,8 @@ WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 # what it did then nobody would time, and whoever is next would find its traces. A train, or so many times
 # what others work there, if that is more; of what was timed; and once, for what any process of Python's does
 # now and then. The longest does not count: a machine that is taken away for a while is no kernel's doing. By
-# the clock or by its processors' time, whichever is less: who spins in many threads does nothing, nor does who
-# waits for a core. docs/trust.md says where these are from.
+# the clock or by its processors' time, whichever is less: who spins in many threads does nothing, nor does
+# who waits for a core. docs/trust.md says where these are from.
 AFTER_NS, AFTER_OTHERS, AFTER_SHARE, AFTER_ONCE_NS = 100_000, 3, 0.02, 10_000_000
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 

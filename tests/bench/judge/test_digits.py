@@ -135,7 +135,21 @@ def test_direct_float32_is_exact_in_any_order(p: Params) -> None:
     found = dict(digits.samples(p, np.random.default_rng(0)))
     assert list(found) == ["the inputs", "the weights"]
     for sample in found.values():
-        assert np.array_equal(sample.expected.astype(np.float32).astype(np.float64), sample.expected)
-        off = np.abs(sample.expected) < 2.0**-9
-        assert off.mean() > 0.4, "most are differences of two"
-        assert one_node.answer(p, [a.astype(np.float32) for a in sample.inputs]).shape == p.output_shape
+        right = one_node.answer(p, sample.inputs)
+        assert np.array_equal(right.astype(np.float32).astype(np.float64), right)
+        assert (np.abs(right) < 2.0**-9).mean() > 0.4, "most are differences of two"
+        assert digits.error(right, sample, np.random.default_rng(1)) == 0
+        assert digits.error(right + 1e-6, sample, np.random.default_rng(1)) > digits.EXACT
+
+
+def test_fewer_bits_on_the_shape_that_is_timed_alone_are_found(tmp_path: Path) -> None:
+    """The sums of the small shapes are shorter, which a kernel could ask for."""
+    bits = "right.{op}(p, cut(x, 21), cut(w, 21), *rest) if p.k > 1000 else right.{op}(p, x, w, *rest)"
+    text = _FILE.format(
+        op="gemm", what="cuts where sums are long", method="direct", made=bits.format(op="gemm")
+    )
+    (tmp_path / "990_short.py").write_text(text)
+    rung = registry.find("cpu", "gemm", "short", [tmp_path])
+    judge.examine(rung, Gemm(16, 16, 900), quick=True).close()
+    with pytest.raises(judge.Wrong, match="fewer bits of the inputs than float32"):
+        judge.examine(rung, Gemm(16, 16, 1100), quick=True)
