@@ -162,7 +162,8 @@ class ApartTrains:
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
         self._forget()
         passes, untimed = secrets.choice(self._trains or [(min(count, slots.count), 0)])
-        self._renewed.fill(0, passes, alike, secrets.randbits(64))
+        # Passes of numbers that no timed one has, and no other such train: outputs are poisoned by them, too.
+        self._renewed.fill(secrets.randbits(63), passes, alike)
         whole = sum(way.filled_ns(passes, untimed))
         off = way.off(passes, cold=False, rough=False).ns
         self._ended = time.perf_counter_ns()
@@ -243,9 +244,8 @@ class Renewed:
         self._bound = slots.bound
         self._cells = {name: slots.stirring.cells(name) for name in slots.given}
 
-    def fill(self, first: int, count: int, alike: int, train: int) -> None:
-        """The first `count` slots, as passes from this number on. alike: see engine.witness.Renewable; train:
-        a secret of the train's own."""
+    def fill(self, first: int, count: int, alike: int) -> None:
+        """The first `count` slots, as passes from this number on. alike: see engine.witness.Renewable."""
         for name, array in self.slots.given.items():
             flat = array.reshape(self.slots.rows, -1)[:count]
             if not flat.size:
@@ -255,8 +255,7 @@ class Renewed:
             if alike == NEW:
                 continue
             flat[:] = self._bound[name].reshape(-1)
-            # Passes of numbers that no timed one has.
-            numbers = np.arange(first, first + count, dtype=np.uint64) + np.uint64(train >> 1)
+            numbers = np.arange(first, first + count, dtype=np.uint64)
             at, values = self._stirring.changes(name, numbers)
             flat[np.arange(count)[:, None], at] = values
         self.slots.poison(first, count)

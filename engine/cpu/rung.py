@@ -20,13 +20,12 @@ from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
 from engine.cpu.steps import worth
 from engine.machine import host
+from engine.machine.memory import free_nbytes
 from engine.rung_rows import Given, blocks, changed, raw
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
-from kernels.errors import KernelError
+from kernels.errors import KernelError, OutOfMemoryError
 from kernels.ops import Params
 from kernels.registry import Rung
-
-MOST_WORKSPACE_NBYTES = 1 << 40
 
 
 class CpuRungSession(Held):
@@ -65,8 +64,12 @@ class CpuRungSession(Held):
             "open", self._number, opens, self._rung, params, given, taken, answers=Opened
         )
         workspace = opened.memory.get("workspace", 0)
-        if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
+        if workspace < 0:
             raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
+        if workspace > (free := free_nbytes()):  # all of it is written: guards lie around it
+            raise OutOfMemoryError(
+                f"{self._rung.label} asks for {workspace:,} bytes of workspace, and {free:,} are free"
+            )
         # No others: the kernel may have it tell what it likes.
         told = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
         self._facts: dict[str, str] = told | {"threads": str(threads)}
