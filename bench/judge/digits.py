@@ -3,9 +3,9 @@
 TF32 and float16 keep 11 of them; two such numbers for each factor ("split") keep 22, and a shortened mantissa
 keeps fewer. On normal values the error of 17 bits can be as small as the rounding of a long sum. So a small
 shape, and the one that is timed, are computed where each sum has only two terms: numbers near 1 that differ
-beyond the tenth bit after the point, one subtracted from the other. Direct float32 is exact there, in
-whatever order it adds. Fewer bits show as an error of the difference: 2e-4 for 22 bits, 2e-2 for 17. A kernel
-that says `split` must keep 22 bits.
+beyond the tenth bit after the point (or near another power of two, which is drawn), one subtracted from the
+other. Direct float32 is exact there, in whatever order it adds. Fewer bits show as an error of the
+difference: 2e-4 for 22 bits, 2e-2 for 17. A kernel that says `split` must keep 22 bits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kernels.ops.gemm import Gemm
 EXACT = 1e-6  # relative L2 error: direct float32 has none
 OF_TWO_PARTS = 4e-3  # who splits factors says so, and has 22 bits at least
 LAST = np.float32(2.0**-23)  # of numbers from 1 to 2
+_SIZES = np.exp2(np.arange(-6, 2, dtype=np.float32))  # as exact as 1
 NEAR = 1 << 13  # of these, up to 1 + 2⁻¹⁰
 
 
@@ -45,6 +46,8 @@ def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sampl
             x = _near(shapes[0], random)
         else:
             weights = weights * _near(shapes[1], random)
+        # Of any size: a kernel could keep all digits of some sizes alone.
+        x, weights = (array * _SIZES[random.integers(len(_SIZES))] for array in (x, weights))
         inputs = (x, weights, *(np.zeros(shape, np.float32) for shape in shapes[2:]))
         yield which, Sample(p, inputs, np.empty(0))
 
