@@ -81,7 +81,7 @@ _WAYS = {
             "one_compiled_call",
             "One compiled call a pass: a block of images goes through several steps in one core's cache, and "
             "the interpreter is not asked in between.",
-            _ENGINE / "cpu" / "joined.py",
+            _ENGINE / "cpu" / "program.py",
             {},
             compiled=True,
         ),
