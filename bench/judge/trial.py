@@ -70,6 +70,10 @@ class Trial(JudgedSession):
         splits = self.rung.method == "split"
         if off <= (digits.OF_TWO_PARTS if splits else digits.EXACT):
             return None
+        sample = replace(sample, expected=one_node.answer(self.params, sample.inputs))
+        second = self._pass(POISONS[1])
+        if (differs := first_difference(got, second)) is not None:  # then its digits are not what is wrong
+            return self._unsteady("before timing", sample, got, second, differs)
         reason = (
             f"holds fewer bits of {which} than two numbers of 11 bits: differences of numbers that differ "
             f"beyond the tenth bit are off by {off:.0e}. Who rounds factors says so in the header "
@@ -80,7 +84,6 @@ class Trial(JudgedSession):
             'in the header (precision = "fp32-tc", method = "split"), and so does who rounds them (tf32,'
             " fp16)"
         )
-        sample = replace(sample, expected=one_node.answer(self.params, sample.inputs))
         return self._fail("before timing", "digits", reason, sample, got)
 
     def check_between(self) -> None:

@@ -66,7 +66,8 @@ def bind(p, inputs, output, workspace):
     return KEPT[p]
 """
 )
-# The second session is right while it is checked, and later leaves an image out.
+# The second instance is right while it is checked, and later leaves an image out. Before the first one, two
+# sessions of this shape are asked for all digits (bench.judge.digits).
 TIRES = (
     START
     + """
@@ -79,7 +80,7 @@ def bind(p, inputs, output, workspace):
     if (p.n, p.h, p.w) != FULL:
         return made(p, inputs, output)
     KEPT["sessions"] = KEPT.get("sessions", 0) + 1
-    return made(p, inputs, output, tired if KEPT["sessions"] == 2 else lambda passes, y: None)
+    return made(p, inputs, output, tired if KEPT["sessions"] == 4 else lambda passes, y: None)
 """
 )
 
@@ -137,7 +138,10 @@ def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path
 
 def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None:
     alone = climb(job_of(tmp_path, BY_POINTER, TIRES, instances=1))
-    assert [one.disposition for one in alone.values()] == ["ok"] * 3
+    # The first is found without: on other inputs of the same shape it has other pointers, too.
+    assert [one.disposition for one in alone.values()] == ["incorrect", "ok", "ok"]
+    assert alone["mine"].finding is not None
+    assert alone["mine"].finding.fault == "unwritten"
     found = climb(job_of(tmp_path / "again", BY_POINTER, TIRES))
     findings = []
     for name in ("mine", "mine_1"):
@@ -147,7 +151,7 @@ def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None
     by_pointer, tires = findings
     assert by_pointer is not None
     assert by_pointer.fault == "unwritten"
-    assert by_pointer.when == "before timing, in instance 2"
+    assert by_pointer.when == "before timing"
     assert tires is not None
     assert tires.when.startswith("during timing")
     assert found["reference"].disposition == "ok"

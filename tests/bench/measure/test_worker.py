@@ -294,7 +294,7 @@ def test_refusals_are_unsupported_with_the_reason(fakes):
 
 def test_what_is_not_installed_costs_its_own_cases_alone(fakes, monkeypatch):
     started = []
-    monkeypatch.setattr(net_runner.pool, "ahead", lambda *kinds, alive: started.extend(kinds))
+    monkeypatch.setattr(net_runner.pool, "start_early", lambda *kinds, alive: started.extend(kinds))
     fake = Fake("missing")
     fake.apart, fake.reason = "torch", "PyTorch is not installed: install it"
     found, _ = go(changed(backends=fakes(fake)))

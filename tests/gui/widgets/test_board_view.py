@@ -32,7 +32,7 @@ def opened(make_shared_window):
 
 @pytest.fixture
 def window(opened):
-    with as_found(opened):
+    with as_found(opened, themes=True):
         yield opened
 
 
