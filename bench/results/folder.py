@@ -1,9 +1,10 @@
-"""A run's folder, of whichever kind: what was measured is on the disk before it is shown; a cut at any moment
-loses one line.
+"""The folder of a run on the disk, for every kind of run. A measurement is written to the disk before it is
+shown.
 
-The header (`run.json`, `ladder.json`, …) is replaced as a whole or not at all; `results.jsonl` grows by whole
-lines, each synced. A line that a kill cut short is dropped when the run is opened again, and its case counts
-as not yet run.
+The header file (`run.json`, `ladder.json`, …) is replaced as a whole or not at all. `results.jsonl` grows by
+one line for each measurement, and each line is synced to the disk. If the program is killed at any moment, at
+most the last line is lost: when the folder is opened again, a line that was cut short is ignored, and its
+case counts as not yet run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ M = TypeVar("M", bound=CaseResult[Any])
 
 
 class CannotMake(InputError):
-    """A folder cannot be made; `cannot`: without what would work, which depends on who named it."""
+    """A run folder cannot be created. `cannot` is the message without its last part, the advice. A caller
+    that knows who chose the folder can put better advice behind it."""
 
     def __init__(self, cannot: str) -> None:
         super().__init__(f"{cannot}; name another folder")
@@ -37,8 +39,12 @@ class CannotMake(InputError):
 
 
 def heard(header: H, message: object) -> H:
-    """A header with what a message of the worker tells. A run that is gone on with keeps the environment that
-    it was started in, and its cases where it had any; a model that is told again replaces what was known."""
+    """Return a copy of `header` that includes what a message of the worker says. Only Hello, ModelLoaded and
+    LimitsMeasured change it; for any other message the header is returned as it is.
+
+    A resumed run keeps the environment in which it was started, and its cases if it had any. If a model or a
+    device is reported again, the new report replaces the old one.
+    """
     match message:
         case Hello(environment=environment, cases=cases):
             known = header.environment if header.environment != Environment() else environment
@@ -52,8 +58,11 @@ def heard(header: H, message: object) -> H:
 
 
 class Folder(Generic[H, M]):
-    """One run on the disk, with its `header`. Kinds `create`, `open` and `resume` them; `close` (or `with`)
-    when done with appending."""
+    """One run on the disk, with its `header`. A Kind makes it: `Kind.create` (new), `Kind.open` (to read) or
+    `Kind.resume` (to go on with). H is the type of the header, M the type of one measurement.
+
+    A writer calls `claim`, then `append` for each measurement, then `close` (or uses `with`, which closes).
+    """
 
     def __init__(self, path: Path, kind: Kind[H, M], header: H) -> None:
         self.path = path
@@ -70,7 +79,7 @@ class Folder(Generic[H, M]):
 
     @property
     def log(self) -> Path:
-        """Where the worker's standard error goes."""
+        """The file that receives the standard error of the worker."""
         return self.path / LOG_FILE
 
     @property
@@ -80,11 +89,12 @@ class Folder(Generic[H, M]):
 
     @property
     def cases(self) -> tuple[Any, ...]:
-        """What it means to measure; () while only its worker knows."""
+        """The cases that the run is to measure; () as long as only the worker knows them."""
         return self.header.cases
 
     def make(self) -> None:
-        """Write a new one. Raises InputError where its folder holds something or cannot be written."""
+        """Create the folder and write its header. Raises InputError if the folder is not empty, and if it
+        cannot be created or written (CannotMake)."""
         path, noun = self.path, self.kind.called
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -104,46 +114,51 @@ class Folder(Generic[H, M]):
         self._write()
 
     def heard(self, message: object) -> None:
-        """Keep what a message of the worker tells of the whole. Raises InputError."""
+        """Update the header by a message of the worker (see the function `heard`), and write it if it
+        changed. Raises InputError if it cannot be written."""
         changed = heard(self.header, message)
         if changed != self.header:
             self.header = changed
             self._write()
 
     def append(self, measurement: M) -> None:
-        """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
+        """Write one measurement as one line and sync it to the disk. If that fails, nothing of the line stays
+        in the file and InputError is raised."""
         self._results.append(measurement)
 
     def measurements(self) -> tuple[M, ...]:
-        """All measurements, the last of each case, in the order of the cases; then those that the header does
-        not name, as they were taken.
+        """Read all measurements, one for each case. If a case was measured more than once, the last one
+        counts. First come the cases of the header in their order, then any others in the order in which they
+        were measured.
 
-        A cut last line is left out, and one that is damaged, which is told. Raises InputError where they
-        cannot be read.
+        A last line that was cut short is left out. A damaged line is left out too, and a warning is logged.
+        Raises InputError if the file cannot be read.
         """
         found = self._results.read()
         named = {case.key: found[case.key] for case in self.cases if case.key in found}
         return tuple((named | found).values())
 
     def measured(self) -> tuple[M, ...]:
-        """The same. Raises InputError also where there is none yet."""
+        """The same as `measurements`, but raises InputError also if there is no measurement yet."""
         if found := self.measurements():
             return found
         again = f"; `python main.py {self.kind.verb} --resume {self.path}` takes them" * self.kind.resumes
         raise InputError(f"{self.path} holds no measurement yet{again}")
 
     def missing(self, retry: bool = False) -> tuple[Any, ...]:
-        """The cases still to run, in their order; those that crashed or timed out stay as they are unless
-        they are to be tried again (`retry`), or their worker was killed from outside."""
+        """The cases that are still to run, in the order of the header. A case that crashed or timed out
+        counts as done, except in two cases: `retry` is true, or somebody outside the program killed its
+        worker."""
         done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.cases if case.key not in done)
 
     def claim(self) -> None:
-        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        """Reserve the folder for writing until `close`. Call it before the first write. Raises InputError if
+        another process has reserved it, or if the folder cannot be written."""
         self._claim.take()
 
     def close(self) -> None:
-        """Let others write."""
+        """Give up the claim, so that others may write."""
         self._claim.release()
 
     def _write(self) -> None:

@@ -1,7 +1,7 @@
-"""What a table and a chart show of a measurement, derived once from the records: the median with its
-interval, the speed-up over the reference with its verdict, accuracy, errors, memory.
+"""The values that tables and charts show for each measurement: the median time with its interval, the
+speed-up over the reference with its verdict, accuracy, errors, memory.
 
-Records hold raw samples; every number here is computed from them by bench.results.stats.
+A record of a run holds raw samples. Every number here is computed from them, once, by bench.results.stats.
 """
 
 from __future__ import annotations
@@ -25,11 +25,18 @@ FAILURES = ("incorrect", "invalid", "out_of_memory", "crashed", "timed_out", "fa
 
 @dataclass(frozen=True)
 class EndToEndRow:
-    """A case from end to end: host images to host answers as a rate, another clock than that of the forward
-    pass, so that a figure of one is compared with none of the other. Times in ns, of a batch; speedup: the
-    reference's over the own, both from end to end. bus_share: of what the bus carries at most, the busier way
-    (None: there is no bus). undecided: why the verdict is UNCLEAR. doubts: what speaks against the rate;
-    speedup_doubts: against the speed-up and its verdict."""
+    """The end-to-end time of one case: from images on the host to answers on the host, as a rate with several
+    batches in flight. It is measured differently from the time of the forward pass. So never compare a number
+    of this class with a number of a Row.
+
+    - ns, low_ns, high_ns: the median time of one batch and its 95 % interval; None: the interval is not
+      known.
+    - speedup, speedup_low, speedup_high: the reference's end-to-end time divided by this case's, and its 95 %
+      interval. None: not compared.
+    - verdict: as bench.results.stats.Verdict names it; undecided: why it is UNCLEAR, "" if it is not.
+    - against: the backend that is the reference, "" if there is none.
+    - doubts: reasons to distrust the rate; speedup_doubts: reasons to distrust the speed-up and its verdict.
+    """
 
     record: EndToEnd
     batch: int
@@ -51,6 +58,8 @@ class EndToEndRow:
 
     @property
     def bus_share(self) -> float | None:
+        """The used fraction of what the bus can carry (1: all), in the direction that carries more bytes.
+        None if there is no bus."""
         most = self.record.bus_bytes_per_s
         if not most:
             return None
@@ -59,12 +68,19 @@ class EndToEndRow:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
-    time over own time, so above 1 is faster; verdict as bench.results.stats names it ("" where nothing was
-    compared); undecided: why it is UNCLEAR, as a sentence without a full stop ("" where it is decided, or
-    nothing was compared). What rests on one sample has no interval. against: the measurement it was compared
-    with. provisional: the case is being measured; its median is what was seen so far, and nothing else is
-    known."""
+    """One measurement as it is shown.
+
+    - median_ns, low_ns, high_ns: the median time of one batch and its 95 % interval. None: not measured. From
+      a single sample there is a median but no interval.
+    - speedup, speedup_low, speedup_high: reference time divided by own time (above 1: this case is faster),
+      and its 95 % interval. None: not compared. It is the paired ratio of bench.results.stats, not the
+      quotient of two medians.
+    - verdict: as bench.results.stats.Verdict names it, "" if nothing was compared.
+    - undecided: why the verdict is UNCLEAR, as a sentence without a full stop, else "".
+    - against: the measurement of the reference, None if nothing was compared.
+    - provisional: the case is still being measured. Then `median_ns` comes from the first samples, and
+      nothing else is known.
+    """
 
     measurement: Measurement
     title: str
@@ -85,12 +101,13 @@ class Row:
 
     @property
     def own_doubts(self) -> tuple[str, ...]:
-        """What speaks against this case's own times, in sentences."""
+        """Reasons to distrust the times of this case, in sentences."""
         return doubt.own(self.measurement)
 
     @property
     def speedup_doubts(self) -> tuple[str, ...]:
-        """What speaks against the speed-up and its verdict."""
+        """Reasons to distrust the speed-up and its verdict: those of this case and those of its reference, in
+        sentences. () if nothing was compared."""
         if self.against is None:
             return ()
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
@@ -98,38 +115,47 @@ class Row:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against anything that is shown of this case."""
+        """All reasons to distrust anything that is shown of this case, each once: those of its time, those of
+        its speed-up, and why its verdict is UNCLEAR."""
         undecided = (self.undecided,) if self.undecided else ()
         return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts, *undecided)))
 
     @property
     def unsteady(self) -> tuple[str, ...]:
-        """Why its time is unsteady, in sentences: it is known as far as its interval says, and no better."""
+        """Why the time of this case varies, in sentences; () if it does not. This is no doubt: the interval
+        of the time already shows how well the time is known."""
         return doubt.unsteady(self.measurement)
 
     @property
     def ratio_unsteady(self) -> tuple[str, ...]:
-        """Why its speed-up is, which another run's is compared with."""
+        """Why the speed-up varies, in sentences: the time of this case varies, or that of its reference. ()
+        if the interval of the speed-up is narrow all the same. Used where speed-ups of two runs are
+        compared."""
         ends = (self.speedup, self.speedup_low, self.speedup_high)
         relative = None if None in ends else stats.Interval(*ends).relative  # type: ignore[arg-type]
         return doubt.ratio_unsteady(self.measurement, self.against, relative)
 
     @property
     def sound(self) -> bool:
-        """Whether this case ran to its end, so that its numbers are of a whole measurement."""
+        """Whether the case was measured to its end. Its answers may still be wrong ("incorrect")."""
         return self.measurement.disposition in SOUND
 
     @property
     def failed(self) -> bool:
-        """Whether this case is a failure of the comparison."""
+        """Whether something went wrong in this case: wrong or invalid answers, too little memory, a crash, a
+        timeout, an error. A case that the backend does not support and a case that was cancelled did not
+        fail."""
         return self.measurement.disposition in FAILURES
 
     @property
     def is_reference(self) -> bool:
+        """Whether this case is compared with nothing, because its backend is the reference itself or it has
+        none."""
         return self.measurement.reference in ("", self.case.backend)
 
     @property
     def image_ns(self) -> float | None:
+        """Median time of one image in ns; None if there is no time."""
         return None if self.median_ns is None else self.median_ns / self.case.batch
 
     @property
@@ -138,47 +164,54 @@ class Row:
 
     @property
     def peak_nbytes(self) -> int | None:
-        """Device or host memory in all: what the backend says is its peak, else the sum of the kinds it
-        knows."""
+        """Peak memory in bytes, as the backend reports it. If it reports no peak, the sum of the kinds of
+        memory that it reports; None if it reports nothing."""
         memory = self.measurement.memory
         return memory.get("peak", sum(memory.values())) if memory else None
 
     def accuracy_interval(self, name: str) -> tuple[float, float] | None:
-        """Of "top1" or "top5", where that is known."""
+        """The 95 % interval of an accuracy, (low, high) as fractions from 0 to 1. name: "top1" or "top5".
+        None if that accuracy is not known."""
         found = self.measurement.accuracy
         rate = getattr(found, name, None)
         return None if found is None or rate is None else rates.interval(rate, found.images)
 
     @cached_property
     def end_to_end(self) -> EndToEndRow | None:
-        """Host images to host answers, beside the reference's; None where it was not measured."""
+        """The end-to-end time, compared with the reference's; None if it was not measured."""
         return end_to_end_row(self.measurement, self.against)
 
     @property
     def contender(self) -> str:
-        """The backend, with its precision where that is not plain fp32."""
+        """The backend, followed by the precision if that is not "fp32" (see `label`)."""
         return label(self.case.backend, self.case.precision)
 
 
 def label(backend: str, precision: str) -> str:
+    """The name of a contender: "engine-cuda" in fp32, "engine-cuda fp16" in another precision."""
     return backend if precision == "fp32" else f"{backend} {precision}"
 
 
 def title(model: str) -> str:
-    """A model as it is named in tables and charts: a path by its file's stem."""
+    """The name of a model in tables and charts. For a path it is the file's name without its suffix."""
     return stem(model)
 
 
 def rows(measurements: Iterable[Measurement]) -> list[Row]:
-    """One Row a measurement, in the order given. The reference of a case is the measurement of its reference
-    backend on the same model, batch and images: in the same precision where there is one, else in fp32."""
+    """One Row for each measurement, in the order given. Each takes some milliseconds.
+
+    A case is compared with the measurement of its reference backend on the same model, batch size and number
+    of images. That is the one in the same precision if it exists, else the one in fp32.
+    """
     measurements = list(measurements)
     found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
     return [derive(m, reference_of(m, found)) for m in measurements]
 
 
 def reference_of(measurement: Measurement, found: Mapping[Case, Measurement]) -> Measurement | None:
-    """What `measurement` is compared with, of those found sound with samples; None where it is nothing."""
+    """The measurement with which `measurement` is compared, or None if there is none. found: the measurements
+    to choose from, by case; it must hold only those that ran to the end and have samples. None also if
+    `found` lacks the case of `measurement` itself."""
     case = measurement.case
     if measurement.reference in ("", case.backend) or case not in found:
         return None
@@ -196,7 +229,8 @@ def reference_of(measurement: Measurement, found: Mapping[Case, Measurement]) ->
 
 
 def derive(measurement: Measurement, reference: Measurement | None) -> Row:
-    """One row from the raw samples of a measurement and its reference; some milliseconds."""
+    """Compute one row from the raw samples of a measurement and of its reference (None: it is not compared).
+    Takes some milliseconds."""
     name = title(measurement.case.model)
     if not measurement.samples_ns:
         return Row(measurement, name)
@@ -218,8 +252,11 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
 
 
 def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndRow | None:
-    """None where nothing was measured, or the case is no sound one: its passes by themselves are not to be
-    believed then, and no more are those in flight. reference: what the forward pass is compared with."""
+    """The end-to-end time of one case, compared with its reference's. own: the measurement of the case;
+    reference: the measurement with which its forward pass is compared, or None.
+
+    Returns None if nothing was measured from end to end, or if the case was not measured to its end.
+    """
     found = own.end_to_end
     if found is None or not found.samples_ns or own.disposition not in SOUND:
         return None
@@ -260,7 +297,8 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
 
 
 def warm_up() -> None:
-    """Derive one row of nothing, so that the first real one does not wait for what NumPy loads by then."""
+    """Compute one made-up row and drop it. NumPy loads parts of itself at its first use; after this call the
+    first real row does not wait for that."""
     case = Case(model="", backend="", precision="fp32", batch=1)
     samples = (1.0, 2.0, 3.0, 4.0)
     made_up = Measurement(case=case, disposition="ok", samples_ns=samples, rounds=(0, 2))
@@ -268,7 +306,7 @@ def warm_up() -> None:
 
 
 def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows by model, both in the order they came."""
+    """The rows of each model, by the model's name. Models and rows keep their order."""
     found: dict[str, list[Row]] = {}
     for row in items:
         found.setdefault(row.case.model, []).append(row)
@@ -276,8 +314,9 @@ def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
-    """(backend, precision): the palette's order, whatever order a live run brings them in, then as they came;
-    references last so that they are drawn on top and read last."""
+    """All (backend, precision) of these rows, each once. The order is that of the palette, whatever order a
+    live run brings them in; among equals the first seen comes first. References come last, so that they are
+    drawn on top and read last."""
     seen: dict[tuple[str, str], bool] = {}
     for row in items:
         seen.setdefault((row.case.backend, row.case.precision), row.is_reference)
@@ -286,10 +325,11 @@ def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
 
 
 class RowCache:
-    """`add` measurements, call `step` until it returns False (or there is no time left), read `rows`.
+    """Rows for a window, computed one at a time. The function `rows` computes all of them in one call, some
+    milliseconds each. A window cannot wait that long whenever a measurement arrives.
 
-    `rows` derives all of them at once, which takes milliseconds for each; a window cannot wait for that
-    whenever a measurement comes. Here each row is derived once, and once more if its reference comes later.
+    Call `add` for each measurement. Call `step` until it returns False or your time is over. Then read
+    `rows`. Each row is computed once, and again when the measurement of its reference arrives later.
     """
 
     def __init__(self) -> None:
@@ -301,11 +341,11 @@ class RowCache:
 
     @property
     def pending(self) -> int:
-        """How many rows are still to be derived."""
+        """How many rows are still to be computed."""
         return len(self._queue)
 
     def add(self, measurement: Measurement) -> None:
-        """Take a measurement; one of the same case is replaced and moves to the end."""
+        """Add a measurement. It replaces an earlier one of the same case and goes to the end of the order."""
         case = measurement.case
         for table in (self._measurements, self._rows, self._queue):
             table.pop(case.key, None)
@@ -316,13 +356,13 @@ class RowCache:
         else:
             self._sound.pop(case, None)
         if measurement.reference not in ("", case.backend):
-            self._waiting.setdefault(self._place(case, measurement.reference), set()).add(case.key)
-        for key in self._waiting.get(self._place(case, case.backend), ()):
+            self._waiting.setdefault(self._pairing_key(case, measurement.reference), set()).add(case.key)
+        for key in self._waiting.get(self._pairing_key(case, case.backend), ()):
             if key in self._measurements:
                 self._queue[key] = None
 
     def step(self) -> bool:
-        """Derive one row; False where there is none to derive."""
+        """Compute one row. False if there was none to compute."""
         if not self._queue:
             return False
         key = next(iter(self._queue))
@@ -332,12 +372,13 @@ class RowCache:
         return True
 
     def rows(self) -> list[Row]:
-        """The rows derived so far, in the order of their measurements."""
+        """The rows computed so far, in the order of their measurements."""
         return [self._rows[key] for key in self._measurements if key in self._rows]
 
     def row(self, case: Case) -> Row | None:
+        """The row of a case, None if it is not computed yet."""
         return self._rows.get(case.key)
 
     @staticmethod
-    def _place(case: Case, backend: str) -> tuple[str, str, int, int]:
+    def _pairing_key(case: Case, backend: str) -> tuple[str, str, int, int]:
         return case.model, backend, case.batch, case.images

@@ -1,5 +1,5 @@
-"""The parent of a worker without a window, for runs of every kind: starts the process, passes its messages to
-the supervisor, writes the run folder."""
+"""Runs a job without a window, for every kind of run: starts worker processes, passes their output to the
+supervisor, does what it asks for, and writes the run folder. The command line calls `run`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,13 @@ TAIL_NBYTES = 4000
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: what was measured now (not before a resume), whether the user cancelled it, and why
-    the worker gave up ("" where all cases were run)."""
+    """How a run ended.
+
+    - measurements: one for each case that was settled by this call, in that order; a case that was cancelled
+      has one as well (disposition "cancelled"). What was measured before a resume is not in it.
+    - cancelled: the user cancelled the run.
+    - reason: why the run ended early; "" if all cases were run or the user cancelled it.
+    """
 
     measurements: tuple[Any, ...]
     cancelled: bool = False
@@ -39,12 +44,14 @@ class Outcome:
 
 
 def worker_command(worker: Sequence[str]) -> list[str]:
-    """The command that starts a kind's `worker`; with `worker_environment` it works from any folder."""
+    """The command line that starts a worker. worker: what follows `python -m` (Kind.worker). With
+    `worker_environment` it works from any current folder."""
     return [sys.executable, "-m", *worker]
 
 
 def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment (os.environ, or `base`) in which `worker_command` finds the program's packages."""
+    """The environment variables of a worker, so that it finds the packages of this program. base: the
+    variables to start from, os.environ unless given; it is not changed."""
     environment = dict(os.environ if base is None else base)
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, [environment.get("PYTHONPATH", "")])]
@@ -60,31 +67,34 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker that waits for its job, and the file of its standard error."""
+    """A worker process that waits for its job, and the file that receives its standard error."""
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
 
 
 class StandbyWorker:
-    """A worker of a kind that is started in advance, with its libraries loaded, for the next run. Its
-    standard error goes to a file without a name, because the log that it belongs to is not known yet."""
+    """A worker that is started before it is needed, so that its libraries are loaded when the next run
+    begins. Nobody knows yet in which folder that will be. So its standard error goes to a temporary file,
+    which is copied to the log of the run later."""
 
     def __init__(
         self, kind: Kind[Any, Any], renewed: bool = True, command: Sequence[str] | None = None
     ) -> None:
-        """renewed: start another whenever one has ended; command: of another worker than the kind's."""
+        """renewed: after each run start another one. command: starts a worker of your own instead of the
+        kind's."""
         self.renewed = renewed
         self._command = [*(command or worker_command(kind.worker)), supervisor.WARM]
         self._ready: Ready | None = None
 
     def start(self) -> None:
-        """Start one, if there is none."""
+        """Start the worker if none waits."""
         if self._ready is None:
             log = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the worker)
             self._ready = Ready(start_worker(self._command, log), log)
 
     def take(self) -> Ready | None:
+        """Hand over the waiting worker; the caller must end it. None if there is none."""
         ready, self._ready = self._ready, None
         return ready
 
@@ -96,7 +106,7 @@ class StandbyWorker:
         self.close()
 
     def close(self) -> None:
-        """End the worker that nobody took."""
+        """Kill the worker if it still waits."""
         ready = self.take()
         if ready is not None:
             end_worker(ready.process.pid)
@@ -118,14 +128,22 @@ def run(
     spare: StandbyWorker | None = None,
     on_worker: Callable[[int, bool], None] = lambda pid, ends: None,
 ) -> Outcome:
-    """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
+    """Measure `cases` in worker processes until all are settled. Each measurement is written to `folder`
+    before `on_event` gets it. `on_event` also gets each message of the worker.
 
-    A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
-    `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
-    reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
-    kind's own, and `environment` is what it has beside ours. spare: whose worker is taken first, and who
-    starts the next one. on_worker: told of a worker's number when it was started, and before it is killed
-    (True). Raises InputError where the folder cannot be written (the worker is ended first).
+    If a worker crashes or hangs, only the case that it was measuring is lost; the next worker measures the
+    rest. Ctrl-C (or setting `stop`) ends the worker after its current pass; a second Ctrl-C kills it. Cases
+    that were not measured are reported as cancelled and not written, so that a resume runs them.
+
+    - job: what the user asked for. cases: () lets the worker decide.
+    - command: starts the workers, instead of the kind's own command. environment: variables that they get in
+      addition to ours. Neither applies to the worker of `spare`.
+    - spare: its worker is used first; if `spare.renewed`, the next one is started at the end.
+    - on_worker: called as on_worker(pid, False) when a worker was started, and as on_worker(pid, True) before
+      the supervisor has it killed.
+
+    Raises InputError if another process writes to the folder, and if it cannot be written (the running worker
+    is ended first).
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
     first = spare.take() if spare is not None else None
@@ -145,8 +163,8 @@ def run(
 def start_worker(
     command: Sequence[str], log: Any, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a worker that waits for its job; its standard error goes to the open file `log`. environment:
-    variables beside ours."""
+    """Start a worker process, which then waits for its job on its standard input. log: an open file for its
+    standard error. environment: variables that it gets in addition to ours."""
     # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
     return subprocess.Popen(
         command,
@@ -159,15 +177,16 @@ def start_worker(
 
 
 def end_worker(pid: int, group: bool = True) -> None:
-    """Kill a worker and all that it started, such as processes of kernels. group: it leads a process
-    group."""
+    """Kill a worker and all processes that it started, such as those of kernels. group: whether the worker
+    leads a process group of its own (POSIX), as one of `start_worker` does."""
     from kernels import processes  # needed at the end alone
 
     processes.kill(pid, group)
 
 
 class _Driver:
-    """Does what the supervisor says: processes, threads, files."""
+    """Carries out the actions of the supervisor: it owns the worker process, the thread that reads its
+    output, and the files."""
 
     def __init__(
         self,
@@ -187,11 +206,12 @@ class _Driver:
         self.on_worker: Callable[[int, bool], None] = lambda pid, ends: None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
-        self._quiet = 0  # ticks since the worker ended, without a word
+        self._quiet_ticks = 0  # ticks since the worker ended, without a word
         # (process, bytes read or None at its end): one queue, so that its words come before its end.
-        self._heard: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
+        self._outputs: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
 
     def loop(self, stop: threading.Event | None) -> None:
+        """Run until the supervisor has finished."""
         self._do(self.supervisor.start(time.monotonic()))
         while not self.supervisor.finished:
             try:
@@ -210,11 +230,13 @@ class _Driver:
             end_worker(self._process.pid)
             self._close(self._process)
             self._process = None
-        self._let_go()
+        self._keep_first_log()
 
     def _step(self) -> None:
+        """Wait one tick for output of the worker, and pass to the supervisor what came: output, an exit, or
+        nothing."""
         try:
-            process, data = self._heard.get(timeout=TICK_S)
+            process, data = self._outputs.get(timeout=TICK_S)
         except queue.Empty:
             self._do(self.supervisor.tick(time.monotonic()))
             self._notice_end()
@@ -227,19 +249,19 @@ class _Driver:
             return
         code = self._close(process)
         self._process = None
-        self._let_go()
+        self._keep_first_log()
         self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
 
     def _notice_end(self) -> None:
-        """Notice that a worker has ended although something that it started keeps its output open."""
+        """Report that the worker has ended, although a process that it started keeps its output open."""
         process = self._process
         if process is None or process.poll() is None:
-            self._quiet = 0
+            self._quiet_ticks = 0
             return
-        self._quiet += 1
-        if self._quiet * TICK_S > HELD_OPEN_S:
-            self._quiet = 0
-            self._heard.put((process, None))
+        self._quiet_ticks += 1
+        if self._quiet_ticks * TICK_S > HELD_OPEN_S:
+            self._quiet_ticks = 0
+            self._outputs.put((process, None))
 
     def _do(self, actions: Sequence[supervisor.Action]) -> None:
         for action in actions:
@@ -265,6 +287,7 @@ class _Driver:
                     self._on_event(message)
 
     def _launch(self, line: bytes) -> None:
+        """Start a worker, or take the waiting one if it still lives, and send it its job."""
         try:
             log = self._folder.log.open("ab")
         except OSError as error:
@@ -276,7 +299,7 @@ class _Driver:
             else:
                 if self._first is not None:
                     self._close(self._first.process)
-                    self._let_go()
+                    self._keep_first_log()
                 self._process = start_worker(self._command, log, self.environment)
         process = self._process
         self.on_worker(process.pid, False)
@@ -286,8 +309,8 @@ class _Driver:
             process.stdin.write(line)
             process.stdin.flush()
 
-    def _let_go(self) -> None:
-        """The first worker has ended: append its standard error to the folder's log."""
+    def _keep_first_log(self) -> None:
+        """The standby worker has ended: append its standard error to the folder's log."""
         first, self._first = self._first, None
         if first is not None:
             with first.log as log, contextlib.suppress(OSError), self._folder.log.open("ab") as target:
@@ -295,15 +318,17 @@ class _Driver:
                 shutil.copyfileobj(log, target)
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
+        """In a thread of its own: put all output of a process into the queue, then None."""
         assert process.stdout is not None
         # Until the process itself has ended: a grandchild may hold the pipe open for longer.
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(process.stdout.fileno(), 1 << 16):
-                self._heard.put((process, data))
-        self._heard.put((process, None))
+                self._outputs.put((process, data))
+        self._outputs.put((process, None))
 
     @staticmethod
     def _close(process: subprocess.Popen[bytes]) -> int:
+        """Wait for a process to end, and kill it after 10 s. Close its pipes. Returns its exit status."""
         try:
             code = process.wait(timeout=10)
         except subprocess.TimeoutExpired:  # it closed its output and lives on

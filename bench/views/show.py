@@ -1,5 +1,7 @@
-"""Results shown, of whichever kind of run: on standard output in one of the formats, and nothing else there;
-what is told beside goes to standard error."""
+"""Shows the results of a run, of every kind: on standard output in one of several formats, or as chart files.
+
+Standard output gets the results and nothing else. Additional lines go to standard error.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,16 @@ def show(
     drawn: Callable[[], Iterable[RenderableType]],
     told: Iterable[str] = (),
 ) -> None:
-    """format: "csv" prints the tables of `csv`, "json" the record that `output` makes, "md" the Markdown of
-    `paper`, "table" what `drawn` gives, as rich draws it. told: lines for standard error."""
+    """Write the results to standard output in one format, then each line of `told` to standard error.
+
+    Each format has an argument that produces it. Only the one for `format` is called, so the others cost
+    nothing:
+
+    - "table" draws with rich what `drawn` returns.
+    - "csv" prints the tables that `csv` returns, with an empty line between them.
+    - "json" prints the record that `output` returns.
+    - "md" prints the Markdown text that `paper` returns.
+    """
     from bench.views.tables.table import to_csv, to_json
     from bench.words.terminal import console
 
@@ -46,8 +56,8 @@ def show(
 
 
 def charts(folder: Folder[Any, Any], over: Sequence[Path] = ()) -> list[Chart]:
-    """The charts of a run, with those of the runs in `over`, of the same kind, laid over them. Raises
-    InputError where one of them has nothing to draw."""
+    """The charts of a run. over: the folders of other runs of the same kind, whose results are drawn in the
+    same charts. Raises InputError if a folder cannot be read, and if a run has nothing to draw."""
     from bench.views.charts.overlay import lay_over, short_name
 
     view = folder.kind.part("view")
@@ -59,7 +69,9 @@ def charts(folder: Folder[Any, Any], over: Sequence[Path] = ()) -> list[Chart]:
 
 
 def write_charts(folder: Folder[Any, Any], formats: Sequence[str]) -> list[Path]:
-    """Draw the charts of a run into its folder, and what else is drawn of its kind; the files."""
+    """Draw all charts of a run, and its other pictures (see `pictures`), into the folder `charts` inside the
+    run folder. formats: as in bench.views.drawing.draw.FORMATS ("png", "svg", "pdf"). Returns the files.
+    Raises InputError as `charts` does, and if a format is unknown or a file cannot be written."""
     from bench.views.drawing import draw_together
 
     target = folder.path / "charts"
@@ -73,7 +85,10 @@ def pictures(
     scale: float = 1.0,
     look: Look | None = None,
 ) -> list[Path]:
-    """Draw what of a run is no chart, where its kind has that; the files."""
+    """Draw the pictures of a run that are not charts, such as the timeline of a profile, into the folder
+    `target`. Returns the files; none if this kind of run has no such pictures. scale: of the pixel size of a
+    PNG, 1 for the usual size. look: its width, and which of its texts stand on it; None for the usual
+    ones."""
     draw = getattr(folder.kind.part("view"), "pictures", None)
     files: list[Path] = draw(folder, formats, target, scale, look) if draw is not None else []
     return files

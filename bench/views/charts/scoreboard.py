@@ -1,9 +1,12 @@
-"""The scoreboard: how fast each contender is beside its reference, a line a contender, a column a batch size.
+"""The scoreboard: a table that says how fast each contender is compared with its reference. It has one line
+for each contender and one column for each batch size. A contender is a backend in one precision.
 
-A cell has a grade. Only a grade that is decided has a colour, and only where nothing speaks against it: from
-blue (faster) over the paper's own colour (the same) to red (slower). What is not decided is grey and shows no
-number. Made once here; the terminal, Markdown, HTML and the window show it as a table
-(bench.views.tables.scoreboard), files as a picture.
+Each cell has a grade. Only a decided grade has a colour, and only if nothing speaks against it: from blue
+(faster) over the paper's own colour (same) to red (slower). A cell that is not decided is grey and shows no
+number. A cell that is doubtful is grey and shows its number with a mark.
+
+The scoreboard is made here once. The terminal, Markdown, HTML and the window show it as a table
+(bench.views.tables.scoreboard). Files show it as a picture (`chart`).
 """
 
 from __future__ import annotations
@@ -39,13 +42,17 @@ MEANING = (
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """One case beside its reference. text: what stands in the cell; speedup: the reference's time over the
-    own, with its 95 % interval, None where nothing was compared; why: the figures and reasons behind it, a
-    sentence a line; doubts: what speaks against the figure, which is then marked.
+    """One case, compared with its reference.
 
-    grade: "faster", "same" and "slower" are decided; "doubtful" is a ratio that something speaks against;
-    "none" has no time or nothing to be compared with; "reference" is what others are compared with; "pending"
-    is not measured yet; "absent" is not meant to be.
+    - grade: "faster", "same" and "slower" are decided. "doubtful": decided, but something speaks against it.
+      "undecided": compared, without a decision. "wrong": the answers are wrong or invalid. "none": no time,
+      or no reference to compare with. "reference": the reference itself. "pending": not measured yet.
+      "absent": not to be measured.
+    - text: what the cell shows.
+    - speedup, low, high: the reference's time divided by this case's (above 1: faster), and its 95 %
+      interval; None if nothing was compared.
+    - why: the numbers and reasons behind the cell, one sentence on each line.
+    - doubts: what speaks against the number; if there is something, the number is marked.
     """
 
     batch: int
@@ -59,8 +66,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A contender's cells, one for each batch size of the board. reference: what it is compared with, as
-    people read it ("" where that is nothing); is_reference: others are compared with it."""
+    """One contender with its cells, one for each batch size of the scoreboard. reference: the name of the
+    contender that it is compared with ("": none). is_reference: it is itself a reference, and its cells show
+    its times."""
 
     contender: str
     backend: str
@@ -70,13 +78,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
 
     def at(self, batch: int) -> Cell:
-        """The cell of a batch size; KeyError where the board has none."""
+        """The cell of a batch size. Raises KeyError if the scoreboard does not have that batch size."""
         return {cell.batch: cell for cell in self.cells}[batch]
 
 
 class Scoreboard(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one model, or of what is held against the references of one precision (then `precision` is not
-    empty). Lines: what is compared, then the references with their own times."""
+    """The scoreboard of one model. precision: not empty if it holds only the contenders that are compared in
+    that precision. batches: the batch sizes, ascending. lines: first the contenders that are compared, then
+    the references with their own times."""
 
     model: str
     precision: str
@@ -85,33 +94,36 @@ class Scoreboard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Whom lines are compared with."""
+        """The names of all references, each once."""
         return tuple(dict.fromkeys(line.reference for line in self.lines if line.reference))
 
     @property
     def title(self) -> str:
+        """The heading of the scoreboard."""
         of = f", {self.precision}" if self.precision else ""
         beside = f" beside {self.references[0]}" if len(self.references) == 1 else " beside its reference"
         return f"{title(self.model)}{of}, forward pass: each backend{beside}, by batch size"
 
     @property
     def tells(self) -> bool:
-        """Whether anything is compared, or was meant to be."""
+        """Whether it has a contender that is compared with a reference, or is to be."""
         return any(not line.is_reference for line in self.lines)
 
 
 def scoreboard(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Scoreboard:
-    """Of one model's rows, and of the cases that `runs` mean to measure. Of cases that differ in their images
-    alone, the one with the most."""
+    """Make the scoreboard of one model. items: rows of this model alone. runs: the runs that they come from;
+    a case that a run plans and that has no row yet becomes "pending". precision: only copied into the result;
+    filter the rows before. If cases differ only in their number of images, the one with the most images is
+    shown."""
     runs = tuple(runs)
-    shown = {(*_who(row.case), row.case.batch): row for row in most_images(items)}
+    shown = {(*_contender(row.case), row.case.batch): row for row in most_images(items)}
     cases = [case for run in runs for case in run.cases if case.model == model]
-    planned = {(*_who(case), case.batch) for case in cases}
+    planned = {(*_contender(case), case.batch) for case in cases}
     batches = tuple(sorted({key[2] for key in (*shown, *planned)}))
     own = {key[:2] for key, row in shown.items() if row.is_reference}
     known = {info.name: info.reference for run in runs for info in run.environment.backends}
     own |= {key[:2] for key in planned if known.get(key[0]) == key[0]}
-    order = dict.fromkeys((*contenders(shown.values()), *(_who(case) for case in cases)))
+    order = dict.fromkeys((*contenders(shown.values()), *(_contender(case) for case in cases)))
     places = {name: place for place, name in enumerate(palette.BACKENDS)}
     lines = [
         _line(
@@ -127,7 +139,7 @@ def scoreboard(model: str, items: Sequence[Row], runs: Iterable[Run] = (), preci
     return Scoreboard(model=model, precision=precision, batches=batches, lines=tuple(lines))
 
 
-def _who(case: Case) -> tuple[str, str]:
+def _contender(case: Case) -> tuple[str, str]:
     return case.backend, case.precision
 
 
@@ -139,10 +151,11 @@ def _line(
     batches: Sequence[int],
     planned: set[tuple[str, str, int]],
 ) -> Line:
-    """expected: the reference of a contender of which nothing is measured yet."""
+    """The line of the contender `who`. expected: the reference's name if nothing of the contender is measured
+    yet. rows: one for each batch size, None if not measured. planned: (backend, precision, batch)."""
     against = [row.against.case for row in rows if row is not None and row.against is not None]
     named = [row.measurement.reference for row in rows if row is not None and not row.is_reference]
-    reference = label(*_who(against[0])) if against else next(iter(named), expected)
+    reference = label(*_contender(against[0])) if against else next(iter(named), expected)
     cells = []
     for batch, row in zip(batches, rows, strict=True):
         if row is not None:
@@ -162,7 +175,7 @@ def _line(
 
 
 def cell(row: Row) -> Cell:
-    """Of one case."""
+    """The cell of one case."""
     made, measurement = partial(Cell, batch=row.case.batch), row.measurement
     if measurement.disposition in WRONG:
         why = measurement.reason or "its answers are wrong"
@@ -178,10 +191,11 @@ def cell(row: Row) -> Cell:
     if row.speedup is None or row.against is None:
         why = f"{measurement.reference} has no time to compare with"
         return made(grade="none", text=NO_TIME, why=why)
-    return _compared(row, row.speedup, label(*_who(row.against.case)))
+    return _compared(row, row.speedup, label(*_contender(row.against.case)))
 
 
 def _compared(row: Row, speedup: float, reference: str) -> Cell:
+    """The cell of a case that has a ratio. reference: its label."""
     verdict = "UNCLEAR" if row.undecided else row.verdict
     doubts = row.speedup_doubts if orders.decided(verdict) else ()
     ratio = orders.cell(verdict, speedup, row.speedup_low, row.speedup_high)
@@ -204,6 +218,7 @@ def _compared(row: Row, speedup: float, reference: str) -> Cell:
 
 
 def _time(row: Row, interval: bool = False) -> str:
+    """The median time in words; interval: with its 95 % interval."""
     if row.median_ns is None:
         return NO_TIME
     text = units.duration(row.median_ns)
@@ -213,7 +228,7 @@ def _time(row: Row, interval: bool = False) -> str:
 
 
 def fill(found: Cell, dark: bool = False) -> str:
-    """A cell's colour, "" for the paper's own. dark: on dark paper."""
+    """The colour of a cell as "#RRGGBB"; "" if it has none of its own. dark: for a dark background."""
     if found.grade in ("undecided", "doubtful"):
         return UNDECIDED[dark]
     if found.grade == "same":
@@ -225,7 +240,8 @@ def fill(found: Cell, dark: bool = False) -> str:
 
 
 def chart(shown: str, items: Sequence[Row], board: Scoreboard) -> Chart | None:
-    """The board as a picture; None where nothing is compared. shown: the model's title."""
+    """The scoreboard as a picture, or None if it compares nothing. shown: the title of the model. items: the
+    rows of the model, which tell of failures below the picture."""
     if not board.tells:
         return None
     several = len(board.references) > 1

@@ -1,4 +1,5 @@
-"""Two folders → what is to be said of them."""
+"""Compares two run folders: A, the run before, and B, the run after. The result is a Diff
+(bench.views.diff.records), which the views show."""
 
 from __future__ import annotations
 
@@ -16,8 +17,12 @@ from kernels.errors import InputError
 
 
 def between(a: Path, b: Path, bound: float = SAME_BOUND) -> Diff:
-    """B held against A. Raises InputError where one of them is no run, they are of two kinds, or have no case
-    in common."""
+    """Compare run B with run A, case by case. a, b: the two run folders. bound: times within ±bound of each
+    other are the same (0.02: 2 %). A ratio above 1 in the result means that B is faster.
+
+    Raises InputError if one folder holds no run, if the runs are of different kinds, or if they have no case
+    in common.
+    """
     one, other = open_folder(a), open_folder(b)
     if one.kind is not other.kind:
         raise InputError(f"{a} is {one.kind.a} and {b} is {other.kind.a}: only two of a kind can be compared")
@@ -47,14 +52,19 @@ def between(a: Path, b: Path, bound: float = SAME_BOUND) -> Diff:
 
 
 def with_baseline(run: Path, *places: Path, bound: float = SAME_BOUND) -> Diff | None:
-    """A run held against the baseline that is kept in one of these folders of runs; None where there is none
-    for it. Raises InputError where the two cannot be compared."""
+    """Compare a run (as B) with its baseline (as A). A baseline is an earlier run that the user marked as the
+    one to compare with. places: folders of runs; the first one that keeps a baseline for this run counts.
+
+    Returns None if there is no baseline for it, or if nothing of the run is measured. Raises InputError if
+    the two cannot be compared.
+    """
     found = summary(run)
     kept = baseline.anywhere(found, *places) if found.measured else None
     return None if kept is None else between(kept, run, bound)
 
 
 def _named(folder: Folder[Any, Any]) -> Named:
+    """What the result says of a run as a whole: its name, date, machine and command."""
     header = folder.header
     told = folder.kind.told(header, folder.cases)
     return Named(

@@ -1,12 +1,15 @@
-"""What a comparison says of one model: its scoreboard, and in one line above that what it comes to: who is
-faster by how much at how many batch sizes, where that is not decided, whether the answers are the same, what
-is left out.
+"""The result of a comparison for one model: its scoreboard, and one sentence above it. The sentence says who
+is faster, by how much and at how many batch sizes; where this is not decided; whether the answers are the
+same; and what is left out.
 
-There is this one line: above the charts of the window, in the terminal, in the report and in what is
-exported. Each of its clauses knows the cases that it speaks of, so that it leads to their points. A
-difference is named only where it is decided and nothing speaks against it; a wrong answer is never called
-fast. Of more contenders than it has room for it tells of our engine's; the scoreboard has them all. Of a
-model that is crowded there is one for each precision.
+The same sentence is used everywhere: above the charts of the window, in the terminal, in the report and in
+exports. It consists of clauses. Each clause knows its cases, so that the window can lead from it to their
+points. A difference is named only if it is decided and nothing speaks against it. A contender with wrong
+answers is never called fast.
+
+The sentence is about MOST contenders at most. If there are more, it is about those of our engine (if there
+are none, about the first ones). It tells of wrong answers of any contender. The scoreboard has all of them.
+If a model has more than CROWDED contenders, it gets one sentence and one scoreboard for each precision.
 """
 
 from __future__ import annotations
@@ -41,10 +44,17 @@ CROWDED = 8  # contenders of a model; of more nobody sees which is which
 
 @dataclass(frozen=True)
 class Clause:
-    """A part of the sentence and the cases whose points show it. kind: "faster", "slower", "as fast",
-    "unclear", "missing", "answers", "differ" or "doubtful"; before: what stands between it and the clause
-    before it; stress: the words of it that tell most; who: the contender whose comparison with its reference
-    it is about, "" of what is said of all."""
+    """A part of the sentence.
+
+    - kind: "faster", "slower", "as fast", "unclear" (not decided), "missing" (something was not measured or
+      compared), "answers" (they are identical), "differ" (they are wrong or not the reference's) or
+      "doubtful".
+    - text: its words.
+    - cases: the cases that it is about.
+    - before: what separates it from the clause before it.
+    - stress: the part of `text` that says most, for emphasis.
+    - who: the contender whose comparison it is about; "" if it is not about a single comparison.
+    """
 
     kind: str
     text: str
@@ -55,14 +65,15 @@ class Clause:
 
     @property
     def role(self) -> str:
-        """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
+        """Which colour it may have: a bench.words.orders.Role; or its `kind`, if it is not about who is
+        faster."""
         return {"as fast": "same", "unclear": "undecided"}.get(self.kind, self.kind)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A model's scoreboard and the clauses of the line above it, in order. precision: of which alone they are
-    ("": of all)."""
+    """The scoreboard of a model, and the clauses of the sentence above it, in order.
+    (bench.results.stats.Verdict is another thing: the verdict on one pair.)"""
 
     board: Scoreboard
     clauses: tuple[Clause, ...] = ()
@@ -73,51 +84,56 @@ class Verdict:
 
     @property
     def precision(self) -> str:
+        """The only precision that the scoreboard is about; "" if it is about all."""
         return self.board.precision
 
     @property
     def text(self) -> str:
-        """The sentence, "" where nothing was measured."""
+        """The whole sentence, "" if there is nothing to say."""
         said = "".join(clause.before * bool(place) + clause.text for place, clause in enumerate(self.clauses))
         return f"{said}." if said else ""
 
     @property
     def line(self) -> str:
-        """The same behind what it is of."""
+        """The sentence after its subject (`about`) and a colon; "" if there is nothing to say."""
         return f"{self.about}: {self.text}" if self.clauses else ""
 
     @property
     def about(self) -> str:
-        """The model's name, the precision where there are sentences of others, and what was timed."""
+        """The subject of the sentence: the model's name, the precision if there is one sentence for each, and
+        what was timed."""
         of = f", {self.precision}" if self.precision else ""
         return f"{title(self.model)}{of}{CLOCK}"
 
     def clauses_of(self, who: str) -> tuple[Clause, ...]:
-        """What is said of one comparison, of "" what is said of all."""
+        """The clauses about one contender; for "" those that are not about a single comparison."""
         return tuple(clause for clause in self.clauses if clause.who == who)
 
     @property
     def contenders(self) -> tuple[str, ...]:
-        """The contenders that are compared."""
+        """The contenders that the sentence is about, each once."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
 
     @property
     def role(self) -> str:
-        """What one colour may say of the whole line: of several comparisons only what is true of all."""
+        """Which colour the whole sentence may have. If its clauses about comparisons do not agree, it is
+        "doubtful" if one of them is, else "undecided". "" if there are no clauses."""
         told = {clause.role for clause in self.clauses if clause.who}
         if not told:
             return self.clauses[0].role if self.clauses else ""
         return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
 
     def reliable(self, who: str) -> bool:
-        """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
+        """Whether everything that is said of this contender is decided (faster, slower or as fast) and
+        nothing speaks against it. False if nothing is said of it."""
         kinds = {clause.kind for clause in self.clauses_of(who)}
         return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
 
 
 def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
-    """One a model, in the rows' order, or one for each precision of a model that is crowded. runs: in which
-    they were measured, and which mean further cases."""
+    """One Verdict for each model, in the order of the rows; for a crowded model one for each precision.
+    items: the rows of any models. runs: the runs that they come from, which may plan more cases than were
+    measured."""
     runs, found = tuple(runs), []
     for model in dict.fromkeys(row.case.model for row in items):
         own = [row for row in items if row.case.model == model]
@@ -130,13 +146,15 @@ def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
 
 
 def crowded(cases: Iterable[Case]) -> bool:
-    """Whether one model's cases are of too many contenders for one sentence and one picture."""
+    """Whether these cases of one model have too many contenders for one sentence and one picture: more than
+    CROWDED."""
     return len({(case.backend, case.precision) for case in cases}) > CROWDED
 
 
 def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[list[Row], list[Run]]]:
-    """Rows by the precision of the references that they are held against, without precisions that a backend
-    does not offer; and the runs as if they had meant those cases alone."""
+    """The rows of one model, divided by the precision of the reference that they are compared with. For each
+    precision: its rows, and the runs as if they had planned only its cases. If a backend supports other
+    precisions but not this one, its cases are left out."""
     runs, found = tuple(runs), dict[str, list[Row]]()
     offered = {
         (row.case.backend, row.case.precision)
@@ -164,19 +182,20 @@ def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[l
 def of_precision(
     items: Sequence[Row], runs: Sequence[Run], precision: str
 ) -> tuple[Sequence[Row], Sequence[Run]]:
-    """What `by_precision` has of one precision; of "" all, as it is."""
+    """The part of `by_precision` for one precision, empty if there is none. For "" all rows and runs,
+    unchanged."""
     return by_precision(items, runs).get(precision, ([], [])) if precision else (items, runs)
 
 
 def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
-    """Those that one model's sentence and pictures are made for one by one, in the order of the cases; none
-    where one holds them all."""
+    """The precisions that each get a sentence and pictures of their own, in the order of the cases. () if the
+    model is not crowded, or if there is only one. cases: of one model."""
     found = tuple(dict.fromkeys(compared_in(case.precision) for case in cases))
     return found if len(found) > 1 and crowded(cases) else ()
 
 
 def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Verdict:
-    """Of one model's rows."""
+    """The Verdict for one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
     runs, timed = tuple(runs), most_images(items)
     board = scoreboard(model, items, runs, precision)
     compared = [line for line in board.lines if not line.is_reference]
@@ -186,11 +205,11 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
         told = (ours or compared)[:MOST]
     clauses: list[Clause] = []
     for line in compared:  # a wrong answer is told of whoever it is
-        clauses += _of_one(line, timed, tuple(KINDS) if line in told else ("wrong",))
+        clauses += _about_contender(line, timed, tuple(KINDS) if line in told else ("wrong",))
     spoken = {clause.who for clause in clauses}
     if left := sum(line.contender not in spoken for line in compared if line not in told):
         clauses.append(Clause("missing", f"{left} other{'s' * (left != 1)} on the scoreboard"))
-    clauses += _references(timed, {row.case.batch for row in items})
+    clauses += _about_references(timed, {row.case.batch for row in items})
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
     return Verdict(board, tuple(clauses))
@@ -199,9 +218,9 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
 # ------------------------------------------------------------------------------------------------ who wins
 
 
-def _of_one(line: Line, timed: Sequence[Row], grades: Sequence[Grade]) -> list[Clause]:
-    """A contender's line of the scoreboard in a few words, of cells of these grades. What is not decided, or
-    is to be doubted, has no number here."""
+def _about_contender(line: Line, timed: Sequence[Row], grades: Sequence[Grade]) -> list[Clause]:
+    """The clauses about one contender: its line of the scoreboard in a few words. Only cells of the grades
+    `grades` count. A number is given only if it is decided and not doubtful."""
     known = [cell.batch for cell in line.cells if cell.grade != "absent"]
     cases = {row.case.batch: row.case for row in timed if row.contender == line.contender}
     parts: list[tuple[Grade, str, list[Cell]]] = []
@@ -230,7 +249,8 @@ def _of_one(line: Line, timed: Sequence[Row], grades: Sequence[Grade]) -> list[C
 
 
 def _reasons(cell: Cell) -> tuple[str, ...]:
-    """Why a cell is no plain figure, without figures of ratios, which are no headline then."""
+    """Why a cell has no plain number, in sentences. Reasons that contain a ratio are left out: it would look
+    like a result."""
     if cell.grade == "undecided":
         first = cell.why.partition("\n")[0]
         return (orders.reason(first),) if first != orders.NOT_DECIDED and "×" not in first else ()
@@ -242,7 +262,7 @@ _LINK = {"faster": "than", "slower": "than", "same": "as", "undecided": "beside"
 
 
 def _amount(grade: Grade, found: Sequence[Cell]) -> str:
-    """ "1.30× to 2.41× faster", "as fast"; of what has no time why."""
+    """How much: "1.30× to 2.41× faster", "as fast"; for a cell without a time, why it has none."""
     if grade in ("faster", "slower"):
         return orders.range_words(grade.upper(), [cell.speedup for cell in found])
     if grade == "none":
@@ -253,7 +273,8 @@ def _amount(grade: Grade, found: Sequence[Cell]) -> str:
 
 
 def _where(batches: Sequence[int], known: Sequence[int]) -> str:
-    """ " at all 6 batch sizes", " at batch 1–16"."""
+    """At which batch sizes: " at all 6 batch sizes", " at batch 1–16". known: all batch sizes of this
+    contender."""
     if len(known) > 1 and len(batches) == len(known):
         return f" at all {len(known)} batch sizes" if len(known) > 2 else " at both batch sizes"
     return f" at batch {units.spans(batches, known)}"
@@ -262,8 +283,8 @@ def _where(batches: Sequence[int], known: Sequence[int]) -> str:
 # ------------------------------------------------------------------------------------------- what is left out
 
 
-def _references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
-    """References that failed, and those that nobody is compared with."""
+def _about_references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
+    """Clauses about references that failed, and about references with which nothing is compared."""
     own = [row for row in timed if row.is_reference]
     for who in dict.fromkeys(row.contender for row in own):
         rows = [row for row in own if row.contender == who]
@@ -281,6 +302,7 @@ def _references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
 
 
 def _not_measured(model: str, items: Sequence[Row], runs: Iterable[Run]) -> Iterator[Clause]:
+    """A clause about planned cases that have no row yet."""
     planned = {case for run in runs for case in run.cases if case.model == model}
     left = len(planned - {row.case for row in items})
     if items and left:
@@ -291,7 +313,8 @@ def _not_measured(model: str, items: Sequence[Row], runs: Iterable[Run]) -> Iter
 
 
 def answers(items: Sequence[Row]) -> list[Clause]:
-    """Whether every contender answers each image as its reference does, of those that were asked."""
+    """Clauses on whether each contender gives the same answers as its reference, for all images that were
+    compared. items: rows of one model. No clause if there is nothing to say."""
     sound = [row for row in items if not row.is_reference and row.sound]
     differing: dict[str, list[tuple[int, int, Row]]] = {}
     unknown, alike = [], []
