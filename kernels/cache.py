@@ -1,8 +1,10 @@
-"""The user's cache folder: files that appear whole or not at all, and small JSON entries (`Store`).
+"""The user's cache folder: writing files that appear whole or not at all (`atomic_file`), and small JSON
+entries (`Store`).
 
-A file that a kill left unfinished has a name of its own (`.name.xxxxxxxx.part`), by which it is cleared. An
-entry of a store has a kind, and a key of names and values that says what it depends on; only the very same
-key finds it again. An entry that is broken or of another version does not count.
+While a file is written it has another name, `.name.xxxxxxxx.part`. If the process is killed then, that file
+stays, and `clear_leftovers` removes it. An entry of a store has a kind and a key. The key is a mapping from
+names to values that says what the entry depends on; only an equal key finds the entry. A broken entry, or one
+of another version, is treated as if it were not there.
 """
 
 from __future__ import annotations
@@ -31,25 +33,26 @@ except ImportError:  # Windows
 
 
 def cache_dir() -> Path:
-    """The folder for what can be made or downloaded again: KERNELSCOPE_CACHE, else the system's cache
-    folder."""
+    """The folder for files that can be made or downloaded again: the environment variable KERNELSCOPE_CACHE,
+    else this program's folder in the system's cache folder. It may not exist yet."""
     override = os.environ.get("KERNELSCOPE_CACHE")
     if override:
         return Path(override).expanduser()
     return platformdirs.user_cache_path("kernelscope", appauthor=False)
 
 
-OLD_S = 3600.0  # after which a file in the making is one that nobody makes any more
-_LEFT = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
+OLD_S = 3600.0  # seconds after which an unfinished file is taken for one that nobody writes any more
+_UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
 
 
 def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
-    """Remove unfinished files that kills have left in a folder and below it; returns how many. Files younger
-    than `old_s`, which somebody may be writing, stay, and so do links."""
+    """Remove the unfinished files of killed processes in a folder and below it. Returns how many were
+    removed. A file younger than `old_s` seconds stays: somebody may be writing it. Links to folders are not
+    followed. Raises nothing for a file that cannot be removed."""
     removed = 0
     before = time.time() - old_s
     for here, _, names in os.walk(folder):
-        for name in filter(_LEFT.fullmatch, names):
+        for name in filter(_UNFINISHED.fullmatch, names):
             path = Path(here) / name
             with contextlib.suppress(OSError):
                 if path.lstat().st_mtime < before:
@@ -60,9 +63,10 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Nobody else who asks for this folder is within this block at the same time; the end of a process ends
-    its block. Where the system has no such locks, others may be. Raises OSError where the folder cannot be
-    written."""
+    """A lock for `with`: only one process or thread at a time is inside such a block of this folder; others
+    wait. The folder is created where it is missing. The lock is freed when the block or the process ends.
+    Where the system has no file locks (Windows, some network drives) there is no protection. Raises OSError
+    where the folder cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("ab") as held:
         if fcntl is not None:
@@ -73,11 +77,12 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`. It is renamed to `path` if the block ends without an exception, and
-    removed otherwise.
+    """For `with`: gives the path of an empty temporary file beside `path`; write the content there. If the
+    block ends without an exception, the file is renamed to `path`; else it is removed.
 
-    So Ctrl-C or a full disk leave the old file or none, even if others write the same file. Its permissions
-    follow the umask. Raises OSError.
+    So after Ctrl-C or with a full disk the old file is there, or none, but never half a file; also if others
+    write the same file. Folders that are missing are created. The file's permissions follow the umask. Raises
+    OSError where the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -99,9 +104,12 @@ MOST_NBYTES = 64 << 20  # of an entry; a larger file is none of ours
 
 @dataclass(frozen=True)
 class Store:
-    """A kind of entries in the cache. name: of its folder. version: increased when the meaning of entries
-    changes, so that no old entry is read. what: its content in words, for errors. most: how many entries of a
-    kind are kept; the oldest are removed (0: all are kept)."""
+    """A folder of the cache with small JSON entries, one file each.
+
+    name: of the folder in `cache_dir`. Each kind of entries has a folder below it. version: increase it when
+    the meaning of entries changes; then no old entry is read. what: the content in words, for errors. most:
+    how many entries are kept of each kind; `write` removes the oldest (0: all are kept).
+    """
 
     name: str
     version: int
@@ -109,16 +117,17 @@ class Store:
     most: int = 0
 
     def folder(self) -> Path:
-        """The folder of its entries."""
+        """The folder of all its entries; it may not exist yet."""
         return cache_dir() / self.name
 
     def path(self, kind: str, key: Key) -> Path:
-        """The file of an entry, whether it exists or not."""
+        """The path of an entry's file, whether it exists or not. Its name is a digest of version and key."""
         text = msgspec.json.encode([self.version, sorted(key.items())])
         return self.folder() / kind / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
 
     def read(self, kind: str, key: Key, of: type[Value]) -> Value | None:
-        """The entry of this key; None where there is none that can be read."""
+        """The value of the entry with this key, converted to the type `of`. None where there is none, or
+        where it cannot be read or converted."""
         path = self.path(kind, key)
         try:
             if path.stat().st_size > MOST_NBYTES:
@@ -133,17 +142,18 @@ class Store:
             return None
 
     def change(self, kind: str, key: Key, of: type[Value], how: Callable[[Value | None], Value]) -> None:
-        """Keep what `how` makes of the entry that is there; what others change at the same time is kept, too.
-        Raises as `write`."""
+        """Replace the value v of this key by how(v); v is None where there is none. of: the type of v. A lock
+        makes sure that no change of another process is lost meanwhile. Raises as `write`."""
         folder = self.path(kind, key).parent
         try:
             with alone(folder):
                 self.write(kind, key, how(self.read(kind, key, of)))
         except OSError as error:
-            raise self._unkept(folder, error) from error
+            raise self._write_error(folder, error) from error
 
     def write(self, kind: str, key: Key, value: Any) -> None:
-        """Keep an entry. Raises KernelError where the cache cannot be written."""
+        """Keep `value`, anything that msgspec can write as JSON, under this key; it replaces an older value.
+        Raises KernelError where the cache cannot be written."""
         target = self.path(kind, key)
         content = msgspec.json.format(
             msgspec.json.encode({"version": self.version, "key": dict(key), "value": value}), indent=1
@@ -152,21 +162,23 @@ class Store:
             with atomic_file(target) as temporary:
                 temporary.write_bytes(content)
         except OSError as error:
-            raise self._unkept(target.parent, error) from error
+            raise self._write_error(target.parent, error) from error
         if self.most:
             self._forget_old(target.parent)
 
-    def _unkept(self, folder: Path, error: OSError) -> KernelError:
+    def _write_error(self, folder: Path, error: OSError) -> KernelError:
+        """The error that says that nothing can be written to this folder, and what helps."""
         return KernelError(
             f"{self.what} cannot be kept in {folder} ({system_words(error)}); "
             "point KERNELSCOPE_CACHE at a folder that can be written"
         )
 
     def forget(self, kind: str, key: Key) -> None:
-        """Remove an entry, if there is one."""
+        """Remove the entry of this key, if there is one. Raises OSError where it cannot be removed."""
         self.path(kind, key).unlink(missing_ok=True)
 
     def _forget_old(self, folder: Path) -> None:
+        """Remove all but the newest `most` entries of one kind."""
         with contextlib.suppress(OSError):  # another process may do so, too
             entries = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
             for path in entries[: -self.most]:

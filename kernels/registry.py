@@ -1,8 +1,10 @@
-"""The ladder read from its folders: every rung of every operator, described by the header of its own file.
+"""Finds the kernels: reads every kernel file and its header, and says which of them fit an operation.
 
-A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. A `.py` file is a
-rung of the CPU, unless its header names a language of CUDA's (kernels.languages). The header is TOML:
-in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines behind `#`:
+A rung is one kernel file, `<device>/<op>/NN_name.cu` or `.py`. The rungs of one operator on one device, by
+number, are its ladder: the higher, the more ideas. Rungs that are no step of that story stand beside it (side
+rungs). A `.py` file is a rung for the CPU, unless its header names a language for CUDA (kernels.languages).
+The header is TOML: in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the first lines,
+each behind `#`:
 
     op = "conv"                  # one of kernels.ops.OPS, the folder's name
     rung = 4                     # the number in the file's name
@@ -10,29 +12,29 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
-    precision = "tf32"           # what it computes in, of kernels.precision; fp32 where absent
-    method = "winograd"          # how, of kernels.ops.METHODS; direct where absent
-    also = ["fp16"]              # coarser ones in which an engine tries it, too; one of fp32 in all of them
-    priority = 17                # whose turn it is by default, the highest first; `rung` where absent
-    side = true                  # beside the ladder: never taken but named, or timed to be the fastest
-    yardstick = true             # a library does the work: a side rung that is taken only where it is named
-    packs = true                 # it wants constant weights, to lay them out anew, once (pack in a .py)
-    compiled = true              # .py only: its loops are compiled by Numba (kernels.cpu.compiled)
-    reads = ["nchw float32", …]  # .cu only: how x may lie (kernels.layouts); READS is the place here
-    writes = ["nchw float32", …] # .cu only: and how y may: WRITES
+    precision = "tf32"           # what it computes in, one of kernels.precision; absent: fp32
+    method = "winograd"          # the algorithm, one of kernels.ops.METHODS; absent: direct
+    also = ["fp16"]              # coarser precisions that it is tried for, too; an fp32 rung: for all
+    priority = 17                # an engine tries the highest first; absent: the number `rung`
+    side = true                  # beside the ladder: taken only if named, or if timed to be the fastest
+    yardstick = true             # a library does the work: a side rung that is taken only if named
+    packs = true                 # needs constant weights: packs them into its own layout, once
+    compiled = true              # .py only: Numba compiles its loops (kernels.cpu.compiled)
+    reads = ["nchw float32", …]  # .cu only: layouts that x may have (kernels.layouts); READS: index here
+    writes = ["nchw float32", …] # .cu only: layouts that y may have; WRITES: index here
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # CUDA only: compile-time defines, NAME = number, string or boolean
     TILE = 16
-    [tune]                       # CUDA only: other values of defines, among which `ladder --tune` searches
+    [tune]                       # CUDA only: other values of defines, which `ladder --tune` tries
     TILE = [8, 16, 32]
-    [needs]                      # what params must be for the rung to apply; absent: anything
+    [needs]                      # conditions on params without which the rung cannot run; absent: none
     group = 1
-    [prefers]                    # and for an engine to take it untimed and unnamed, in the same words
+    [prefers]                    # conditions, in the same words, to be taken when neither timed nor named
     outputs_min = 65536
 
-kernels.header says which keys `needs` may have. Helpers that are no rungs begin with `_` (or are `.cuh`). A
-header outside this vocabulary, a name that does not agree with its file, or two files with one number or one
-name raise KernelError naming the file.
+kernels.header says which keys `needs` and `prefers` may have. Files that begin with `_`, and `.cuh` files,
+are helpers, not rungs. A KernelError that names the file is raised where a header has other keys or values,
+where it does not agree with the file's name, or where two files have the same number or the same name.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent
-SUFFIX = {"cuda": ".cu", "cpu": ".py"}  # of what a user's own file begins as
+SUFFIX = {"cuda": ".cu", "cpu": ".py"}  # of a file that a user begins
 SUFFIXES = {"cuda": (".cu", ".py"), "cpu": (".py",)}
 _PYTHON = ".py"
 _LANGUAGE = re.compile(r"#[ \t]*language[ \t]*=")  # in the header of a .py file for CUDA
@@ -79,15 +81,22 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 
 @dataclass(frozen=True)
 class Rung:
-    """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
-    names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in, `method`: by
-    which way; `also`: coarser ones in which an engine may take it. `yardstick`: a library's kernels do the
-    work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known when a
-    model is prepared. `overlaps`: its kernels wait themselves for the one in front. `language`: what it is
-    written in, "" where that is the device's own. `number` is its place in the story, `priority` whose turn
-    it is by default. `reads`, `writes`: how its first input and its output may lie; alone it is given the
-    first."""
+    """One kernel file, and what its header says (see the header's keys in this module's docstring).
+
+    `device`: "cuda" or "cpu". `op`: the operator, one of kernels.ops.OPS. `number`, `name`: from the file's
+    name; the number is its place in the ladder. `idea`: one sentence. `path`, `source`: the file and its
+    whole text. `user`: it comes from a user's own folder. `side`: it stands beside the ladder. `yardstick`:
+    a library's kernels do the work.
+
+    `launch`: a launch shape of kernels.launch ("" on the CPU). `language`: what it is written in ("": CUDA
+    C++ on CUDA, Python on the CPU). `compiled`: Numba compiles it. `defines`: compile-time defines; `tune`:
+    by define, other values to try. `overlaps`: it may start before the kernel in front has ended, and waits
+    for that by itself.
+
+    `needs`: see `refusal`. `prefers`: see `suits`. `priority`: an engine tries the highest first.
+    `precision`: what it computes in. `also`: coarser precisions that an engine may take it for. `method`: the
+    algorithm. `packs`: it needs weights that are constants. `reads`, `writes`: the layouts that its first
+    input and its output may have (kernels.layouts); when the rung runs alone, the first of each."""
 
     device: str
     op: str
@@ -117,16 +126,18 @@ class Rung:
 
     @property
     def label(self) -> str:
-        """The rung in words: "conv 04 shared_tiles"."""
+        """Operator, number and name, for people to read: "conv 04 shared_tiles"."""
         return f"{self.op} {self.number:02d} {self.name}"
 
     @property
     def by_default(self) -> bool:
-        """Whether an engine may take this rung without being asked to, and without having timed it."""
+        """Whether an engine may take this rung when it was neither named nor timed: one of the ladder, and
+        not a user's."""
         return not (self.side or self.user)
 
     def in_layouts(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
-        """The rung as it is compiled to read and write these layouts. Raises ValueError where it cannot."""
+        """The same rung, with the defines that make it read and write these layouts. Raises ValueError for a
+        layout that is not one of its own."""
         chosen = {}
         if self.reads != (layouts.PLAIN,) or reads != layouts.PLAIN:
             chosen["READS"] = self.reads.index(reads)
@@ -138,20 +149,23 @@ class Rung:
 
     @property
     def read_layout(self) -> str:
-        """The layout in which it is compiled to read its first input."""
+        """The layout of its first input, by its defines (see `in_layouts`)."""
         return self.reads[int(self.defines.get("READS", 0))]
 
     @property
     def written_layout(self) -> str:
-        """The layout in which it is compiled to write its output."""
+        """The layout of its output, by its defines (see `in_layouts`)."""
         return self.writes[int(self.defines.get("WRITES", 0))]
 
     def suits(self, params: Params) -> bool:
-        """Whether it is meant for such params, so that an engine may take it without timing it."""
+        """Whether params meet all conditions of `prefers`. If not, an engine takes the rung only where it was
+        timed to be the fastest or is named."""
         return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
-        """Why this rung cannot run `params` (on a device of compute `capability`, if given), or None."""
+        """Why this rung cannot run `params`, as a sentence; None where it can. capability: compute capability
+        of the GPU, such as (9, 0); None: not checked. Also a reason: Numba or the language is not
+        installed."""
         if params.op != self.op:
             return f"{self.label} is no kernel for {params.op}"
         for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
@@ -170,23 +184,24 @@ def rungs(
     extra_dirs: Sequence[Path] = (),
     broken: list[KernelError] | None = None,
 ) -> tuple[Rung, ...]:
-    """All rungs of `op` on `device` ("cuda" or "cpu") in order of their numbers, the user's among ours.
+    """All rungs of `op` on `device` ("cuda" or "cpu"), side rungs and users' rungs included, by number.
 
-    A folder of the user's own holds `NN_name` files of any op, or sub-folders `<op>/` or `<device>/<op>/` of
-    them. Files are read again when they change. Raises KernelError naming the file that breaks a rule of this
-    module, InputError for an unknown op or a folder that does not exist. With a list `broken`, a file of the
-    user's that breaks a rule is left out and its error put there.
+    extra_dirs: folders of the user's own kernels. Such a folder has `NN_name` files of any operator, or
+    sub-folders `<op>/` or `<device>/<op>/` of them. A file is read again when it has changed. Raises
+    InputError for an unknown op or a folder that does not exist; KernelError, which names the file, for a
+    file that breaks a rule of this module. broken: a list; errors of users' files are appended to it instead
+    of raised, and those files are left out (None: they are raised).
     """
     if op not in OPS:
         raise InputError(f"no operator {op!r} in the ladder{did_you_mean(op, OPS)}")
-    ladder = _folder(device, op, ROOT / device / op, user=False, mixed=False)
+    ladder = _rungs_in(device, op, ROOT / device / op, user=False, mixed=False)
     for extra in extra_dirs:
         folder = Path(extra)
         if not folder.is_dir():
             raise InputError(f"the folder of your own kernels {folder} does not exist")
-        ladder += _folder(device, op, folder, user=True, mixed=True, broken=broken)
-        ladder += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
-        ladder += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
+        ladder += _rungs_in(device, op, folder, user=True, mixed=True, broken=broken)
+        ladder += _rungs_in(device, op, folder / op, user=True, mixed=False, broken=broken)
+        ladder += _rungs_in(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     if extra_dirs:
         ladder = list({rung.path: rung for rung in ladder}.values())
     ladder = _without_duplicates(ladder, broken)
@@ -200,8 +215,9 @@ def find(
     extra_dirs: Sequence[Path] = (),
     broken: list[KernelError] | None = None,
 ) -> Rung:
-    """The rung called "tiled", 3 or "3". Raises InputError where there is none, with the device that has one
-    of that name, or else the nearest name."""
+    """The rung of this name or number: "tiled", 3 or "3". extra_dirs, broken: see `rungs`. Raises as `rungs`,
+    and InputError where there is no such rung; the message says which device has one of that name, or else
+    which name is nearest."""
     ladder = rungs(device, op, extra_dirs, broken)
     wanted = str(name_or_number)
     for rung in ladder:
@@ -221,7 +237,8 @@ def find(
 
 
 def code(path: Path, op: str, **defines: int) -> Rung:
-    """A CUDA file of ours that is no rung, as a Rung for the compiler."""
+    """A Rung made of a CUDA file of this program that is no rung, so that it can be compiled like one. It has
+    no header; defines: its compile-time defines."""
     nothing = MappingProxyType[str, Any]({})
     text = path.read_text(encoding="utf-8")
     return Rung("cuda", op, 0, path.stem, "", "", MappingProxyType(defines), nothing, path, text)
@@ -234,8 +251,10 @@ def default(
     precision: str = FP32,
     weights_known: bool = True,
 ) -> Rung:
-    """The first of `candidates` that applies. Raises KernelError with the reason of every rung where none
-    does."""
+    """The rung that an engine takes for these params when none was timed or named: the first of `candidates`
+    that can run them (`refusal`) and is meant for them (`suits`). A rung that would lose digits comes last
+    (Params.loses_digits). capability: as of Rung.refusal. Raises KernelError where there is none, with the
+    reason of every rung."""
     reasons = []
     able = candidates(device, params.op, precision, weights_known)
     for rung in sorted(able, key=lambda rung: params.loses_digits(rung.method)):
@@ -249,20 +268,23 @@ def default(
 
 
 def candidates(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
-    """The rungs that an engine may take by default, best guess first: ours of this precision from the highest
-    priority down, then those that also serve it (`also`), then those of fp32; no side rungs. weights_known:
-    whether the weights are constants, which rungs that pack them need."""
-    return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
+    """The rungs of the ladder that an engine may take untimed, the best guess first; whether they can run
+    some params is not checked. First those of this precision, then those that have it in `also`, then those
+    of fp32; within each group the highest priority first. No side rungs, no users' rungs. weights_known:
+    whether the weights are constants; if not, rungs that pack weights are left out."""
+    return _for_precision([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
 def side_rungs(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
-    """Side rungs of ours that an engine may take where they were timed to be the fastest: none of a library,
-    and none in a language that must be installed. In the order of `candidates`."""
+    """The side rungs that an engine may take if they were timed to be the fastest, in the order of
+    `candidates`. Left out are users' rungs, those of a library (`yardstick`) and those in a `language`, which
+    must be installed."""
     ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick or r.language)]
-    return _fitting(ours, precision, weights_known)
+    return _for_precision(ours, precision, weights_known)
 
 
-def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple[Rung, ...]:
+def _for_precision(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple[Rung, ...]:
+    """Those of these rungs that serve this precision, in the order that `candidates` describes."""
     first = sorted(ours, key=lambda rung: (rung.priority, rung.number), reverse=True)
     fit = [rung for rung in first if weights_known or not rung.packs]
     exact = [rung for rung in fit if rung.precision == precision]
@@ -271,16 +293,17 @@ def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple
 
 
 def precisions(device: str) -> tuple[str, ...]:
-    """The precisions of a device's rungs, from the strictest to the coarsest."""
+    """The names of all precisions that some rung of the device computes in, from the finest to the
+    coarsest."""
     return tuple(name for name in NAMES if offers(device, name))
 
 
 def offers(device: str, precision: str) -> bool:
-    """Whether any rung of a device computes in this precision; reads no more folders than needed."""
+    """Whether some rung of the device computes in this precision. Stops reading at the first that does."""
     return any(rung.precision == precision for op in OPS for rung in rungs(device, op))
 
 
-def _folder(
+def _rungs_in(
     device: str,
     op: str,
     folder: Path,
@@ -291,7 +314,7 @@ def _folder(
     """The rungs of one folder. mixed: it holds rungs of several operators, and perhaps Python files that are
     no rungs. The folder is listed each time, which is quick, so that changes are seen."""
     rungs_here = []
-    for name, entry in _listed(folder, SUFFIXES[device]):
+    for name, entry in _files_with_suffix(folder, SUFFIXES[device]):
         python = name.endswith(_PYTHON)
         if name.startswith("_") or (mixed and python and not name[0].isdigit()):
             continue
@@ -299,7 +322,7 @@ def _folder(
             stat = entry.stat()
             if user and python and _for_cuda(entry.path, stat.st_ino, stat.st_mtime_ns) != (device == "cuda"):
                 continue
-            rung = _read(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            rung = _parse_file(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if not mixed and rung.op != op:
                 raise KernelError(
                     f"{entry.path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
@@ -317,13 +340,15 @@ def _folder(
 
 
 def is_rung_file(device: str, name: str, text: str) -> bool:
-    """Whether a file of the user's can be a rung of the device: by its suffix and, for Python, its header."""
+    """Whether a user's file can be a rung for the device: by its suffix and, if it is Python, by whether its
+    header names a language. name: the file's name; text: its content."""
     if not name.endswith(SUFFIXES[device]):
         return False
     return not name.endswith(_PYTHON) or _names_language(text) == (device == "cuda")
 
 
 def _names_language(text: str) -> bool:
+    """Whether the header of a Python file has the key `language`, as rungs for CUDA have."""
     for line in text.lstrip("\ufeff").splitlines():
         if not line.startswith("#"):
             return False
@@ -341,7 +366,7 @@ def _for_cuda(place: str, inode: int, mtime_ns: int) -> bool:
         return False
 
 
-def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntry[str]]]:
+def _files_with_suffix(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntry[str]]]:
     """The files of a folder with this suffix, by name; none if it cannot be listed."""
     try:
         with os.scandir(os.path.abspath(folder)) as entries:
@@ -351,7 +376,8 @@ def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntr
 
 
 def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
-    """The rungs whose number and name no other rung has; ours come before the user's."""
+    """The rungs whose number and name no earlier rung has; this program's come before users'. Others are
+    errors: raised, or appended to `broken`."""
     numbers: dict[int, Rung] = {}
     names: dict[str, Rung] = {}
     free = max((rung.number for rung in found), default=0) + 1
@@ -373,7 +399,7 @@ def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None)
 
 
 @lru_cache(maxsize=1024)
-def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int) -> Rung:
+def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int) -> Rung:
     """Parse one file. inode, mtime_ns and size are arguments so that a changed file is read again."""
     path = Path(place).resolve()
     try:
@@ -426,7 +452,8 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Header:
-    """A header as a file includes it (name), where it lies, and its text."""
+    """A C++ header file (not the TOML header of a rung). name: as the `#include` line has it; path: of the
+    file; text: its content."""
 
     name: str
     path: Path
@@ -434,9 +461,9 @@ class Header:
 
 
 def headers(rung: Rung) -> tuple[Header, ...]:
-    """The headers of ours that a rung's file includes, also indirectly, each once, in a fixed order. A header
-    is looked for beside the file that includes it, then among ours. A missing one is left for the compiler to
-    report."""
+    """The header files that a rung's file includes by `#include "…"`, also indirectly: each once, in a fixed
+    order. A header is searched first in the folder of the file that includes it, then in HEADERS. One that
+    is not found is left out; the compiler reports it."""
     included: dict[Path, Header] = {}
     queue = [(rung.source, rung.path.parent)]
     while queue:

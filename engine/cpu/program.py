@@ -1,15 +1,20 @@
-"""Compiled steps that follow each other become one call into compiled code (`Program`).
+"""Run several compiled CPU steps as one call into compiled code, on several threads (`Program`).
 
-A program is a table of phases, done one after the other. Usually a phase is several steps over blocks of
-images, where each step needs only its own images of the step before; else it is one step, divided into parts.
-Tensors that only the steps of one block read lie in memory of the thread, and stay in its cache. Blocks and
-parts are tasks: each free thread takes the next task.
+A program is a table of phases. Phases run one after the other. There are two sorts of phases. Usually several
+steps run in turn over blocks of a few images; this works where a step needs only the same images of the step
+before. Else a phase is one step, divided into parts. A block or a part is a task: each free thread takes the
+next task. A tensor that only the steps of one block read is in memory of the thread, and stays in its cache.
 
-The other threads wait for work inside compiled code: first they spin for a moment (SPIN), because a pass over
-a small net is over before the system has woken a thread. Then they sleep there, without Python's lock, which
-they would need one after the other when they wake. A pass wakes as many threads as it needs: the caller wakes
-two, each of these two more, and so on, because waking one takes as long as many a step. Nobody waits for a
-thread that has taken no task: on a busy machine the caller does everything.
+A team is the thread that calls the program and the threads that help it. The helpers wait for work inside
+compiled code. First they spin for a moment (SPIN), because a pass over a small net is over before the system
+could wake a thread. Then they sleep there without Python's global lock (GIL): else they would need it one
+after the other when they wake. A pass wakes as many threads as it needs. The caller wakes two, each of these
+two more, and so on, because waking one takes as long as many a step. Nobody waits for a thread that has taken
+no task: on a busy machine the caller does everything.
+
+Functions with `@compiled` have the arguments of a compiled step (kernels.cpu.compiled), whatever they mean
+here: an address, two whole numbers `low` and `high`, and `scratch`, which is not used. `program`, `team` and
+`counter` point to 64-bit words in memory.
 """
 
 from __future__ import annotations
@@ -57,8 +62,8 @@ AWAKE, ASLEEP = 0, 1
 
 @inlined
 def wait(spins):
-    """Wait a moment. After many moments the core is left to others, one of which may be the thread that is
-    waited for."""
+    """Wait a moment; returns spins + 1. spins: how many moments were waited already. After PATIENCE moments
+    the core is offered to other threads: the one that is waited for may need it."""
     if spins > PATIENCE:
         simd.give_way()
     else:
@@ -68,6 +73,7 @@ def wait(spins):
 
 @inlined
 def wait_until(counter, count):
+    """Wait until the word `counter`, which other threads add to, is at least `count`."""
     spins = 0
     while simd.load(counter) < count:
         spins = wait(spins)
@@ -75,7 +81,8 @@ def wait_until(counter, count):
 
 @inlined
 def take_part(program, thread):
-    """Do tasks of all phases, until none are left."""
+    """Run this program's tasks, phase by phase, as thread number `thread` (0: the caller). A phase begins
+    when all tasks of the one before have ended; returns when the last phase has ended."""
     phases = program[0]
     rows = simd.shifted(program, HEAD + phases * PHASE)
     local = program[LOCAL] + thread * program[LOCAL_STRIDE]
@@ -102,15 +109,16 @@ def take_part(program, thread):
 
 @inlined
 def welcome(gate, number, seen):
-    """Whether a thread of this number may join the pass at this gate. seen: the last pass that it joined."""
+    """Whether the thread of this number may join the pass. gate: the gate's value, not its address; seen: the
+    number of the last pass that the thread joined."""
     most = gate // MOST % (PASS // MOST)
     return gate // OPEN % 2 == 1 and gate // PASS != seen and number < most
 
 
 @inlined
 def wake_two(team, number, most):
-    """Wake the two threads that this one is responsible for, if they are among the first `most` and
-    asleep."""
+    """Wake threads 2 × number + 1 and 2 × number + 2 of the team, which thread `number` is responsible for:
+    each if it is asleep and among the first `most`."""
     for other in range(2 * number + 1, min(2 * number + 3, most)):
         bed = simd.shifted(team, BEDS + BED * other)
         if simd.swap(bed, ASLEEP, AWAKE):
@@ -119,7 +127,8 @@ def wake_two(team, number, most):
 
 @compiled
 def run(team, low, high, scratch):
-    """Run the program at address `low` with the first `high` threads of the team."""
+    """Run one pass of a program. low: the address of the program's words; high: how many threads of the team
+    may take part, the caller among them."""
     program = simd.integers(low)
     for number in range(program[0]):
         phase = simd.shifted(program, HEAD + number * PHASE)
@@ -141,8 +150,9 @@ def run(team, low, high, scratch):
 
 @compiled
 def serve(team, low, high, scratch):
-    """Thread number `low` of a team: joins passes, and sleeps after `high` cycles without work. Returns where
-    the system has no such sleep."""
+    """What a helper thread does for ever: join passes, and sleep between them. low: its number in the team
+    (from 1); high: after so many cycles without work it sleeps. Returns only where the system has no sleep
+    that compiled code can call."""
     gate, bed = simd.shifted(team, GATE), simd.shifted(team, BEDS + BED * low)
     seen = 0
     since = simd.cycles()
@@ -170,7 +180,8 @@ def serve(team, low, high, scratch):
 
 
 class SpinningTeam:
-    """`threads` threads, the caller among them. The others live as long as the process."""
+    """A caller and `threads` − 1 helper threads, which are started now and live as long as the process. Only
+    one thread at a time may call `run`."""
 
     def __init__(self, threads: int) -> None:
         self.state = np.zeros(BEDS + BED * (threads + 1), np.int64)
@@ -180,10 +191,12 @@ class SpinningTeam:
             threading.Thread(target=self._serve, args=(number,), name=name, daemon=True).start()
 
     def run(self, program: int, threads: int) -> None:
-        """Run the program at this address with at most so many threads."""
+        """Run one pass of a program with at most so many threads; returns when it has ended. program: the
+        address of its words."""
         run(self._address, program, threads)
 
     def _serve(self, number: int) -> None:
+        """The body of helper thread `number`."""
         while True:
             serve(self._address, number, SPIN)
             time.sleep(UNWOKEN_S)
@@ -191,13 +204,13 @@ class SpinningTeam:
 
 @functools.cache
 def team(threads: int) -> SpinningTeam:
-    """The process's team of that size."""
+    """The one team of this size in this process; started at the first call."""
     return SpinningTeam(threads)
 
 
 class Tensor(NamedTuple):
-    """What a step reads or writes. name: of the buffer that has the bytes; address, nbytes: where they are
-    when the step runs alone."""
+    """What a step reads or writes. name: of the tensor that holds the bytes. address, nbytes: its memory when
+    the step runs outside a program; a program may use other memory."""
 
     name: str
     address: int
@@ -206,8 +219,13 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """A step that can be part of a program. stride: bytes of scratch for each thread, from call.workspace on;
-    all steps share that memory. reads: the tensors that it reads, without weights."""
+    """A compiled step that can be part of a program.
+
+    call: the step with its arguments (kernels.cpu.compiled). stride: bytes of scratch that each thread needs;
+    thread t has them at call.workspace + t × stride, and all steps share that memory. flops, nbytes:
+    floating-point operations, and bytes moved, of the whole batch. reads: the tensors that it reads, without
+    weights. written: the tensor that it writes.
+    """
 
     call: Call
     stride: int
@@ -218,34 +236,40 @@ class ProgramStep:
 
     @property
     def seconds(self) -> float:
-        """A rough guess of its time with one thread."""
-        return _seconds(self.flops, self.nbytes)
+        """Seconds of a pass with one thread, by a rough estimate."""
+        return _estimated_seconds(self.flops, self.nbytes)
 
 
-def _seconds(flops: float, nbytes: float) -> float:
+def _estimated_seconds(flops: float, nbytes: float) -> float:
     return flops / FLOPS_A_SECOND + nbytes / BYTES_A_SECOND
 
 
 def threads_for_work(flops: float, nbytes: float, threads: int) -> int:
-    """How many of `threads` are worth using for so much work."""
-    return min(threads, 1 + int(_seconds(flops, nbytes) / WORTH_SHARING_S))
+    """How many threads are worth using for so much work, from 1 to `threads`. flops: floating-point
+    operations; nbytes: bytes moved."""
+    return min(threads, 1 + int(_estimated_seconds(flops, nbytes) / WORTH_SHARING_S))
 
 
 @dataclass(frozen=True)
 class _Phase:
+    """Steps over blocks of images (by_images), or one step that is divided into parts. units: images or
+    parts in all; each: of them in one task."""
+
     steps: tuple[ProgramStep, ...]
     by_images: bool
     units: int
     each: int
-    sharing: int  # threads that it is worth
-    local: frozenset[str] = frozenset()  # tensors that nobody reads but the block's own steps
+    sharing: int  # how many threads it is worth using
+    local: frozenset[str] = frozenset()  # names of tensors that only the block's own steps read
 
     @property
     def tasks(self) -> int:
+        """How many tasks there are; the last may have fewer units."""
         return -(-self.units // self.each)
 
     def places(self) -> tuple[dict[str, ArenaSlot], int]:
-        """The places of the local tensors of one block, and the bytes that they need."""
+        """Where each local tensor is in the thread's memory, by name, and the bytes of that memory for one
+        block."""
         share = {step.written.name: step.written.nbytes // self.units * self.each for step in self.steps}
         sizes = {name: share[name] for name in self.local}
         read = [([of.name for of in step.reads], step.written.name) for step in self.steps]
@@ -254,8 +278,13 @@ class _Phase:
 
 
 class Program:
-    """Steps that run one after the other; calling it does one pass. kept: tensors that others read, too;
-    None: all of them."""
+    """Compiled steps that run one after the other. Calling the object runs one pass and returns when it has
+    ended.
+
+    threads: how many it may use, the caller among them; the attribute `threads` says how many it does use.
+    kept: names of written tensors that are read outside the program, too, and so have to be where
+    Tensor.address says (None: all). local_nbytes: memory of the program for all other tensors.
+    """
 
     def __init__(
         self, steps: Sequence[ProgramStep], threads: int, kept: Collection[str] | None = None
@@ -305,37 +334,40 @@ class Program:
         self._address = words.ctypes.data
 
     def __call__(self) -> None:
+        """Run one pass. Of all programs with the same number of threads, only one may run at a time."""
         self._team.run(self._address, self.threads)
 
 
 def _phases(steps: Sequence[ProgramStep], threads: int, kept: Collection[str]) -> list[_Phase]:
+    """Divide the steps into phases, in order; each phase has as many steps as can go by images."""
     phases: list[_Phase] = []
     at = 0
     while at < len(steps):
         images = steps[at].call.images
         end = at
-        while end < len(steps) and images > 1 and _by_images(steps[end], images):
+        while end < len(steps) and images > 1 and _can_go_by_images(steps[end], images):
             end += 1
         phase = None
         while end > at and phase is None:
             others = {of.name for step in (*steps[:at], *steps[end:]) for of in step.reads}
             run = steps[at:end]
             local = {step.written.name for step in run} - others - set(kept)
-            if _clash(run, local):
+            if _blocks_clash(run, local):
                 end -= 1
                 continue
-            phase = _of_images(run, images, threads, frozenset(local))
+            phase = _phase_of_images(run, images, threads, frozenset(local))
             if phase is None:
                 break
         if phase is None:
-            phase = _of_parts(steps[at], threads)
+            phase = _phase_of_parts(steps[at], threads)
             end = at + 1
         phases.append(phase)
         at = end
     return phases
 
 
-def _by_images(step: ProgramStep, images: int) -> bool:
+def _can_go_by_images(step: ProgramStep, images: int) -> bool:
+    """Whether the step can run over a block of the batch's images: it has one input and small weights."""
     tensors = [*step.reads, step.written]
     return (
         step.call.images == images
@@ -345,18 +377,19 @@ def _by_images(step: ProgramStep, images: int) -> bool:
     )
 
 
-def _clash(run: Sequence[ProgramStep], local: Collection[str]) -> bool:
-    """Whether a block would overwrite what another block still reads. Tensors that are not local are where
-    the plan put them, and the plan assumes that one step ends before the next begins."""
+def _blocks_clash(run: Sequence[ProgramStep], local: Collection[str]) -> bool:
+    """Whether one block could overwrite what another block still reads, because two tensors share bytes.
+    Tensors that are not local are where the plan put them. The plan assumes that a step has ended before the
+    next begins, which is not so for blocks."""
     arena = [of for step in run for of in (*step.reads, step.written) if of.name not in local]
     spans = {(of.name, of.address, of.address + of.nbytes) for of in arena}
     return any(a[0] != b[0] and a[1] < b[2] and b[1] < a[2] for a, b in itertools.combinations(spans, 2))
 
 
-def _of_images(
+def _phase_of_images(
     steps: Sequence[ProgramStep], images: int, threads: int, local: frozenset[str]
 ) -> _Phase | None:
-    """The phase of these steps over blocks of images; None where it is better to divide each step."""
+    """The phase of these steps over blocks of images; None where dividing each step into parts is better."""
     sharing = threads_for_work(sum(step.flops for step in steps), sum(step.nbytes for step in steps), threads)
     if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
         return None
@@ -366,7 +399,8 @@ def _of_images(
     return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)), sharing, local)
 
 
-def _of_parts(step: ProgramStep, threads: int) -> _Phase:
+def _phase_of_parts(step: ProgramStep, threads: int) -> _Phase:
+    """The phase of this one step, divided into parts of the kernel's own choosing."""
     parts = step.call.parts
     sharing = threads_for_work(step.flops, step.nbytes, threads)
     tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)

@@ -1,9 +1,13 @@
-"""Passes of a session in a row on its stream, timed, no two with the same inputs; and what all sessions on a
-GPU, ours and rivals', do in the same way around them.
+"""Time the passes of a session on a GPU (`CudaTrains`); and the base of all sessions on a GPU, of this
+program and of rivals (`DeviceSession`).
 
-A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that the host does not limit it.
-The time of as many stirrings in a row, captured in the same way, is subtracted: a pass's time is what it
-would be in a train without them.
+A train is a row of passes on one stream. Before each pass its inputs are stirred: one small launch changes a
+few of their values (engine.cuda.stirring), so that no two passes have the same inputs. Where a dtype does not
+allow that, `refusal` says so and all passes have the same inputs.
+
+A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that the host does not slow it
+down. Where capturing fails, launches go one by one. The time of as many stirrings, captured in the same way
+without passes, is subtracted. What is left is the time that the passes alone would take.
 """
 
 from __future__ import annotations
@@ -25,15 +29,18 @@ from engine.stirring import LEAST, NEW, SAME, Stirring, Witness
 from kernels.errors import Translated
 
 RENEWING = "renewing"  # and stirring, a launch after the other, without passes
-SETTLING = 2  # passes before a train
-TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
+SETTLING = 2  # untimed passes before a train of `time_renewed`
+TAKEN_OFF = 0.9  # share of the time of renewing alone that is subtracted; all could be too much
 
 
 Bound = Callable[[], Mapping[str, Given]]
 
 
 class CudaTrains(Stirs):
-    """Trains of the passes that `launch` puts on the current stream. bound: the inputs on the device."""
+    """Times trains of passes. launch: puts one pass on the current CUDA stream; inputs, outputs: where in
+    device memory a pass reads and writes, by name; bound: gives the inputs as host arrays, equal to those on
+    the device. pool: gives device memory; staging: copies between host and device. refusal: why inputs cannot
+    be changed, in words, or None."""
 
     def __init__(
         self,
@@ -49,8 +56,8 @@ class CudaTrains(Stirs):
         longest: int,
         capturing: bool = True,
     ) -> None:
-        """longest: how many passes are captured in one CUDA graph; a longer train replays it. capturing:
-        whether passes are captured at all."""
+        """longest: at most so many passes are captured in one CUDA graph; a longer train replays graphs.
+        capturing: whether passes are captured at all."""
         self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging
         self._launch, self._inputs, self._outputs, self._bound = launch, inputs, outputs, bound
         self._longest, self._capturing = longest, capturing
@@ -61,6 +68,8 @@ class CudaTrains(Stirs):
 
     @property
     def on_device(self) -> OnDevice:
+        """The session's pass, for code that adds work before and after it."""
+
         def capture(work: Work) -> Any:
             graph, _ = self._stream.capture(work, trial=False)
             if graph is None:
@@ -73,8 +82,9 @@ class CudaTrains(Stirs):
         )  # fmt: skip
 
     def time(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of `count` passes. cold: of one pass, after the L2 cache was overwritten; its inputs
-        were changed before that."""
+        """Nanoseconds of `count` passes together on the device, by CUDA events; stirring is subtracted.
+        Afterwards the bound inputs are restored. cold: the L2 cache is overwritten before the pass, after its
+        inputs were changed. Raises ValueError for cold with another count than 1."""
         if cold and count != 1:
             raise ValueError(f"a cold run is timed on its own, not {count} of them")
         self._stream.context.look(self._stream.on.ptr)
@@ -91,14 +101,15 @@ class CudaTrains(Stirs):
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.stirring.Renewable. Before other passes the bound inputs must be written again, and
-        `forget` called."""
+        """Nanoseconds of one pass, in a train of `count` over inputs that are written anew before each pass
+        (see engine.stirring.Renewable, also for alike). Before other passes the caller must write the bound
+        inputs again and call `forget`. Where `refusal` says why not, inputs stay the same."""
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass")) / count
-        renewing, new = self._renewed(alike == NEW), alike == NEW
+        renewing, new = self._prepared_renewing(alike == NEW), alike == NEW
         self._ready().took(0)  # what the last timed train left is not kept any longer
         # Before each train passes of its kind: one over the same inputs then finds them there.
-        self._stream.put(self._of(SETTLING, f"renewed {alike}"))
+        self._stream.put(self._pieces(SETTLING, f"renewed {alike}"))
         renewing.number += SETTLING
         elapsed = self._stream.elapsed_ns(self._train(count, f"renewed {alike}"))
         renewing.number += count
@@ -106,33 +117,38 @@ class CudaTrains(Stirs):
         return max(elapsed / count - TAKEN_OFF * renewing.cost_ns[new], LEAST * elapsed / count)
 
     def settle(self) -> None:
-        """Restore the bound inputs; the caller may then write others."""
+        """Restore the bound inputs on the device, and wait until that is done. The caller may then write
+        others."""
         if self._stirring is not None and self._stirring.stirring is not None:
             self._stream.put(self._stirring.settle)
             self._stream.synchronize()
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was changed in the device's context while passes were timed, in words."""
+        """Under "undone": which settings of the CUDA context somebody changed while passes were timed, in
+        words. {} where nothing was changed."""
         undone = self._stream.context.undone
         return {"undone": f"somebody changed {' and '.join(undone)}; it was put back"} if undone else {}
 
     @property
     def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:
-        """A function that gives the inputs of the last pass of `time_renewed` over new inputs; None where
-        there was none."""
+        """A function that computes, on the host, the inputs of the last pass of `time_renewed` with NEW
+        inputs: arrays by name. None where there was no such pass."""
         if self._renewing is None or self.refusal is not None:
             return None
         return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1)
 
-    def _renewed(self, new: bool) -> CudaRenewing:
+    def _prepared_renewing(self, new: bool) -> CudaRenewing:
+        """The launch that writes all inputs anew, ready for the bound inputs and with its own cost measured.
+        new: NEW."""
         stirring = self._ready()
         if self._renewing is None:
             self._renewing = CudaRenewing(self._cupy, self._pool, stirring)
         renewing, kind = self._renewing, f"{RENEWING} {NEW if new else SAME}"
         if renewing.stirring is not stirring.stirring:
             renewing.begin(self._staging)
-            self._stream.put(self._of(1, f"{RENEWING} {SAME}"))  # the code is on the device before a capture
+            # The code is on the device before a capture.
+            self._stream.put(self._pieces(1, f"{RENEWING} {SAME}"))
             self._stream.synchronize()
             renewing.number += 1
         if new not in renewing.cost_ns:
@@ -142,6 +158,8 @@ class CudaTrains(Stirs):
         return renewing
 
     def _ready(self) -> CudaStirring:
+        """The launch that changes a few values of all inputs, ready for the bound inputs and with its own
+        cost measured."""
         if self._stirring is None:
             self._stirring = CudaStirring(self._cupy, self._pool, self._inputs, self._outputs)
         if self._stirring.stirring is None:
@@ -158,12 +176,14 @@ class CudaTrains(Stirs):
     # ------------------------------------------------------------------------------------------- trains
 
     def _train(self, count: int, of: str) -> Work:
-        """Work that puts `count` of these on the stream. of: "pass"; "stirring" (the launch that changes
-        inputs); "stirred" (both in turn); RENEWING (the launch that writes all inputs, NEW or SAME);
-        "renewed" (that and a pass)."""
-        graphs = self._replayed(count, of)
+        """A function that puts a train of `count` pieces on the stream, as CUDA graphs where that works.
+
+        of says what a piece is: "pass"; "stirring": the launch that changes a few values; "stirred": that
+        and a pass; "renewing 1" or "renewing 0": stirring, and the launch that writes all inputs (1: NEW,
+        0: SAME); "renewed 1" or "renewed 0": that and a pass."""
+        graphs = self._graphs_for(count, of)
         if graphs is None:
-            return lambda: self._stream.put(self._of(count, of))
+            return lambda: self._stream.put(self._pieces(count, of))
 
         def replay() -> None:
             for graph in graphs:
@@ -171,7 +191,9 @@ class CudaTrains(Stirs):
 
         return replay
 
-    def _of(self, count: int, of: str) -> Work:
+    def _pieces(self, count: int, of: str) -> Work:
+        """A function that launches `count` pieces one by one; of: as of `_train`."""
+
         def stir() -> None:
             assert self._stirring is not None
             self._stirring.stir()
@@ -195,21 +217,23 @@ class CudaTrains(Stirs):
 
         return put
 
-    def _replayed(self, count: int, of: str) -> list[Any] | None:
-        """CUDA graphs whose lengths, powers of two, add up to `count`; None where capturing fails."""
+    def _graphs_for(self, count: int, of: str) -> list[Any] | None:
+        """CUDA graphs whose numbers of pieces, powers of two, add up to `count`; None where capturing
+        fails."""
         longest = TRAIN if of == "stirring" or of.startswith(RENEWING) else self._longest
         graphs = []
         remaining = count
         while remaining and self._capturing:
             size = min(longest, 1 << (remaining.bit_length() - 1))
             if (of, size) not in self._graphs:
-                self._graphs[of, size] = self._captured(size, of)
+                self._graphs[of, size] = self._capture(size, of)
             graphs.append(self._graphs[of, size])
             remaining -= size
         return graphs if self._capturing else None
 
-    def _captured(self, size: int, of: str) -> Any:
-        graph, _ = self._stream.capture(self._of(size, of), trial=False)
+    def _capture(self, size: int, of: str) -> Any:
+        """One CUDA graph of `size` pieces; None where capturing fails, and then nothing is captured again."""
+        graph, _ = self._stream.capture(self._pieces(size, of), trial=False)
         if graph is None:  # from now on launches go one by one
             self._capturing = False
             self._graphs.clear()
@@ -218,7 +242,7 @@ class CudaTrains(Stirs):
 
 
 class Placed(Protocol):
-    """A tensor on the device; CudaTensor is one."""
+    """A tensor at an address in device memory; CudaTensor is one."""
 
     @property
     def pointer(self) -> int: ...
@@ -229,13 +253,13 @@ class Placed(Protocol):
 
 
 class Waited(Protocol):
-    """A stream, of ours or of CuPy."""
+    """A CUDA stream that one can wait for: a Stream of engine.cuda, or CuPy's."""
 
     def synchronize(self) -> None: ...
 
 
 class Timed(Protocol):
-    """What a session needs of its trains."""
+    """What a DeviceSession needs of its trains; CudaTrains and engine.ort.trains.OrtTrains have it."""
 
     refusal: str | None
 
@@ -251,13 +275,14 @@ class Timed(Protocol):
 
 
 class DeviceSession:
-    """The base of all sessions on a GPU, so that all backends that are compared are treated in the same way:
-    inputs are copied in and answers out, passes are timed, their inputs changed, and some passes recorded.
+    """The base class of all sessions on a GPU, so that all backends are compared in the same way. It copies
+    inputs in and outputs out, times passes, changes their inputs, and records some passes for a later check.
     See engine.backend.Session and engine.stirring.Witnessed.
 
-    A subclass says where inputs and outputs lie, on which stream it runs, what its trains are, and how a pass
-    is started (`_start`). `_what`: the model, for errors; `_translated`: turns the errors of its library into
-    ours.
+    A subclass sets `_inputs` and `_outputs` (where tensors are in device memory, by name), `_stream`,
+    `_staging`, `_facts`, and `_trains` (with `_timed_by`); it defines `_start`, which starts a pass. `_what`:
+    the model in words, for errors. `_translated`: a context that turns the errors of the subclass's library
+    into those of kernels.errors. All methods that run something raise RuntimeError after `close`.
     """
 
     _what: str
@@ -276,7 +301,7 @@ class DeviceSession:
         raise NotImplementedError
 
     def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Raise where these inputs cannot be bound."""
+        """Raise UnsupportedError where names or shapes are not those of the session's inputs."""
         check_inputs(inputs, {name: (it.shape, it.dtype) for name, it in self._inputs.items()})
 
     def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -289,15 +314,18 @@ class DeviceSession:
             raise RuntimeError("this session is closed")
 
     def _lying(self) -> dict[str, np.ndarray]:
-        """The inputs as they are on the device; zeros where nothing was bound."""
+        """The bound inputs by name, as host arrays; zeros where nothing was bound."""
         return self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}
 
     def _timed_by(self, trains: Timed) -> None:
+        """Set what times the passes; note in `facts` where inputs cannot be changed."""
         self._trains = trains
         if trains.refusal:
             self._facts["stirring"] = f"no: {trains.refusal}"
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Copy the inputs, arrays of the full batch by name, to where a pass reads them; wait until done.
+        Raises UnsupportedError for other names or shapes."""
         self._check_open()
         self._check(inputs)
         self._trains.forget()
@@ -328,24 +356,28 @@ class DeviceSession:
         """Restore the bound inputs where something else was written there."""
 
     def run(self) -> None:
+        """Start one forward pass; it may go on when this returns."""
         self._check_open()
         self._settle()
         with self._in_words:
             self._start()
 
     def synchronize(self) -> None:
+        """Wait until all started passes have ended. Errors of the device are raised here."""
         self._check_open()
         with self._in_words:
             self._stream.synchronize()
 
     def fetch(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs of the last pass, by name, as float32."""
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
             outputs = self._copied_out()
         return {name: array.astype(np.float32, copy=False) for name, array in outputs.items()}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """The time that changing inputs takes on the device is subtracted; see the session's trains."""
+        """Nanoseconds of `count` passes together, each with changed inputs. The time of changing them is
+        subtracted. cold (only with count 1): the L2 cache is overwritten before the pass."""
         self._check_open()
         self._settle()
         with self._translated(self._what):
@@ -353,18 +385,21 @@ class DeviceSession:
 
     @property
     def on_device(self) -> OnDevice:
-        """See engine.cuda.batch_slot."""
+        """The session's pass, for code that adds work before and after it (engine.cuda.batch_slot)."""
         return self._trains.on_device
 
     @property
     def stirring(self) -> Stirring | None:
+        """The changes of the bound inputs; None before the first timed pass."""
         return self._trains.stirring
 
     @property
     def stirring_ns(self) -> float:
+        """Nanoseconds a pass that changing its inputs takes; subtracted from all times."""
         return self._trains.stirring_ns
 
     def witnesses(self) -> tuple[Witness, ...]:
+        """Records of timed passes, those of the last train among them."""
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
             return self._trains.witnesses()

@@ -1,4 +1,6 @@
-"""The frozen plan of one model for one batch size, device and precision: what runs, where the bytes lie."""
+"""The frozen plan of one model for one batch size, device and precision: which steps run in which order, and
+where in memory their tensors are. engine.planning makes it; a Session of our engine (engine.backend) runs it.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,21 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the dense tensor."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel launch: `params` says what, `rung` by which file of the ladder, `chosen` what chose it (see
-    engine.planning.planner.Chosen).
+    """One operation of a plan, computed by one rung (a kernel file of the ladder, kernels.registry).
 
-    `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
-    are tensor names in the order of the params' docstring, weights included; `output` is the last node's
-    output. `precision`: what the rung computes in, which may be finer than what was asked for.
-    `reads`, `writes`: how the first input and the output lie (kernels.layouts). `moved`: the bytes that it
-    reads and writes so, as engine.planning.traffic counts them; None where nobody has.
+    `params`: what it computes, with all sizes. `rung`: the rung's name. `chosen`: what chose the rung:
+    "named" (the user), "timed", "ladder" (its order) or "layout" (see engine.planning.planner.Chosen).
+    `nodes`: the names of the ONNX nodes that it covers, in order (Conv + BatchNormalization + Relu is one
+    step). `inputs`: tensor names in the order of the params' docstring, weights included. `output`: the name
+    of the last node's output. `precision`: what the rung computes in; it may be finer than the plan's.
+    `reads`, `writes`: the layouts of the first input and of the output (kernels.layouts). `moved`: the bytes
+    that it reads and writes in these layouts, counted by engine.planning.traffic; None if not counted.
     """
 
     name: str
@@ -55,17 +59,19 @@ class Step:
 
     @property
     def op(self) -> str:
+        """The operator's name, one of kernels.ops.OPS."""
         return self.params.op
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it reads and writes; where nobody has counted, all tensors being as ONNX has them."""
+        """Bytes that it reads and writes: `moved`; if that is None, of all tensors in the layout of ONNX."""
         return self.params.nbytes if self.moved is None else self.moved
 
 
 @dataclass(frozen=True)
 class ArenaSlot:
-    """Where a tensor lies in the arena of activations: bytes from its start, 256-byte aligned."""
+    """The place of a tensor in the arena, the one block of memory for all activations. offset: bytes from the
+    start of the arena, a multiple of 256; nbytes: its size."""
 
     offset: int
     nbytes: int
@@ -73,9 +79,12 @@ class ArenaSlot:
 
 @dataclass(frozen=True)
 class Turns:
-    """Steps `start` to `end` (not itself one of them), each of which alone reads what the one before it
-    gives, run for `images` images at a time: all of them for the first, then all for the next, `count` times.
-    What they hand on has room for those images alone."""
+    """Steps that do not run once over the whole batch, but `count` times over `images` images each.
+
+    The steps are those with index `start` to `end` − 1. In one turn all of them run, in order, over the same
+    images; the next turn takes the next images. So the tensors between them need room for `images` images
+    only. Nothing but the next step reads what one of them writes. images × count = the batch size.
+    """
 
     start: int
     end: int
@@ -84,17 +93,21 @@ class Turns:
 
     @property
     def steps(self) -> range:
+        """The indices of these steps in the plan."""
         return range(self.start, self.end)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a Session runs. Buffers that are never live together share bytes of the arena.
+    """What a Session runs.
 
-    `aliases` maps a tensor that is only another view of bytes (Reshape, Flatten, Identity, Dropout) to the
-    tensor that holds them; graph inputs and outputs have places of their own in the arena and are never
-    shared with anything live between bind and fetch. `weights` are the constants that the steps read, after
-    folding.
+    `steps`: in the order in which they run. `tensors`: shape and dtype by name. `placements`: where in the
+    arena a tensor is, by name; tensors that are never live at the same time may share bytes. `arena_nbytes`:
+    size of the arena; `workspace_nbytes`: of the scratch memory beside it. `aliases`: a tensor that only
+    views the bytes of another (Reshape, Flatten, Identity, Dropout) → the tensor that holds the bytes.
+    `inputs`, `outputs`: names of the graph's inputs and outputs; they have places of their own, which nothing
+    shares that is live between bind and fetch. `weights`: the constants that the steps read, after constant
+    folding, by name. `turns`: steps that run over a part of the batch at a time; None: there are none.
     """
 
     batch: int
@@ -112,20 +125,21 @@ class Plan:
     turns: Turns | None = None
 
     def at_once(self, index: int) -> Step:
-        """A step as it is launched: of the images of a turn, where it takes turns."""
+        """Step number `index` as one launch computes it: if it takes turns, with params of `turns.images`
+        images instead of the whole batch."""
         step = self.steps[index]
         if self.turns is None or index not in self.turns.steps:
             return step
         return replace(step, params=step.params.of_rows(self.turns.images))
 
     def holder(self, name: str) -> str:
-        """The tensor whose bytes `name` is: itself, or what it is a view of."""
+        """The name of the tensor that holds the bytes of tensor `name`: itself, or the one that it views."""
         return self.aliases.get(name, name)
 
     @property
     def chosen_words(self) -> str:
-        """What chose the rungs, counted: "3 timed, 9 by the ladder"; and how many products compute in another
-        precision than the plan's: ", 2 products in fp32"."""
+        """How many rungs were chosen in which way, for people to read: "3 timed, 9 by the ladder". Then, how
+        many steps are `finer`: ", 2 products in fp32"."""
         counts = Counter(step.chosen for step in self.steps)
         words = {"named": "named", "timed": "timed", "ladder": "by the ladder", "layout": "for the layout"}
         finer = Counter(step.precision for step in self.steps if self.finer(step))
@@ -134,14 +148,14 @@ class Plan:
         return ", ".join(counted)
 
     def finer(self, step: Step) -> bool:
-        """Whether a product of real numbers (what it multiplies by is a weight) computes in a finer precision
-        than the plan's."""
+        """Whether this step multiplies floats by weights (as Conv and Gemm do) in another precision than the
+        plan's, which is then a finer one."""
         real = np.dtype(step.params.dtype).kind == "f"
         return real and bool(step.params.weight_inputs) and step.precision != self.precision
 
     @property
     def turns_words(self) -> str:
-        """Which steps take turns: "conv1 and norm1 run 256 images at a time"; "" where none do."""
+        """Which steps take turns, in words: "conv1 and norm1 run 256 images at a time"; "" where none do."""
         if self.turns is None:
             return ""
         names = " and ".join(self.steps[index].name for index in self.turns.steps)
@@ -149,9 +163,10 @@ class Plan:
 
     @property
     def weights_nbytes(self) -> int:
+        """Bytes of all weights."""
         return sum(array.nbytes for array in self.weights.values())
 
     @property
     def peak_nbytes(self) -> int:
-        """Weights, activations and workspace together."""
+        """Bytes of weights, arena and workspace together."""
         return self.weights_nbytes + self.arena_nbytes + self.workspace_nbytes

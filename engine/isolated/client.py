@@ -1,4 +1,11 @@
-"""An isolated process as its parent has it: started, asked, timed, ended."""
+"""The parent's side of one isolated process (`Child`): start it, send it requests, time its passes, end it.
+
+Sessions live in such processes, so that a kernel that crashes takes nothing else with it. A session has a
+number in its process. There are two sorts of processes. One that stays awake (`stays`) runs code of this
+program or of a library. It goes on running between requests, and times its own passes. Every other may run a
+kernel that a user wrote. It is stopped except while it works on a request; the parent times its passes, and
+looks for what it did to other processes.
+"""
 
 from __future__ import annotations
 
@@ -41,29 +48,35 @@ WITHOUT_BLAS = ("engine.isolated.open_ort", "engine.isolated.open_empty")
 AFTER_NS, AFTER_OTHERS, AFTER_SHARE, AFTER_ONCE_NS = 100_000, 3, 0.02, 10_000_000
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
-_awake: list[Child] = []  # at most one
-_others: dict[int, After] = {}  # of those that run nothing of a user's, by threads
+_awake: list[Child] = []  # who stays awake now; at most one
+_others: dict[int, After] = {}  # by number of threads: of processes without a user's kernel
 _all: weakref.WeakSet[Child] = weakref.WeakSet()
-_watched: tuple[Child, Watched] | None = None  # who runs what a user may have written
+# The last process that did not stay awake, and the settings that it may have changed.
+_watched: tuple[Child, Watched] | None = None
 
 
 class After:
-    """What was worked after the last passes of trains, in nanoseconds."""
+    """How long a process went on working after the last timed pass of each train, in nanoseconds. A train
+    is a row of timed passes. Nobody times this work, so a kernel could hide work there."""
 
     def __init__(self) -> None:
         self._ns = self._longest_ns = self._timed_ns = self._trains = 0
 
     def add(self, ns: int, timed_ns: int) -> None:
-        """Of a train whose passes took timed_ns."""
+        """Count one more train. ns: how long the process worked after its last timed pass. timed_ns: the sum
+        of its timed passes."""
         self._ns, self._timed_ns, self._trains = self._ns + ns, self._timed_ns + timed_ns, self._trains + 1
         self._longest_ns = max(ns, self._longest_ns)
 
     @property
     def mean_ns(self) -> float:
+        """Nanoseconds of such work a train; 0 before the first train."""
         return self._ns / max(1, self._trains)
 
     def too_long(self, others: After) -> str:
-        """In words, if it is more than others explain."""
+        """A sentence for the error, where it worked longer than is allowed; else "". others: the same of
+        processes without a user's kernel; what is allowed grows with their mean. The longest value of all
+        trains does not count."""
         each = max(AFTER_NS, AFTER_OTHERS * others.mean_ns)
         most = AFTER_ONCE_NS + each * self._trains + AFTER_SHARE * self._timed_ns
         if self._ns - self._longest_ns <= most:
@@ -73,11 +86,16 @@ class After:
 
 
 class Child:
-    """An isolated process. what: the sessions that it is for, in words; opens: the module that it loads
-    before it is asked; interpreter: the Python that it runs in ("": this one's); folders: where else modules
-    are found. It runs only while it is asked; one that stays awake until another is asked, or `rest`: stopped
-    and woken, its threads may all be put on one core, and a train of microseconds is over before the system
-    has moved them apart. That is for what no user wrote."""
+    """An isolated process; creating the object starts it.
+
+    what: which sessions it is for, in words, for errors. opens: the module that it imports before the first
+    request ("": none). stays: it stays awake between requests, until another process gets a request or
+    `rest` is called. Else it is stopped after every answer. interpreter: the path of its Python ("": the
+    Python of this process). folders: more folders in which it finds modules.
+
+    Only code that no user wrote may stay awake. It should: when a process is woken, the system may put all
+    its threads on one core, and a train of microseconds is over before they are moved apart.
+    """
 
     def __init__(
         self,
@@ -89,9 +107,9 @@ class Child:
     ) -> None:
         self.what = what
         self.stays = stays
-        self.lost: str | None = None  # why it is there no more
-        self.spoilt = ""  # what it did to others: then nothing more is timed of it
-        self.undone: tuple[str, ...] = ()  # what of its own it changed
+        self.lost: str | None = None  # why the process has ended (None: it has not)
+        self.spoilt = ""  # what it did to other processes, in words: nothing more is timed of it then
+        self.undone: tuple[str, ...] = ()  # settings of its own that it changed, in words
         self.users = self.ended = False  # whether it runs what a user wrote; whether it ended while stopped,
         self.ended_by: Child | None = None  # and whose turn it was then, where that may have been its doing
         self._after = After()
@@ -126,16 +144,17 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Waits for it where it has yet to be forked."""
+        """Its process id. Waits until the process exists."""
         return self._process.pid
 
     @property
     def unkept(self) -> str:
-        """See confine.missing_restrictions; of what no user wrote nothing is said."""
+        """What a user's kernel could still do although it is forbidden, in words (see
+        confine.missing_restrictions). "" where that is nothing, and where no user's kernel runs."""
         return confine.missing_restrictions(self.pid) if self.users and self.lost is None else ""
 
     def number(self) -> int:
-        """Of a new session."""
+        """A number for a new session; each call gives the next one."""
         return next(self._numbers)
 
     def call(
@@ -146,10 +165,17 @@ class Child:
         memory: Block | None = None,
         answers: Any = None,
     ) -> Any:
-        """Ask, and wait for the answer. Raises what the child raised, where it is an error of ours, else
-        KernelError; CrashedError where it is gone."""
+        """Send a request and wait for the answer.
+
+        do: the name of the request; number: the session; arguments: of the request. memory: a shared block
+        that the child maps, too. answers: the type of the answer (None: there is none). Returns the answer.
+
+        Raises what the child raised, where kernels.errors has that error; OutOfMemoryError for its
+        MemoryError; KernelError for any other, or where it harmed other processes; CrashedError where the
+        process has ended or its answer cannot be understood.
+        """
         with self._lock:
-            self._alive()
+            self._check_alive()
             dumped, needed = arrays.dumped(arguments)
             known = arrays.SHELF.blocks
             forget = tuple(n for n in self._known if n not in known)
@@ -157,12 +183,12 @@ class Child:
             self._known = (self._known | needed) - set(forget)
             while len(new) > channel.FDS:
                 some, new = new[: channel.FDS], new[channel.FDS :]
-                self._asked(Call("note", 0, arrays.dumped(())[0], arrays.listed(some)), some, None, None)
+                self._ask(Call("note", 0, arrays.dumped(())[0], arrays.listed(some)), some, None, None)
             about = (memory.path, memory.nbytes) if memory is not None else None
             asked = Call(do, number, dumped, arrays.listed(new), forget, about)
-            return self._asked(asked, new, memory, answers)
+            return self._ask(asked, new, memory, answers)
 
-    def _asked(self, asked: Call, blocks: list[int], memory: Block | None, answers: Any) -> Any:
+    def _ask(self, asked: Call, blocks: list[int], memory: Block | None, answers: Any) -> Any:
         fds = [arrays.SHELF.blocks[n].fd for n in blocks] if NAMELESS else []
         if memory is not None and NAMELESS:
             fds.append(memory.fd)
@@ -171,29 +197,34 @@ class Child:
             self._end.send(channel.CALL, pickle.dumps(asked), fds)
             kind, body, _ = self._received()
         except channel.ChannelClosed as error:
-            raise self._gone(error) from error
+            raise self._crashed(error) from error
         self._done()
         self._answered = True
         if kind != channel.CALL:
             raise self._error(kind, body)
         if asked.do != "close":
-            self._unspoilt()
+            self._check_unspoilt()
         if answers not in self._decoders:
             self._decoders[answers] = msgspec.msgpack.Decoder(answers)
         try:
             return self._decoders[answers].decode(body)
         except msgspec.DecodeError as error:
-            raise self._gone(channel.ChannelClosed(f"what is no answer ({error})")) from error
+            raise self._crashed(channel.ChannelClosed(f"what is no answer ({error})")) from error
 
     def train(
         self, number: int, count: int, ahead: int = 0, one_core: bool = False, each: int = 0
     ) -> list[float]:
-        """Of a process that stays awake: nanoseconds of passes over the first `count` slots by its own clock,
-        of each `each` of them in a row (0: of all), after `ahead` untimed passes over the last slot.
-        one_core: as of `passes`."""
+        """Time `count` passes of a process that stays awake, one over each of the first `count` slots (places
+        for the inputs and outputs of one pass).
+
+        The process reads its own clock once every `each` passes (0: once, after all). Returns the nanoseconds
+        of these groups: ceil(count / each) numbers. Their sum is never more than the time on the parent's
+        clock. ahead: how many untimed passes go before, over the last slot. one_core: see `passes`. Raises as
+        `call`.
+        """
         each = each or count
         with self._lock, on_one_core(self.pid) if one_core else contextlib.nullcontext():
-            self._alive()
+            self._check_alive()
             started = time.perf_counter_ns()
             self._wake()
             try:
@@ -201,7 +232,7 @@ class Child:
                 kind, body, _ = self._end.receive()
                 taken = time.perf_counter_ns() - started
             except channel.ChannelClosed as error:
-                raise self._gone(error) from error
+                raise self._crashed(error) from error
             self._done()
             if kind != channel.TRAIN or len(body) != TOOK.size * math.ceil(count / each):
                 raise self._error(kind, body)
@@ -219,32 +250,34 @@ class Child:
         one_core: bool = False,
         cores: int = 1,
     ) -> list[int]:
-        """Of any other: nanoseconds of each of `count` passes by our clock, from having the process go on to
-        its having stopped. untimed: how many go before. before, after: called with the number of a pass
-        (from 0) before it begins and after its end, while the process is stopped. one_core: what it runs in
-        one thread is to run where ours does; cores: else, how many threads it was told to take.
+        """Time `count` passes of a process that does not stay awake. Returns `count` times in nanoseconds.
 
-        Where a process cannot be seen to have stopped (ends.STOPS_ITSELF), a pass begins and ends with a
-        message, and the process is not stopped in between.
+        The parent's clock runs from where it lets the process go on until the process has stopped itself.
+        untimed: how many passes go before. before(k), after(k): called before and after pass k (from 0),
+        while the process is stopped. one_core: the session has one thread, which runs on the parent's core.
+        cores: else, how many threads it was told to take. Raises as `call`.
+
+        Some systems cannot tell the parent that a process has stopped (processes.STOPS_ITSELF is False).
+        There a pass begins and ends with a message, and the process is not stopped in between.
         """
         with self._lock:
-            self._alive()
-            self._unspoilt()
+            self._check_alive()
+            self._check_unspoilt()
             self._wake()
             try:
                 self._end.send(
                     channel.TRAIN, TRAIN.pack(number, untimed, count, count, False, processes.STOPS_ITSELF)
                 )
                 if processes.STOPS_ITSELF:
-                    taken = self._stopping(count, before, after, one_core, cores)
+                    taken = self._pass_by_stopping(count, before, after, one_core, cores)
                     over, worked = time.perf_counter_ns(), processes.worked_ns(self.pid)
                     processes.resume(self.pid)
                     kind, body, _ = self._received()
                 else:
-                    taken, over, worked = self._asking(count, before, after), 0, 0
+                    taken, over, worked = self._pass_by_messages(count, before, after), 0, 0
                     kind, body, _ = self._received()
             except (channel.ChannelClosed, ChildProcessError) as error:
-                raise self._gone(error) from error
+                raise self._crashed(error) from error
             except KernelscopeError:
                 raise  # it has said why, and is stopped
             except BaseException:  # of ours, in the middle of a train that it still runs
@@ -253,17 +286,17 @@ class Child:
             self._done()
             if kind != channel.TRAIN or body:
                 raise self._error(kind, body)
-            self._alone(processes.children(self.pid))
+            self._end_strangers(processes.children(self.pid))
             if over:
                 worked = min(processes.worked_ns(self.pid) - worked, time.perf_counter_ns() - over)
                 others = _others.setdefault(1 if one_core else cores, After())
                 (self._after if self.users else others).add(worked, sum(taken))
                 if told := self._after.too_long(others):
                     self.spoilt = f"{self.what} {told}"
-            self._unspoilt()
+            self._check_unspoilt()
             return taken
 
-    def _stopping(
+    def _pass_by_stopping(
         self,
         count: int,
         before: Callable[[int], None],
@@ -271,38 +304,40 @@ class Child:
         one_core: bool,
         cores: int,
     ) -> list[int]:
-        about = self.pid, self._end.fd, self._silent
+        about = self.pid, self._end.fd, self._check_silent
         taken, told = stops.timed(*about, count, before, after, one_core, cores)
         if told:
             self.spoilt = f"{self.what} {told}"
         return taken
 
-    def _silent(self) -> None:
-        """It has stopped: raises what it has said, where it was to run a pass and stop."""
+    def _check_silent(self) -> None:
+        """Raise its error, where it sent one instead of running the pass. It has stopped."""
         if self._end.waits():
             raise self._error(*self._end.receive(wait=False)[:2])
 
-    def _asking(self, count: int, before: Callable[[int], None], after: Callable[[int], None]) -> list[int]:
-        """Each pass begins and ends with a message."""
+    def _pass_by_messages(
+        self, count: int, before: Callable[[int], None], after: Callable[[int], None]
+    ) -> list[int]:
+        """Nanoseconds of each pass, which begins and ends with a message."""
         taken: list[int] = []
-        self._said(channel.PASS)
+        self._expect(channel.PASS)
         for k in range(count):
             before(k)
             started = time.perf_counter_ns()
             self._end.send(channel.PASS)
-            self._said(channel.PASS)
+            self._expect(channel.PASS)
             taken.append(time.perf_counter_ns() - started)
             after(k)
         self._end.send(channel.PASS)
         return taken
 
-    def _said(self, wanted: int) -> None:
+    def _expect(self, wanted: int) -> None:
         kind, body, _ = self._end.receive()
         if kind != wanted or body:
             raise self._error(kind, body)
 
     def _received(self) -> tuple[int, bytes, list[int]]:
-        """Its answer. A process that stops instead, whatever made it, never gives one."""
+        """Wait for its answer. Raises ChannelClosed where it has stopped instead: it would never answer."""
         if not self.stays and processes.STOPS_ITSELF:
             while not self._end.waits(LOOK_S):
                 if processes.has_stopped(self.pid):
@@ -320,7 +355,7 @@ class Child:
             self._beside.begin()
         if self._answered:
             self.ended_meanwhile(None, dying=False)
-        self._alive()
+        self._check_alive()
         processes.resume(self.pid)
 
     def _done(self) -> None:
@@ -331,10 +366,10 @@ class Child:
         processes.halt(self.pid)
         if _watched and _watched[0] is self and _watched[1].put_back():
             self.spoilt = f"{self.what} changed the limits of its judge: a kernel leaves others alone"
-        self._alone(self._beside.strangers())
+        self._end_strangers(self._beside.strangers())
 
-    def _alone(self, strangers: set[int]) -> None:
-        """It has started these, which are ended."""
+    def _end_strangers(self, strangers: set[int]) -> None:
+        """End these processes, which it has started; where there are any, nothing more is timed of it."""
         if strangers:
             end(strangers)
             self.spoilt = f"{self.what} started a process of its own: a kernel's work is done by `run`"
@@ -342,7 +377,7 @@ class Child:
     # ------------------------------------------------------------------------------- what it did to others
 
     def _watch(self) -> None:
-        """From now on it is this one that changes what others are set to."""
+        """Begin to watch the settings of all other processes: what changes from now on is its doing."""
         global _watched
         if _watched is not None and _watched[0] is self:
             return
@@ -352,8 +387,9 @@ class Child:
         _watched = self, Watched(others, self.pid)
 
     def ended_meanwhile(self, turn: Child | None, dying: bool = True) -> bool:
-        """Whether this one, which is stopped while others run, has ended: it is lost then. turn: whose turn
-        it was, where that one is not ours alone; dying: wait for one that is about to end."""
+        """Whether this process has ended while it was stopped and another ran; from then on it is `lost`.
+        turn: the process that ran meanwhile, where that has a user's kernel (else None): it may be to blame.
+        dying: where the process is about to end, wait for its end."""
         if self.lost is not None or not starting.settled(self._process):
             return False
         if not processes.ending(self.pid, "T" if self._answered else "S", dying):
@@ -365,22 +401,23 @@ class Child:
         return True
 
     def look(self) -> None:
-        """Undo what it has done to others, and end what it has started. Raises KernelError where it has. What
-        no user wrote may start what it likes (a compiler's helpers)."""
+        """Undo what it has changed of other processes, and end the processes that it has started. Raises
+        KernelError where it did either. Does nothing to a process that stays awake: code that no user wrote
+        may start others (a compiler its helpers)."""
         if self.lost is None and not self.stays:
             if _watched is not None and _watched[0] is self:
-                _looked(*_watched)
-            self._alone(processes.children(self.pid))
-        self._unspoilt()
+                _undo_changes(*_watched)
+            self._end_strangers(processes.children(self.pid))
+        self._check_unspoilt()
 
-    def _unspoilt(self) -> None:
+    def _check_unspoilt(self) -> None:
         if self.spoilt:
             raise KernelError(self.spoilt)
 
     # ------------------------------------------------------------------------------------------ how it ends
 
     def close(self) -> None:
-        """End it, and all that it started."""
+        """End the process and all that it started. May be called twice."""
         with self._lock:
             started: set[int] = set()
             if self.lost is None:
@@ -390,12 +427,12 @@ class Child:
             reap(started)
             self._end.close()
 
-    def _alive(self) -> None:
+    def _check_alive(self) -> None:
         if self.lost is not None:
             raise CrashedError(self.lost)
 
-    def _gone(self, error: channel.ChannelClosed | ChildProcessError) -> KernelscopeError:
-        """It is there no more, or no longer to be understood: why, in words."""
+    def _crashed(self, error: channel.ChannelClosed | ChildProcessError) -> KernelscopeError:
+        """End it, because it has ended or cannot be understood. Returns a CrashedError that says why."""
         try:
             code = self._process.wait(0.5)
             words = processes.exit_words(code)
@@ -413,12 +450,13 @@ class Child:
         return CrashedError(self.lost)
 
     def _error(self, kind: int, body: bytes) -> KernelscopeError:
+        """The error that stands in a message of the child, to be raised here."""
         if kind != channel.ERROR:
-            return self._gone(channel.ChannelClosed("what was not asked"))
+            return self._crashed(channel.ChannelClosed("what was not asked"))
         try:
             told = msgspec.msgpack.decode(body, type=Error)
         except msgspec.DecodeError as error:
-            return self._gone(channel.ChannelClosed(f"what is no answer ({error})"))
+            return self._crashed(channel.ChannelClosed(f"what is no answer ({error})"))
         known = getattr(kernels.errors, told.kind, None)
         if isinstance(known, type) and issubclass(known, KernelscopeError):
             return known(told.text)
@@ -428,13 +466,13 @@ class Child:
 
 
 def _module() -> str:
-    """What an isolated process runs: shut in where whoever started us asks for it."""
+    """The module that an isolated process runs: "confined" where the environment asks for that."""
     return "confined" if confine.CONFINED in os.environ else "child"
 
 
 def rest() -> None:
-    """Stop what stayed awake, and undo what whoever ran last has done to others: what is timed next has the
-    machine to itself, as it was."""
+    """Stop the process that stayed awake, and call `unwatch`. What is timed next has the machine to itself,
+    as it was before."""
     _halt_awake()
     unwatch()
 
@@ -445,14 +483,16 @@ def _halt_awake() -> None:
 
 
 def unwatch() -> None:
-    """What whoever ran last has changed of others is undone; from now on changes are not its."""
+    """Undo what the process that ran last has changed of others, and watch it no longer. Where it changed
+    something, its next request raises KernelError."""
     global _watched
     if _watched is not None:
         last, _watched = _watched, None
-        _looked(*last)
+        _undo_changes(*last)
 
 
-def _looked(child: Child, settings: Watched) -> None:
+def _undo_changes(child: Child, settings: Watched) -> None:
+    """Undo what it changed, and note in `child.spoilt` what it did to other processes."""
     changed, own = settings.changed()  # first: with limits as they were, all else can be looked at
     child.undone = tuple(dict.fromkeys((*child.undone, *own)))
     # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
@@ -470,5 +510,5 @@ def _living() -> list[Child]:
 
 
 def _known() -> set[int]:
-    """Our processes, but for those that others here know of (ends.OURS)."""
+    """The ids of all isolated processes of this parent, and of the templates that they are forked from."""
     return {child.pid for child in _living()} | starting.pids()

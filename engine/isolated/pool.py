@@ -1,6 +1,9 @@
-"""Which isolated process a session gets: one for all sessions of a kind; one for each user's kernels, in
-which nothing else runs. Each session of ONNX Runtime has a process of its own: after a pass the threads of a
-session spin for a while and would take a core from the next session; in a stopped process they do not."""
+"""The isolated processes (engine.isolated.client.Child) that there are, and which of them a session gets.
+
+All sessions of a kind share one process, or a few. A user's kernels share a process with nothing else. Up to
+six sessions of ONNX Runtime have a process each: after a pass the threads of such a session spin for a while
+and would take a core from the next session; in a stopped process they do not.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,15 @@ from kernels.errors import InputError
 
 @dataclass(frozen=True)
 class Kind:
-    """What the sessions of a kind are, and where they run.
+    """A kind of sessions, and the processes that they run in.
 
-    words: of its sessions. opens: the module whose `opened(*arguments)` makes one, imported in the process
-    apart alone. stays: it is not stopped between two trains (see engine.isolated.client), and runs and times
-    them by itself: for what no user wrote. One that does not is given its passes, over arrays of ours: its
-    sessions have `hold` and `passes` (as engine.cpu.session's). alone: how many processes its sessions are
-    spread over. interpreter: the Python that it runs in, asked when a process is started; None: this one's.
-    folders: where what it imports is found, beside this program's own.
+    words: the sessions in words, for errors. opens: the module whose `opened(*arguments)` makes a session;
+    only the isolated process imports it. stays: the process is not stopped between two trains (see
+    engine.isolated.client), and runs and times them by itself; only for code that no user wrote. Else the
+    parent starts each pass, over arrays of its own: a session then has `hold` and `passes`, as that of
+    engine.cpu.session. alone: over how many processes the sessions are spread (1: all share one).
+    interpreter: a function that gives the path of the process's Python, called when a process is started
+    (None: the Python of this process). folders: more folders in which the process finds modules.
     """
 
     words: str
@@ -44,47 +48,52 @@ KINDS = {
     "empty": Kind("passes without a kernel", "engine.isolated.open_empty"),
     "empty awake": Kind("passes without a kernel", "engine.isolated.open_empty", stays=True),
 }
-IDLE = 3  # processes of the user's kernels that are kept beside the others
+IDLE = 3  # processes of users' kernels that are kept though no session is open in them
 
 _children: OrderedDict[tuple[str, object], Child] = OrderedDict()
-_used: dict[int, int] = {}  # sessions by process
-_spare: list[Child] = []  # one for the next of a user's kernels
+_open_sessions: dict[int, int] = {}  # how many, by the id() of the Child
+_spare: list[Child] = []  # processes for the next kernel of a user; nothing has run there
 
 
 def register(name: str, kind: Kind) -> str:
-    """A further kind, of a backend's sessions; its name. Raises InputError where another has that name."""
+    """Add the kind of a backend's sessions. Returns the name. Raises InputError where a different kind has
+    that name."""
     if KINDS.setdefault(name, kind) != kind:
         raise InputError(f"two backends have sessions of a kind named {name!r}: one needs another name")
     return name
 
 
 def child(kind: str, what: str = "", own: object = None) -> Child:
-    """The process for sessions of this kind, started where there is none. own: what a user's kernels are
-    told apart by, and what: their words; None where all are ours. Give it back with `release`."""
-    key = (kind, own) if own is not None else (_free(kind), None)
+    """The process for one more session of this kind; started if there is none, or if it has ended. Call
+    `release` when the session is closed.
+
+    own: for a user's kernel, a value that says whose it is: the same (kind, own) gets the same process, and
+    nothing else runs there. None for kernels of this program. what: the user's kernel in words, for errors.
+    """
+    key = (kind, own) if own is not None else (_least_busy(kind), None)
     known = _children.get(key)
     if known is not None and known.lost is not None:
         _drop(key)
         known = None
     if known is None:
-        known = _children[key] = _started(kind) if own is None else _fresh(what)
+        known = _children[key] = _started(kind) if own is None else _unused_child(what)
         known.users = own is not None
     _children.move_to_end(key)
-    _used[id(known)] = _used.get(id(known), 0) + 1
+    _open_sessions[id(known)] = _open_sessions.get(id(known), 0) + 1
     _trim()
     return known
 
 
 def release(child: Child) -> None:
-    """A session of it has ended."""
-    if id(child) in _used:
-        _used[id(child)] -= 1
+    """One session in this process was closed. Processes of users' kernels that are idle may be ended."""
+    if id(child) in _open_sessions:
+        _open_sessions[id(child)] -= 1
     _trim()
 
 
 def start_early(*kinds: str, alive: int = 1) -> None:
-    """Start the processes of these kinds, which are then ready when the first session wants one. alive: how
-    many sessions of a kind will be open at once."""
+    """Start the processes of these kinds now, so that the first session need not wait. alive: how many
+    sessions of each kind will be open at once. Returns before the processes are ready."""
     for kind in kinds:
         for number in range(min(alive, KINDS[kind].alone)):
             key = (_numbered(kind, number), None)
@@ -98,19 +107,20 @@ def _started(kind: str) -> Child:
     return Child(it.words, it.opens, it.stays, interpreter, it.folders)
 
 
-def _free(kind: str) -> str:
-    """Of the processes that sessions of this kind may have, by name, the first with the fewest sessions."""
+def _least_busy(kind: str) -> str:
+    """The name of the process of this kind that has the fewest sessions."""
     names = [_numbered(kind, number) for number in range(KINDS[kind].alone)]
-    return min(names, key=lambda name: _used.get(id(_children.get((name, None))), 0))
+    return min(names, key=lambda name: _open_sessions.get(id(_children.get((name, None))), 0))
 
 
 def _numbered(kind: str, number: int) -> str:
+    """The name of process `number` (from 0) of a kind: "ort", "ort 2", …"""
     return f"{kind} {number + 1}" if number else kind
 
 
-def _fresh(what: str) -> Child:
-    """A process that nothing has run in: the one that lies ready; and from the second on another in its
-    place, since whoever has two kernels of a user's mostly has more."""
+def _unused_child(what: str) -> Child:
+    """A process in which nothing has run, for a user's kernel: the spare one, or a new one. From the second
+    kernel on a new spare one is started, since a user with two kernels mostly has more."""
     fresh_child = _spare.pop() if _spare else Child(what)
     if any(own is not None for _, own in _children):
         _spare.append(Child("a user's kernel"))
@@ -121,20 +131,20 @@ def _fresh(what: str) -> Child:
 
 
 def pids() -> list[int]:
-    """The isolated processes that there are now."""
+    """The process ids of all isolated processes that run now."""
     return [process.pid for process in (*_children.values(), *_spare) if process.lost is None]
 
 
 def renew() -> None:
-    """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
-    runs in new ones."""
+    """End the processes of CPU rungs, of this program and of users, that have no open session. What is
+    measured next runs in new processes."""
     for key, process in [*_children.items()]:
-        if (key[0].startswith("rung") or key[1] is not None) and not _used.get(id(process), 0):
+        if (key[0].startswith("rung") or key[1] is not None) and not _open_sessions.get(id(process), 0):
             _drop(key)
 
 
 def close_all() -> None:
-    """End them all, and what they started."""
+    """End all isolated processes, and all processes that they started. Also called at exit."""
     while _spare:
         _spare.pop().close()
     for key in list(_children):
@@ -143,14 +153,19 @@ def close_all() -> None:
 
 
 def _trim() -> None:
-    idle = [key for key, process in _children.items() if key[1] is not None and not _used.get(id(process), 0)]
+    """Of users' processes without a session keep the IDLE that were used last; end the others."""
+    idle = [
+        key
+        for key, process in _children.items()
+        if key[1] is not None and not _open_sessions.get(id(process), 0)
+    ]
     for key in idle[: max(0, len(idle) - IDLE)]:
         _drop(key)
 
 
 def _drop(key: tuple[str, object]) -> None:
     process = _children.pop(key)
-    _used.pop(id(process), None)
+    _open_sessions.pop(id(process), None)
     process.close()
 
 

@@ -1,4 +1,9 @@
-"""The timed passes of a session apart: trains over slots whose inputs changed since the train before."""
+"""Time the passes of a session that runs in an isolated process.
+
+Passes are timed in trains, rows of passes one after the other. Each pass of a train has a slot: a place for
+its own inputs and outputs. Before each train the inputs in the slots are stirred: a few of their values are
+changed (engine.stirring), so that a kernel cannot answer from memory.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +35,16 @@ TRIES = 3  # of a train of which nothing is left, with what is taken off measure
 
 
 class IsolatedTrains:
-    """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves; arena: of one that
-    is given its passes; threads: how many another was told to take (0: not known)."""
+    """Times the passes of session `number` of a child.
+
+    inputs, outputs: shape and dtype, by name, of what a pass reads and writes. arena: where a session reads
+    and writes whose passes the parent starts, one by one (it may be a user's); None for a session that runs
+    whole trains by itself. threads: how many threads the latter was told to take (0: not known).
+
+    After `time`: parts_ns, the nanoseconds of a pass in each part of the timed passes; trigger_ns, the
+    nanoseconds a pass that were subtracted for starting it (and for copies); at_once, passes of the last
+    train.
+    """
 
     def __init__(
         self,
@@ -48,7 +61,7 @@ class IsolatedTrains:
         self._most = most([*inputs.values(), *outputs.values()])
         self._way: Shared | Given | None = None
         self._bound: dict[str, np.ndarray] | None = None
-        self._stale = True
+        self._stale = True  # the slots lack the bound inputs
         self._next = 1  # number of the next pass: goes up as long as the session lives
         nbytes = sum(spec.nbytes for spec in outputs.values())
         # A warm-up's trains are of other lengths, which a kernel can see: those that are timed have room of
@@ -61,12 +74,14 @@ class IsolatedTrains:
         self._ended = 0
         self.parts_ns: Sequence[float] = ()  # a pass's in each part of what was timed last
         self._renewed: Renewed | None = None
-        self._over_new: list[Pair] = []  # of trains over such slots: what a pass was given and left
-        self._trains: list[tuple[int, int]] = []  # of the last passes that were timed: timed and untimed ones
+        self._renewed_pairs: list[Pair] = []  # of `time_renewed`: inputs and outputs of a pass
+        self._trains: list[tuple[int, int]] = []  # of the last `time`: timed and untimed passes of each
 
     @property
     def facts(self) -> dict[str, str]:
-        """How the passes were started, in words, once some were."""
+        """For the record, in words: how passes are started and what was subtracted for it; which protection
+        against a user's kernel is missing, and what of its process was put back. {} before the first
+        train."""
         if not self.trigger_ns:
             return {}
         if self._arena is None:
@@ -84,16 +99,17 @@ class IsolatedTrains:
         return told
 
     def last_inputs(self) -> dict[str, np.ndarray]:
-        """What the last timed pass was given."""
+        """The inputs of the last timed pass, by name. Call it after `time`."""
         assert self.stirring is not None
         return self.stirring.inputs_of(self._next - 1)
 
     @property
     def stirring(self) -> Stirring | None:
+        """The changes of the bound inputs; None before they are first timed."""
         return self._way.slots.stirring if self._way is not None and not self._stale else None
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """These are what is stirred from now on; kept as they are."""
+        """Keep a copy of these inputs; later passes are timed over them, with a few values changed."""
         self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
         self._stale = True
         self._forget()
@@ -101,47 +117,51 @@ class IsolatedTrains:
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
-        """What was bound, as it was."""
+        """The bound inputs, unchanged; {} before the first `bind`."""
         return self._bound or {}
 
     def time(self, count: int, cold: bool = False, rough: bool = False) -> int:
-        """Nanoseconds of `count` passes without what starting them takes; parts_ns are then a pass's in each
-        part of them (where it takes several threads, there is one part a train). rough: as empty's. Raises
-        TooShortError where what is left is no more than an error of what was taken off."""
+        """Nanoseconds of `count` passes together. The time that starting them takes is subtracted.
+
+        cold: caches are overwritten before. rough: the time is for a warm-up, and nobody keeps it. Raises
+        TooShortError where hardly anything is left after the subtraction, several times in a row; a rough
+        time is then a small share of what was measured. Sets parts_ns. A session with several threads has
+        one part a train, another up to PARTS.
+        """
         way = self._ready()
         each = min(math.ceil(count / PARTS) if self._one_core else count, way.slots.count)
         most = way.slots.count // each * each
-        left, taken, parts = count, 0.0, []
+        remaining, taken, parts = count, 0.0, []
         self._trains.clear()
-        while left > 0:
-            now = min(left, most)
+        while remaining > 0:
+            now = min(remaining, most)
             found = self._train(way, now, each, cold, rough)
             self._pass_ns, self._ended = sum(found) / now, time.perf_counter_ns()
             taken += sum(found)
-            parts += [ns / passes for ns, passes in zip(found, _parts(now, each), strict=True)]
-            left -= now
+            parts += [ns / passes for ns, passes in zip(found, _part_lengths(now, each), strict=True)]
+            remaining -= now
         self.parts_ns = parts
         return round(taken)
 
     def _train(self, way: Shared | Given, count: int, each: int, cold: bool, rough: bool) -> list[float]:
-        """Nanoseconds of so many passes, of each `each` of them in a row."""
+        """Time one train of `count` passes. Returns nanoseconds of each group of `each` passes in a row."""
         for _ in range(TRIES):
             idle = time.perf_counter_ns() - self._ended
             warm_ns = WARM_ALONE_NS if self._one_core and self._child.stays else WARM_NS
             untimed = min(count, int(warm_ns / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
-            off = None if self._arena is not None else way.off(count, cold, rough)
+            overhead = None if self._arena is not None else way.off(count, cold, rough)
             parts = way.train_ns(self._next, count, untimed, cold, each)
             self._trains.append((count, untimed))
             # Also of one that is then run again: a kernel could do nothing in as many.
             self._kept[rough].offer(way.slots, self._next, count)
-            off = off or way.off(count, cold, rough)
+            overhead = overhead or way.off(count, cold, rough)
             self._next += count
-            self.trigger_ns, self._trigger_half_ns = off.ns / count, off.half_width_ns / count
+            self.trigger_ns, self._trigger_half_ns = overhead.ns / count, overhead.half_width_ns / count
             self.at_once = count
             whole = sum(parts)
-            if whole - off.ns > LEAST * whole:
-                pairs = zip(parts, _parts(count, each), strict=True)
-                return [max(ns - off.ns * passes / count, LEAST * ns) for ns, passes in pairs]
+            if whole - overhead.ns > LEAST * whole:
+                pairs = zip(parts, _part_lengths(count, each), strict=True)
+                return [max(ns - overhead.ns * passes / count, LEAST * ns) for ns, passes in pairs]
             if rough:
                 break
             # The machine may have been slower when nothing was run than now.
@@ -154,8 +174,10 @@ class IsolatedTrains:
         return [LEAST * ns for ns in parts]
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.stirring.Renewable. A kernel could see how many passes a train has: it has as many as
-        one of those that were timed last, drawn among these."""
+        """Nanoseconds of one pass, of a train over inputs that are written anew (see
+        engine.stirring.Renewable, also for alike). A kernel could see how long a train is. So this one is as
+        long as one of the last timed trains, drawn at random; count is its length only where none was
+        timed."""
         if self._renewed is None:
             self._renewed = Renewed(self._ready().slots)
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
@@ -164,24 +186,25 @@ class IsolatedTrains:
         # Passes of numbers that no timed one has, and no other such train: outputs are poisoned by them, too.
         self._renewed.fill(secrets.randbits(63), passes, alike)
         whole = sum(way.filled_ns(passes, untimed))
-        off = way.off(passes, cold=False, rough=False).ns
+        overhead_ns = way.off(passes, cold=False, rough=False).ns
         self._ended = time.perf_counter_ns()
         slot = secrets.randbelow(passes)
         given, found = (
             {name: array[slot, ...].copy() for name, array in of.items()} for of in (slots.given, slots.left)
         )
-        self._over_new.append((given, found))
-        while len(self._over_new) > 1 and sum(map(_nbytes, self._over_new)) > PASSES_NBYTES:
-            del self._over_new[secrets.randbelow(len(self._over_new))]
-        return max(whole - off, LEAST * whole) / passes
+        self._renewed_pairs.append((given, found))
+        while len(self._renewed_pairs) > 1 and sum(map(_nbytes, self._renewed_pairs)) > PASSES_NBYTES:
+            del self._renewed_pairs[secrets.randbelow(len(self._renewed_pairs))]
+        return max(whole - overhead_ns, LEAST * whole) / passes
 
     def renewed(self) -> tuple[Pair, ...]:
-        """See engine.stirring.Renewable."""
-        found, self._over_new = tuple(self._over_new), []
+        """(inputs, outputs) by name of one pass of each train of `time_renewed` since the last call; not of
+        all where they need too much memory."""
+        found, self._renewed_pairs = tuple(self._renewed_pairs), []
         return found
 
     def witnesses(self) -> tuple[Witness, ...]:
-        """A pass of each train since this was asked, or of as many as there is room for."""
+        """The record of one pass of each train since the last call; of fewer trains where memory is short."""
         places = {name: np.arange(math.prod(s.shape), dtype=np.int64) for name, s in self._outputs.items()}
         return tuple(
             Witness(number, {name: (places[name], a.reshape(-1)) for name, a in left.items()}, rough)
@@ -194,7 +217,7 @@ class IsolatedTrains:
             kept.forget()
 
     def _ready(self) -> Shared | Given:
-        """With slots that are as was bound, but for what is stirred."""
+        """How passes are run; the slots have the bound inputs (zeros where none were bound)."""
         way = self._ready_way()
         if self._bound is None:
             self._bound = {name: np.zeros(s.shape, s.dtype) for name, s in self._inputs.items()}
@@ -204,6 +227,7 @@ class IsolatedTrains:
         return way
 
     def _ready_way(self) -> Shared | Given:
+        """How passes are run: by the child in whole trains (Shared), or given one by one (Given)."""
         if self._way is None:
             about = self._child, self._number, self._inputs, self._outputs, self._most
             self._way = Shared(*about, self._one_core) if self._arena is None else Given(*about, self._arena)
@@ -214,14 +238,15 @@ def _nbytes(pair: Pair) -> int:
     return sum(array.nbytes for of in pair for array in of.values())
 
 
-def _parts(count: int, each: int) -> list[int]:
+def _part_lengths(count: int, each: int) -> list[int]:
     """How many passes the parts of a train have."""
     return [min(each, count - k) for k in range(0, count, each)]
 
 
 # -------------------------------------------------------------------------------------------------- renewed
 
-# Slots all of whose values are written anew before a train: others in each, or those that timed passes have.
+# Before such a train all values of all slots are written anew: other values in each slot, or the values that
+# timed passes have.
 #
 # A kernel that works out anew only what the changes touch is faster where they are few. So that nothing else
 # can be, every slot is written whole whichever it is. New values are drawn for each pass from all that lies
@@ -235,7 +260,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Renewed:
-    """Of slots that inputs were bound to, whose values are drawn from."""
+    """Writes new values to the slots of a session. They have the distribution of the bound inputs."""
 
     def __init__(self, slots: Slots) -> None:
         assert slots.stirring is not None
@@ -244,7 +269,8 @@ class Renewed:
         self._cells = {name: slots.stirring.cells(name) for name in slots.given}
 
     def fill(self, first: int, count: int, alike: int) -> None:
-        """The first `count` slots, as passes from this number on. alike: see engine.stirring.Renewable."""
+        """Write the inputs of the first `count` slots, for passes number `first`, `first` + 1, …; and poison
+        a few values of each output. alike: NEW or SAME, see engine.stirring.Renewable."""
         for name, array in self.slots.given.items():
             flat = array.reshape(self.slots.rows, -1)[:count]
             if not flat.size:
@@ -261,9 +287,9 @@ class Renewed:
 
 
 def _draw(flat: np.ndarray, cells: Cells) -> None:
-    """New values for all of these, (slots, values)."""
+    """Write new values to all of `flat`, (slots, values of an input)."""
 
-    def some(part: np.ndarray) -> None:
+    def draw_part(part: np.ndarray) -> None:
         random = np.random.Generator(np.random.SFC64(int.from_bytes(os.urandom(16))))
         for start in range(0, part.size, CHUNK):
             piece = part[start : start + CHUNK]
@@ -272,13 +298,14 @@ def _draw(flat: np.ndarray, cells: Cells) -> None:
 
     if flat.size < SEVERAL:
         for row in flat:
-            some(row)
+            draw_part(row)
         return
     with ThreadPoolExecutor(min(DRAWING, host.physical_cores())) as pool:
-        list(pool.map(some, _ranges(flat)))
+        list(pool.map(draw_part, _ranges(flat)))
 
 
 def _ranges(flat: np.ndarray) -> Iterator[np.ndarray]:
+    """Views that cover `flat`, for the threads to share; none spans two rows."""
     each = max(CHUNK, -(-flat.size // (4 * DRAWING)))
     for row in flat:
         for start in range(0, len(row), each):

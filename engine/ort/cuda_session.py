@@ -1,12 +1,15 @@
-"""A session of ONNX Runtime on an NVIDIA GPU, run at its best.
+"""A session of ONNX Runtime on an NVIDIA GPU, run as fast as ONNX Runtime can.
 
-One session a batch size, inputs and outputs where the session reads and writes them (IO binding), the forward
-pass replayed as one CUDA graph on a stream of ours that CUDA events time, exhaustive search of cuDNN's
-algorithms, TF32 off for the fp32 row. ONNX Runtime falls back to the CPU in silence; here that is an error,
-not a result.
+Each batch size has a session of its own. Inputs and outputs stay in the device memory where the session reads
+and writes them (IO binding). The forward pass is replayed as one CUDA graph on a stream of this program, and
+CUDA events time it. cuDNN's algorithms are searched exhaustively. In fp32, TF32 is off.
 
-Nothing is said of such a pass before its answer was that of a plain `run` of the same session over the same
-inputs. Where it is not, the session is run in the next of three ways: captured, bound, plain.
+ONNX Runtime falls back to the CPU without a word. Here that is an error where the whole model falls back; a
+few nodes on the CPU are noted in the session's `facts`.
+
+There are three ways of running a pass, best first: captured, bound, plain (WAYS). A way may give wrong
+answers. So the first `fetch` compares the answer with that of a plain `run` of the same session over the same
+inputs. If they differ, or if the way fails, the session is opened again in the next way.
 """
 
 from __future__ import annotations
@@ -43,9 +46,10 @@ CAPTURED, BOUND, PLAIN = "captured", "bound", "plain"
 """The ways of running a pass, best first: replayed as a CUDA graph; launched over bound memory; `run`, which
 copies its inputs to the device and its outputs back."""
 WAYS = (CAPTURED, BOUND, PLAIN)
-_NEXT = dict(pairwise(WAYS))
+_WORSE_WAY = dict(pairwise(WAYS))
 
-# By what a session is made of: the way whose answer was that of a plain run, and why no better one is taken.
+# By what a session is made of (its `_key`): the way whose answer was that of a plain run, and why no better
+# way is taken. A later session with this key begins with that way and is not compared again.
 _agreed: dict[tuple[object, ...], tuple[str, str]] = {}
 
 
@@ -57,9 +61,13 @@ def _load_libraries(ort: Any) -> None:
 
 
 class OrtCudaSession(LaunchedSession):
-    """A model at one batch size on the CUDA provider; see engine.backend.Session.
+    """A model at one batch size on ONNX Runtime's CUDA provider; see engine.backend.Session.
 
-    ONNX Runtime keeps a captured graph by thread: prepare and run belong on the same one.
+    Create it and run it in the same thread, because ONNX Runtime keeps a captured graph for each thread.
+    graph: the model; precision: one of kernels.precision; options: see engine.options. Raises
+    UnavailableError where ONNX Runtime or CuPy is missing or the model falls back to the CPU,
+    UnsupportedError where ONNX Runtime has no such operator or an input's shape is not known,
+    OutOfMemoryError, else KernelError.
     """
 
     backend = "ort-cuda"
@@ -68,9 +76,9 @@ class OrtCudaSession(LaunchedSession):
     _inputs: dict[str, binding.Buffer]
     _outputs: dict[str, binding.Buffer]
     _library, _helps = "CUDA or cuDNN", CUDA_EXTRA
-    _behind: tuple[Any, ...] = ("CPUExecutionProvider",)  # providers that take what this one does not
-    _told: tuple[str, ...] = ("use_tf32", "cudnn_conv_algo_search")  # of its settings, in the record
-    _why = ""  # no better way is taken
+    _behind: tuple[Any, ...] = ("CPUExecutionProvider",)  # providers for nodes that this one cannot run
+    _told: tuple[str, ...] = ("use_tf32", "cudnn_conv_algo_search")  # names of settings for `facts`
+    _why = ""  # the reason why no better way is taken
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._ort = ort.import_onnxruntime()
@@ -131,15 +139,17 @@ class OrtCudaSession(LaunchedSession):
                 # graph. Or an output that is refused where it is bound.
                 self._release()
                 self._why = str(error)
-                self._fell_back(_NEXT[way], self._why)
+                self._fell_back(_WORSE_WAY[way], self._why)
 
     def _fell_back(self, way: str, why: str) -> None:
+        """Note in `facts` that the session falls back to this way, and why."""
         self._facts["cuda_graph"] = f"no: {why}"
         if way == PLAIN:
             self._facts["binding"] = f"no: {why}; each pass copies its inputs to the GPU and its outputs back"
 
     def _open(self, way: str) -> None:
-        """Create session, buffers and binding; warm up, which searches algorithms and captures the graph."""
+        """Create session, buffers and binding for this way of running. Then warm up, which searches
+        algorithms and captures the graph."""
         self._way, cuda_graph = way, way == CAPTURED
         started = time.perf_counter_ns()
         self._stream = self._cupy.cuda.Stream(non_blocking=True)
@@ -166,9 +176,9 @@ class OrtCudaSession(LaunchedSession):
         with ort.translated(f"the inputs and outputs of {self._what}"):
             self._inputs = self._allocate(inputs, self._placed.inputs)
             inferred = ort.buffers_of(self._session.get_outputs())
-            self._guessed = inferred is None
+            self._shapes_by_trial = inferred is None
             if way == PLAIN:
-                shapes = {name: (a.shape, a.dtype) for name, a in self._plainly().items()}
+                shapes = {name: (a.shape, a.dtype) for name, a in self._run_plain().items()}
                 self._outputs = self._allocate(shapes, ())
             else:
                 self._binding = self._session.io_binding()
@@ -181,10 +191,10 @@ class OrtCudaSession(LaunchedSession):
         self._phases["alloc"] = allocated - created
         self._run_options = self._ort.RunOptions()
         self._run_options.log_severity_level = ort.SILENT
-        off = self._placed.words
+        off_gpu = self._placed.words
         if way == PLAIN:
-            off = "each pass copies its inputs and outputs by itself"
-        elif not off:  # what the CPU reads and writes has to be there when a pass is over
+            off_gpu = "each pass copies its inputs and outputs by itself"
+        elif not off_gpu:  # what the CPU reads and writes has to be there when a pass is over
             self._run_options.add_run_config_entry(_ASYNC, "1")
         with ort.translated(f"the first run of {self._what}"):
             # The search of algorithms; for a graph ONNX Runtime adds a second run and the capture by itself.
@@ -202,7 +212,7 @@ class OrtCudaSession(LaunchedSession):
             self._launch()
             self._stream.synchronize()
         self._phases["compile"] = time.perf_counter_ns() - allocated
-        self._timed_over(self._launch, cuda_graph, off)
+        self._timed_over(self._launch, cuda_graph, off_gpu)
         if cuda_graph:
             self._facts["cuda_graph"] = "yes"
         self._facts |= {
@@ -214,7 +224,7 @@ class OrtCudaSession(LaunchedSession):
         }
 
     def _settings(self, cuda_graph: bool) -> dict[str, str]:
-        """Of the provider."""
+        """The provider's settings, as ONNX Runtime names them."""
         return {
             # Off, it also keeps cuDNN's fp16 convolutions from the tensor cores; fp16 has no TF32 to lose.
             "use_tf32": "0" if self.precision == "fp32" else "1",
@@ -233,6 +243,7 @@ class OrtCudaSession(LaunchedSession):
         return int(self._cupy.cuda.runtime.getDevice())
 
     def _allocate(self, specs: Mapping[str, Spec], on_host: Collection[str]) -> dict[str, binding.Buffer]:
+        """A buffer for each of these tensors. on_host: names of those in host memory (plain: all)."""
         if self._way == PLAIN:
             on_host = specs
         return {
@@ -250,7 +261,8 @@ class OrtCudaSession(LaunchedSession):
             self._binding.bind_output(name, "cuda", self._device)
 
     def _discover_outputs(self) -> dict[str, Spec]:
-        """Output shapes that inference could not tell, from one run that is not captured."""
+        """The outputs' shapes and dtypes, from one run that is not captured. For what shape inference cannot
+        tell."""
         arguments = self._session.get_outputs()
         for argument in arguments:
             self._binding.bind_output(argument.name, "cuda", self._device)
@@ -270,7 +282,7 @@ class OrtCudaSession(LaunchedSession):
 
     def _launch(self) -> None:
         if self._way == PLAIN:
-            self._answered = self._plainly()
+            self._answered = self._run_plain()
         else:
             self._session.run_with_iobinding(self._binding, self._run_options)
 
@@ -279,9 +291,9 @@ class OrtCudaSession(LaunchedSession):
             self._launch()
         except Exception as error:
             # An output's shape may hang on the values of the inputs: it was found on others.
-            if not self._guessed or self._way == PLAIN:
+            if not self._shapes_by_trial or self._way == PLAIN:
                 raise
-            self._next(PLAIN, f"{self._way}, a pass fails: {ort.first_line(error)}")
+            self._reopen(PLAIN, f"{self._way}, a pass fails: {ort.first_line(error)}")
             self._launch()
 
     def _copy_in(self) -> None:
@@ -299,7 +311,7 @@ class OrtCudaSession(LaunchedSession):
             return outputs
         while self._way != PLAIN:
             try:
-                plain = self._plainly()
+                plain = self._run_plain()
             except Exception as error:  # memory for both, say
                 self._checked = True
                 self._facts["checked"] = f"no: a plain run of the session failed: {ort.first_line(error)}"
@@ -308,7 +320,7 @@ class OrtCudaSession(LaunchedSession):
             if why is None:
                 break
             told = f"{self._way}, it does not answer as a plain run of the same session does: {why}"
-            self._next(_NEXT[self._way], told)
+            self._reopen(_WORSE_WAY[self._way], told)
             self._start()
             self._stream.synchronize()
             outputs = self._read()
@@ -317,7 +329,7 @@ class OrtCudaSession(LaunchedSession):
         return outputs
 
     def _read(self) -> dict[str, np.ndarray]:
-        """What the last pass left."""
+        """Copies of the outputs of the last pass, by name."""
         if self._way == PLAIN:
             return {name: np.array(array) for name, array in self._answered.items()}
         outputs = {}
@@ -329,16 +341,16 @@ class OrtCudaSession(LaunchedSession):
                 self._staging.download(of.pointer, outputs[name])
         return outputs
 
-    def _plainly(self) -> dict[str, np.ndarray]:
-        """What a plain run of this session answers to what is bound."""
+    def _run_plain(self) -> dict[str, np.ndarray]:
+        """The outputs of a plain run of this session over the bound inputs, by name."""
         options = self._ort.RunOptions()
         options.log_severity_level = ort.SILENT
         options.add_run_config_entry(_GRAPH_ID, _NO_CAPTURE)
         names = [argument.name for argument in self._session.get_outputs()]
         return dict(zip(names, self._session.run(names, self._lying(), options), strict=True))
 
-    def _next(self, way: str, why: str) -> None:
-        """The same session anew, run in another way, over what is bound."""
+    def _reopen(self, way: str, why: str) -> None:
+        """Open the session again in this way, with the same inputs. why: the reason, for `facts`."""
         self._why = why
         self._release()
         self._fell_back(way, why)
@@ -346,12 +358,12 @@ class OrtCudaSession(LaunchedSession):
         self._copy_in()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """(): the pip build's profile holds host times alone; bench.measure.answers.layers times each group
-        on its own.
-        """
+        """Always (): the profile of ONNX Runtime's pip build has only the host's times, which say nothing of
+        the GPU. bench.measure.answers.layers times each group of layers on its own instead."""
         return ()
 
     def _release(self) -> None:
+        """Free the ONNX Runtime session and all device memory."""
         # The session goes first: its graph reads the buffers and runs on the stream.
         for name in (
             "_trains",
@@ -367,6 +379,7 @@ class OrtCudaSession(LaunchedSession):
         self._pool.free_all_blocks()
 
     def close(self) -> None:
+        """Free everything. After a CUDA error that broke the context nothing can be freed: it is kept."""
         self._closed = True
         if cuda_runtime.lost(self._cupy):
             cuda_runtime.keep(self)

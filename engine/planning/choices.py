@@ -1,7 +1,8 @@
-"""What was chosen on this machine, by whom and why: one file of the user's cache for each case.
+"""What was measured to be best on this machine, kept in the user's cache: one file for each case.
 
-A case is a step (its params) or a net (the params of its steps, or the model's content) on a device, at one
-batch size, in one precision. Its file has these parts:
+A rung is one kernel file of the ladder (kernels.registry). A case is a step (its params) or a net (the params
+of its steps, or the model's content) on a device, at one batch size, in one precision. Its file has these
+parts:
 
     part       what it says                                             who measures it
     rungs      the rung of a step: `Choice`                             bench.measure.tuned.rungs
@@ -14,8 +15,13 @@ batch size, in one precision. Its file has these parts:
     errors     the layer errors of a reference                          bench.measure.answers.kept_errors
     oracle     that the float64 answers agree with ONNX Runtime's       bench.measure.answers.cross_check
 
-An entry of a part names what it stands on: the texts of every rung that could be taken, so that a changed
-kernel is timed anew. Each choice has all variants that were tried, with their times or why they have none.
+An entry of a part also keeps what it depends on (`on`): the names and texts of all rungs that could be taken.
+So a changed kernel is timed anew: the old entry is not found. A `Choice` has all variants that were tried,
+each with its time, or with the reason why it has none.
+
+The arguments of most functions here say which step is meant. device: "cuda" or "cpu"; params: what the step
+computes, batch size included; precision: what was asked for; rungs: those of `candidates`, in that order;
+threads: of the CPU (None: one a physical core; without meaning on CUDA).
 """
 
 from __future__ import annotations
@@ -57,15 +63,17 @@ Value = TypeVar("Value")
 
 
 class Tried(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_defaults=True):
-    """One variant that was tried.
+    """What came of one variant (a rung, or a configuration of ONNX Runtime).
 
-    refused: why it was not timed, or no further ("": it was). first_ns: a pass by the short first look;
-    time_ns: the median among the best, interleaved. strict: whether all of its parts are right, too (None:
-    not looked at). Of a whole model: error, the relative L2 of its output against float64; layer,
-    layer_error: the group that is furthest off when it is fed right inputs, at the case's batch; within:
-    whether the output is within the precision's bound, in the first session. doubt: how it was wrong in a
-    later session though all of that was right ("": it was not): what a session chooses as it is created,
-    another may not.
+    refused: why it was not timed, or was dropped later ("": neither). first_ns: nanoseconds a pass in a short
+    first measurement. time_ns: nanoseconds a pass in the second one, in which the best take turns: the
+    median. strict: whether each of its parts is right, too (None: not checked).
+
+    Only for a whole model: error: relative L2 error of its output against float64. within: whether that is
+    within the precision's bound, in the first session. layer, layer_error: the group of layers with the
+    largest error when it gets right inputs, at the case's batch size, and that error. doubt: how a later
+    session was wrong though the first was right ("": none was). That happens, because each session chooses
+    its algorithms when it is created.
     """
 
     variant: V
@@ -81,21 +89,25 @@ class Tried(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_defaults
 
     @property
     def ns(self) -> float | None:
-        """Nanoseconds a pass, by the longest look there was."""
+        """Nanoseconds a pass: time_ns, or else first_ns. None where it was never timed."""
         return self.time_ns or self.first_ns
 
     @property
     def eligible(self) -> bool | None:
-        """Whether it may be the best, as far as it was looked at (None: its parts were not)."""
+        """Whether it may be the best: timed and right. None where its parts were not checked yet."""
         if self.refused or self.first_ns is None or self.within is False or self.doubt:
             return False
         return self.strict
 
 
 class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_defaults=True):
-    """What came of the variants of a case, under way or done. default: what is taken unmeasured; best: the
-    fastest that is right; lenient: the fastest that gives an answer at all, by the loosest bound (None: there
-    is none). trying, attempts: the variant that the process was at when this was written, and how often."""
+    """The variants of a case and what came of them; also while the search still goes on (`done` is False).
+
+    default: the variant that is taken without measuring. best: the fastest that is right. lenient: the
+    fastest whose answer is within the loosest bound. Both are None where there is none. trying: the variant
+    that was being measured when this was written, and attempts: how often it was begun (a variant can crash
+    the process). chosen_at: the date and time of the choice.
+    """
 
     default: V
     tried: tuple[Tried[V], ...] = ()
@@ -107,13 +119,14 @@ class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_default
     chosen_at: str = ""
 
     def of(self, variant: V | None) -> Tried[V] | None:
-        """What came of a variant."""
+        """What came of this variant; None where it was not tried."""
         return next((t for t in self.tried if t.variant == variant), None)
 
     @property
     def ranked(self) -> list[Tried[V]]:
-        """Those that were not refused, the fastest first. Where the best by the first look was timed, only
-        what was timed with it counts; else it was the best by far."""
+        """The variants that were timed and not refused, the fastest first. If the best of the first
+        measurement has a time_ns, only variants with a time_ns are in the list. If it has none, it was the
+        best by far, and all are."""
         right = [t for t in self.tried if not t.refused and t.first_ns is not None]
         timed = [t for t in right if t.time_ns is not None]
         if min(right, key=lambda t: t.first_ns or 0.0, default=None) not in timed:
@@ -122,15 +135,15 @@ class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_default
 
     @property
     def unfinished(self) -> bool:
-        """Whether to go on with it may find a winner: it is not done, or its best came to be doubted while
-        there are others that were not looked at."""
+        """Whether more measuring may find a best variant: it is not done; or its best was doubted later, and
+        the parts of some others were not checked yet."""
         lost = self.best is None and any(tried.doubt for tried in self.tried)
         return not self.done or (lost and any(tried.eligible is None for tried in self.tried))
 
     def without(self, variant: V, reason: str, strict: bool) -> Choice[V]:
-        """The choice after a variant came wrong in a case: what is next best by the times that there are wins
-        in its place, where anything does. strict: it was wrong by the precision's own bound, and may still be
-        right by the loosest."""
+        """The choice after this variant gave a wrong answer; reason says how. The next best by the kept times
+        takes its place (None if there is none). strict: only the precision's own bound was exceeded: the
+        variant may still be `lenient`. Else it counts as refused."""
         wrong = {"doubt": reason} if strict else {"refused": reason, "time_ns": None}
         tried = tuple(msgspec.structs.replace(t, **wrong) if t.variant == variant else t for t in self.tried)
         remaining = [t for t in tried if t.first_ns is not None and not t.refused]
@@ -146,7 +159,8 @@ class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_default
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What stands in a part of a case's file, and what it stands on."""
+    """One value in a part of a case's file. on: what the value depends on; it is found by an equal `on`
+    only."""
 
     on: dict[str, str]
     value: Any
@@ -158,18 +172,21 @@ _PARTS: type[Parts] = dict[str, list[Entry]]
 
 @dataclass(frozen=True)
 class Part(Generic[Value]):
-    """One part of the files of cases. of: the type of its entries. Nothing is kept of no case: of a device
-    that is not there."""
+    """One part of the files of cases; see the table of this module. of: the type of its values.
+
+    A case is None for a device that is not there: then nothing is read and nothing is kept. A part of a case
+    keeps the MOST_ENTRIES values that were written last.
+    """
 
     name: str
     of: Any
 
     def read(self, case: Key | None, on: Key) -> Value | None:
-        """What is kept for this case and stands on this; None where nothing is that can be read."""
+        """The value that is kept for this case and this `on`; None where there is none that can be read."""
         parts = STORE.read(CASES, case, _PARTS) if case is not None else None
-        return self._of(parts or {}, on)
+        return self._value(parts or {}, on)
 
-    def _of(self, parts: Parts, on: Key) -> Value | None:
+    def _value(self, parts: Parts, on: Key) -> Value | None:
         entries = parts.get(self.name, [])
         entry_found = next((entry for entry in entries if entry.on == on), None)
         try:
@@ -178,16 +195,16 @@ class Part(Generic[Value]):
             return None
 
     def write(self, case: Key | None, on: Key, value: Value) -> None:
-        """Keep it. Raises KernelError where the cache cannot be written."""
+        """Keep this value. Raises KernelError where the cache cannot be written."""
         self.change(case, on, lambda _: value)
 
     def change(self, case: Key | None, on: Key, how: Callable[[Value | None], Value]) -> None:
-        """Keep what `how` makes of what is kept. Raises KernelError as `write`."""
+        """Keep what `how` returns; it is called with the kept value, or None. Raises as `write`."""
         if case is not None:
-            self._put(case, on, lambda parts: [Entry(dict(on), how(self._of(parts, on)))])
+            self._put(case, on, lambda parts: [Entry(dict(on), how(self._value(parts, on)))])
 
     def forget(self, case: Key | None, on: Key) -> None:
-        """Keep nothing of it."""
+        """Remove the value of this case and this `on`. Raises as `write`."""
         if case is not None:
             self._put(case, on, lambda parts: [])
 
@@ -212,10 +229,15 @@ def candidates(
     weights_known: bool,
     capability: tuple[int, int] | None = None,
 ) -> tuple[Rung, ...]:
-    """The rungs that an engine may take for these params of its own accord: the best guess first, then those
-    beside the ladder, then the rest of it. One beside the ladder that promises nothing by its own estimate is
-    left out: it would be compiled and timed for nothing. capability: of the CUDA device (None: the one that
-    is here, if one is)."""
+    """The rungs that can run these params and that an engine may take unless the user names one.
+
+    The order: the best guess of the ladder; then side rungs (those beside the ladder); then the rest of the
+    ladder. A side rung whose own estimate is not clearly faster is left out: compiling and timing it would
+    be for nothing. () where no rung of the ladder can run them.
+
+    weights_known: whether the weights are constants. capability: compute capability of the CUDA device, such
+    as (9, 0) (None: that of the device that is here, if there is one).
+    """
     if device == "cuda" and capability is None and (gpu := cuda_driver.device()) is not None:
         capability = gpu.capability
 
@@ -235,8 +257,9 @@ def candidates(
 
 @functools.lru_cache(maxsize=4096)
 def launched(params: Params, rung: Rung) -> tuple[str | None, float | None]:
-    """Why a CUDA rung cannot be launched for some params (None: it can), and the microseconds that it should
-    take, where there is an estimate. Worked out once: a plan asks of every rung several times."""
+    """Whether a CUDA rung could be launched for these params; launches nothing. Returns (why it cannot, or
+    None; the microseconds that it is estimated to take, or None). The result is cached, because a plan asks
+    several times for every rung."""
     try:
         return None, launch.launch(params, rung).microseconds
     except (KernelError, UnsupportedError) as error:
@@ -244,7 +267,7 @@ def launched(params: Params, rung: Rung) -> tuple[str | None, float | None]:
 
 
 def _promising(params: Params, ladder: Sequence[Rung], beside: Sequence[Rung]) -> list[Rung]:
-    """Those beside the ladder, less whose estimate is near the ladder's least or above it."""
+    """The side rungs (`beside`) without those whose estimate is near the ladder's least, or above it."""
     times = {rung: launched(params, rung)[1] for rung in beside}
     if all(us is None for us in times.values()):
         return [*beside]
@@ -256,7 +279,7 @@ def _promising(params: Params, ladder: Sequence[Rung], beside: Sequence[Rung]) -
 def read(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> Choice[str] | None:
-    """What is kept for these params, done or not. rungs: their candidates."""
+    """The choice that is kept for this step, done or not; None where none is kept for just these rungs."""
     return RUNGS.read(of_step(device, params, precision, threads), on_rungs(device, rungs))
 
 
@@ -268,14 +291,15 @@ def write(
     threads: int | None,
     choice: Choice[str],
 ) -> None:
-    """Keep it. Raises KernelError where the cache cannot be written."""
+    """Keep the choice for this step. Raises KernelError where the cache cannot be written."""
     RUNGS.write(of_step(device, params, precision, threads), on_rungs(device, rungs), choice)
 
 
 def chosen(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> str | None:
-    """The rung that was timed to be the fastest right one, if one was."""
+    """The name of the fastest right rung by the kept choice. None where none is kept that is done, and where
+    there are fewer than two rungs."""
     if len(rungs) < 2:
         return None  # there is nothing to choose, and nothing is read
     choice = read(device, params, precision, rungs, threads)
@@ -287,8 +311,8 @@ def chosen(
 def time_ns(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> float | None:
-    """Nanoseconds of the rung that was timed to be the fastest; None where none was, or where there was
-    nothing to choose."""
+    """Nanoseconds a pass of the rung that `chosen` names, as they were measured then. None where it names
+    none."""
     choice = read(device, params, precision, rungs, threads) if len(rungs) > 1 else None
     fastest = choice.of(choice.best) if choice is not None and choice.done else None
     return None if fastest is None or fastest.refused else fastest.ns
@@ -297,16 +321,19 @@ def time_ns(
 def nearby(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> dict[str, float]:
-    """How many times as long as the fastest each of these rungs took, as they are now, at the batch size
-    nearest to that of the params; nothing where none is near. A hint of what to try first and no more."""
-    known, rows = PACES.read(_any_batch(device, params, precision, threads), {}), params.rows
+    """By rung's name: its time divided by the time of the fastest rung, at another batch size (a pace).
+
+    Taken from the measured batch size that is nearest to that of the params; {} where none is within a factor
+    of NEARBY. A rung whose text was changed since is left out. Only a hint which rung to try first.
+    """
+    known, rows = PACES.read(_one_row_case(device, params, precision, threads), {}), params.rows
     if known is None or not rows:
         return {}
     far = {n: abs(math.log(int(n) / rows)) for n in known if n.isdecimal() and int(n)}
     nearest = min(far, key=lambda n: far[n], default="")
     if not nearest or far[nearest] > math.log(NEARBY) + 1e-9:
         return {}
-    names = {_text(device, rung): rung.name for rung in rungs}
+    names = {_rung_key(device, rung): rung.name for rung in rungs}
     return {names[text]: pace for text, pace in known[nearest].items() if text in names}
 
 
@@ -318,36 +345,38 @@ def remember(
     threads: int | None,
     paces: dict[str, float],
 ) -> None:
-    """Keep them for `nearby`, by the rungs' names. Raises KernelError where the cache cannot be written."""
+    """Keep these paces (rung's name → time divided by that of the fastest) at the batch size of the params,
+    for `nearby`. Raises KernelError where the cache cannot be written."""
     rows = str(params.rows)
-    here = {_text(device, rung): paces[rung.name] for rung in rungs if rung.name in paces}
+    here = {_rung_key(device, rung): paces[rung.name] for rung in rungs if rung.name in paces}
 
     def joined(known: dict[str, dict[str, float]] | None) -> dict[str, dict[str, float]]:
         others = {n: p for n, p in (known or {}).items() if n != rows}
         return dict([*{rows: here, **others}.items()][:MOST_BATCHES])
 
-    PACES.change(_any_batch(device, params, precision, threads), {}, joined)
+    PACES.change(_one_row_case(device, params, precision, threads), {}, joined)
 
 
-def _text(device: str, rung: Rung) -> str:
-    """A rung as it is now: one that was changed may be faster."""
+def _rung_key(device: str, rung: Rung) -> str:
+    """A rung's name and digest: under it a pace is kept, so that a changed rung does not get the old one."""
     return f"{rung.name} {digest(device, (rung.source,))}"
 
 
-def _any_batch(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
-    """The case of one row, whose file has what is known of a step at all batch sizes; None of params that
-    have no rows."""
+def _one_row_case(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
+    """The case of this step with one row: its file keeps what holds for all batch sizes. None for params
+    without rows, and for a device that is not there."""
     return of_step(device, params.of_rows(1), precision, threads) if params.rows else None
 
 
 def of_step(device: str, params: Params, precision: str, threads: int | None = None) -> Key | None:
-    """The case of a step; None on a device that is not there, as in `of_plan`."""
+    """The key of a step's case; None for a device that is not there."""
     machine_key = machine(device, threads)
     return machine_key and {**machine_key, "params": encoded(params), "precision": precision}
 
 
 def of_plan(plan: Plan) -> Key | None:
-    """The case of a whole plan: of all that have the same steps, whatever their tensors are called."""
+    """The key of a whole plan's case; None for a device that is not there. Plans with the same steps have the
+    same case, whatever their tensors are called."""
     machine_key = machine(plan.device, None)
     steps = " ".join(encoded(step.params) for step in plan.steps)
     return machine_key and {
@@ -359,7 +388,7 @@ def of_plan(plan: Plan) -> Key | None:
 
 
 def on_rungs(device: str, rungs: Sequence[Rung]) -> dict[str, str]:
-    """What a choice among these stands on."""
+    """What a choice among these rungs depends on: their names and a digest of their texts."""
     return {
         "rungs": ", ".join(rung.name for rung in rungs),
         "sources": digest(device, tuple(rung.source for rung in rungs)),
@@ -367,12 +396,13 @@ def on_rungs(device: str, rungs: Sequence[Rung]) -> dict[str, str]:
 
 
 def encoded(params: Params) -> str:
-    """Params as they are in a key."""
+    """Params as the JSON text that stands in a key."""
     return msgspec.json.encode({"op": params.op, **asdict(params)}).decode()
 
 
 def machine(device: str, threads: int | None) -> dict[str, str] | None:
-    """What a time holds for; None for a device that is not there."""
+    """The part of a key that says on which machine a time was measured; None for a device that is not
+    there."""
     if device == "cpu":
         cores = str(threads or host.physical_cores())
         return {"device": host.cpu_name(), "threads": cores, "numpy": np.__version__}
@@ -384,7 +414,8 @@ def machine(device: str, threads: int | None) -> dict[str, str] | None:
 
 @functools.lru_cache(maxsize=1024)
 def digest(device: str, sources: tuple[str, ...]) -> str:
-    """Of kernels' texts and what they stand on."""
+    """A digest (32 hexadecimal digits) of these kernels' texts, and of the files that all rungs of the device
+    share."""
     hashed = hashlib.sha256(_shared(device))
     for source in sources:
         hashed.update(source.encode() + b"\0")
