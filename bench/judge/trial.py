@@ -1,4 +1,5 @@
-"""One rung on one shape: its answers to new inputs are checked before, during and after it is timed."""
+"""A rung (one kernel of a ladder) on one shape: its answers are checked before, during and after timing,
+on inputs that change between the checks."""
 
 from __future__ import annotations
 
@@ -22,27 +23,34 @@ from engine.rung_session import POISONS
 from engine.stirring import Renewable, Witnessed
 from kernels.precision import PRECISIONS
 
-ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where elements alone cannot be
-TELLING = 1 << 16  # elements of an answer that say how large its elements are
+# If single elements cannot be compared with float64, whole rows are: as many as take so many operations.
+ROWS_FLOPS = 4_000_000
+TELLING = 1 << 16  # elements by which the typical size of an answer's elements is estimated
 
 
 class Trial(JudgedSession):
-    """What is checked of a rung, and when; also what bench.measure.timing takes samples of. `renewal`: its
-    trains over inputs that are all new, those of all instances."""
+    """One instance of a rung, with all checks of its answers. It is also the object that bench.measure.timing
+    times.
+
+    Each check returns None if all is right, else a Failure; it keeps the Failure in `failure`, too. `when`:
+    words for the finding, such as "before timing". The fields are those of JudgedSession."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         renewal = self.first.renewal if self.first is not None else None
         users = self.rung.user and self.rung.device == "cpu"
-        self.mixing = Mixing(self.session, renewal, self._other_inputs, pauses=users)
+        self.mixing = Mixing(self.session, renewal, self._swap_inputs, pauses=users)
 
     @property
     def renewal(self) -> Renewal:
+        """The times over all-new inputs, of all instances of the rung together."""
         return self.mixing.renewal
 
     def check(self, when: str, sample: Sample | None = None) -> Failure | None:
-        """Fresh inputs, two passes on different poison, sentinels, inputs, answer. None where all is
-        right."""
+        """Run two passes over new inputs, and compare the answer with the right one. Before each pass the
+        output is filled with other values ("poison"), so that elements that are not written show. Also
+        checked: that both passes agree, and that nothing was written into the inputs or beside the output.
+        sample: the inputs and their right answer (None: drawn now)."""
         session, last = self.session, self._sample
         self._sample = sample = sample or self.fresh()
         self._write(sample)
@@ -61,8 +69,9 @@ class Trial(JudgedSession):
         return self._judged(when, sample, first, last)
 
     def check_digits(self, which: str) -> Failure | None:
-        """Whether all bits of float32 count where the sample is one of bench.judge.digits; which: the factor
-        that has them."""
+        """Check that the rung uses all bits of float32 (22 bits, if its method is "split"). The trial must
+        have been created with `given` = a sample of bench.judge.digits. which: words for the factor whose
+        bits are checked: "the inputs" or "the weights"."""
         sample = self._sample
         self._write(sample)
         got = self._pass(POISONS[0])
@@ -72,7 +81,7 @@ class Trial(JudgedSession):
             return None
         sample = replace(sample, expected=one_node.answer(self.params, sample.inputs))
         second = self._pass(POISONS[1])
-        if (differs := first_difference(got, second)) is not None:  # then its digits are not what is wrong
+        if (differs := first_difference(got, second)) is not None:  # then the bits are not the cause
             return self._unsteady("before timing", sample, got, second, differs)
         reason = (
             f"holds fewer bits of {which} than two numbers of 11 bits: differences of numbers that differ "
@@ -87,89 +96,93 @@ class Trial(JudgedSession):
         return self._fail("before timing", "digits", reason, sample, got)
 
     def check_between(self) -> None:
-        """As `spot_check`, between two turns: how it ended is told when the next one is to be taken."""
+        """As `spot_check`, between two turns of timing. It returns and raises nothing: a failure is raised by
+        the next call of `time_runs` or `warm_runs`."""
         try:
             self.spot_check("during timing")
         except Exception as error:
             self.broken = error
 
     def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
-        """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
-        and poison, for the next ones. thorough: not one answer alone is held against float64."""
+        """Check some timed passes, if the session recorded them, and the answer that lies in the output. Then
+        write other inputs, and poison, for the next passes. thorough: compare several timed passes with
+        float64 (for timed_pass.FLOAT64_S seconds), not only one."""
         self.mixing.end_turn()
         sample = self._sample
         self.session.synchronize()
         part = self._part(sample)
-        if failure := self._new_right(when):
+        if failure := self._check_new_passes(when):
             return failure
         if isinstance(self.session, Witnessed):
-            if failure := self._timed_right(self.session, when, thorough, part):
+            if failure := self._check_timed_passes(self.session, when, thorough, part):
                 return failure
-            # And once more the inputs whose answer is known throughout.
+            # Run once more over the inputs whose right answer is known.
             self._write(sample)
             self._start(POISONS[0])
         if not (part is not None and self._right(sample, [part])) and (
             failure := self._judged(when, sample, self.session.output(), self._other)
         ):
             return failure
-        self._other_inputs()
-        if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
+        self._swap_inputs()
+        if not isinstance(self.session, Witnessed):  # a Witnessed poisons some elements itself
             self.session.poison(POISONS[0])
         return None
 
-    def _other_inputs(self) -> None:
-        """From now on others than those that lie there, and these again the time after."""
+    def _swap_inputs(self) -> None:
+        """Write other inputs for the next passes. The call after this one writes the present inputs again."""
         sample = self._sample
-        self._other, self._sample = sample, self._other or self._unlike(sample)
+        self._other, self._sample = sample, self._other or self._other_sample(sample)
         self._write(self._sample)
 
     @property
     def _factor(self) -> float:
-        """The bound of its method over that of its precision."""
+        """The error bound of the rung's method, divided by that of its precision."""
         bound = bound_of(self.params, self.precision, self.rung.method)
         return bound / PRECISIONS[self.precision].bound
 
     @property
     def _typical(self) -> float:
-        """What an element of an answer is in the root mean square, as many of them tell it: of few elements
-        that are looked at it may be less by chance."""
+        """The root mean square of the right answer's elements, from many of them: a few elements may all be
+        small by chance."""
         right = self._sample.expected.reshape(-1)
         if not right.size or right.dtype.kind != "f":
             return self._sample.typical
         some = right[np.random.default_rng(right.size).integers(0, right.size, min(right.size, TELLING))]
         return max(self._sample.typical, accuracy.length(some) / math.sqrt(some.size))
 
-    def _unlike(self, sample: Sample) -> Sample:
-        """Other inputs than these: some that the first instance has the answer of, else new ones."""
+    def _other_sample(self, sample: Sample) -> Sample:
+        """Other inputs than `sample`: those of the first instance, whose right answer is known; else new
+        ones."""
         of = self.first
         known = [] if of is None else [one for one in (of._sample, of._other) if one is not None]
         return next((one for one in known if one is not sample), None) or self.fresh()
 
     def check_new(self, when: str) -> Failure | None:
-        """Whether it is right over inputs that are all new; and whether its time hangs on how much of them
-        changed, which `renewal` tells then."""
+        """Check recorded passes over all-new inputs, and measure whether the time depends on how many inputs
+        changed. If so, `renewal.told` says it, and it is added to `notes`. None, without a check, if the
+        session cannot run such passes (it is not Renewable)."""
         if not isinstance(self.session, Renewable):
             return None
         self.renewal.settle(self.mixing)
-        if failure := self._new_right(when):
+        if failure := self._check_new_passes(when):
             return failure
         if self.renewal.told and self.renewal.told not in self.notes:
             self.notes.append(self.renewal.told)
         return None
 
-    def _new_right(self, when: str) -> Failure | None:
-        """Whether a pass of each train over new inputs was, as float64 says."""
+    def _check_new_passes(self, when: str) -> Failure | None:
+        """Compare one recorded pass of each train over all-new inputs with float64."""
         for last in self.session.renewed() if isinstance(self.session, Renewable) else ():
-            look = self._beside_float64(timed_pass.PassCheck(*last), None)
+            look = self._against_float64(timed_pass.PassCheck(*last), None)
             if look.wrong:
                 return self._fail_timed(when, look)
         return None
 
-    def _timed_right(
+    def _check_timed_passes(
         self, session: Witnessed, when: str, thorough: bool, rows: np.ndarray | None
     ) -> Failure | None:
-        """Some timed passes, each beside an untimed one over the same inputs. rows: those that are looked at
-        where not all are."""
+        """Compare some timed passes with untimed ones over the same inputs, and some of these with float64.
+        session: the trial's own. rows: numbers of the rows that are checked (None: all)."""
         count = len(rows) if rows is not None else 0
         part = None if rows is None else timed_pass.RowPart(rows, math.prod(self.params.output_shape[1:]))
 
@@ -193,15 +206,16 @@ class Trial(JudgedSession):
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
-                look = self._beside_float64(look, rows)
+                look = self._against_float64(look, rows)
                 left -= time.perf_counter() - started
             if look.wrong:
                 return self._fail_timed(when, look)
         return None
 
-    def _beside_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
-        """What was found of some elements of an answer, drawn now, or of some rows of a batch, beside
-        float64: as it was where that is right. rows: those that the answer is of, where it is not of all."""
+    def _against_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
+        """Compare some elements of an answer, or some rows, drawn at random, with float64. Returns `look` as
+        it is if they are right, else with what is wrong. rows: numbers of the rows that the answer has (None:
+        all)."""
         p, got = self.params, look.answers["output"]
         data = {i: look.inputs[f"input {i}"] for i in self._data}
         inputs = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
@@ -230,7 +244,7 @@ class Trial(JudgedSession):
         stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:
             return look
-        with np.errstate(all="ignore"):  # of what is no number nothing is further off
+        with np.errstate(all="ignore"):  # NaN counts as the largest error
             off = np.nan_to_num(np.abs(found.astype(np.float64) - right), nan=np.inf)
         worst = int(off.argmax())
         return replace(
@@ -261,23 +275,29 @@ class Trial(JudgedSession):
 
     @property
     def one_thread(self) -> bool:
+        """Whether its passes use one thread only (engine.backend.in_one_thread)."""
         return self.mixing.one_thread
 
     @property
     def parts_ns(self) -> Sequence[float]:
+        """ns of a pass in each part of the last samples, for a session of one thread
+        (engine.backend.parts_ns)."""
         return self.mixing.parts_ns
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """As the session's; a trial that has failed takes no more samples."""
-        self._sound()
+        """Time `count` passes; returns ns, all together (see Mixing.time_runs). Raises Wrong if a check has
+        failed, and the error that a check between two turns raised."""
+        self._raise_failure()
         return self.mixing.time_runs(count, cold)
 
     def warm_runs(self, count: int) -> int:
-        """See engine.backend.Warmed."""
-        self._sound()
+        """Run `count` warm-up passes; returns ns, all together (engine.backend.Warmed). Raises as
+        `time_runs`."""
+        self._raise_failure()
         return self.mixing.warm_runs(count)
 
-    def _sound(self) -> None:
+    def _raise_failure(self) -> None:
+        """Raise what an earlier check found, if it found anything."""
         if self.broken is not None:
             raise self.broken
         if self.failure is not None:

@@ -1,10 +1,11 @@
-"""Further instances of what is timed: the same session created again, which lies at other addresses, captures
-its graph anew and chooses again what a session chooses by itself.
+"""Further instances of a contender. An instance is the same session, created again: it has other memory
+addresses, captures its CUDA graph again, and repeats the choices that a session makes during its creation.
 
-A figure of one session is of that session (docs/trust.md): what its addresses happen to do for a cache, which
-algorithm cuDNN's search took, is in every sample of it and in none of its interval. So what is timed takes
-its rounds by several (bench.measure.timing). The first is checked as if it was alone; each other one has to
-give what the first gives before it is timed.
+The times of one session hold for that session only (docs/trust.md). Its addresses may suit a cache by chance,
+or cuDNN's search may have found a slow algorithm. That affects every sample of the session, so its confidence
+interval does not show it. So the rounds of a contender are spread over several instances
+(bench.measure.timing). The first one is checked as if it was alone. Each other one must give the same answers
+as the first before it is timed.
 """
 
 from __future__ import annotations
@@ -22,44 +23,53 @@ from bench.results.records import ErrorStats
 from engine.machine.host import free_nbytes
 from kernels.errors import OutOfMemoryError
 
-# More than are asked for, up to so many, where a contender's others are made in so little time: what three
-# leave unclear five mostly tell (docs/trust.md); and of ten on the host two may be off that others disturbed.
+# More instances than asked for are created, up to MOST on a GPU and MOST_ON_HOST on the host, if all of them
+# take at most QUICK_S seconds. What three leave unclear, five mostly show (docs/trust.md); on the host other
+# programs may disturb two of ten.
 MOST, MOST_ON_HOST, QUICK_S = 5, 10, 0.25
-HURRY_S = 0.5  # of a budget below this none is made but those that are asked for
-# Where what instances differ by is all that a verdict hangs on, there are up to so many times what is asked
-# for, one more a round, for as long as making them takes no longer than this.
+HURRY_S = 0.5  # with a budget of fewer seconds, only the instances that are asked for are created
+# If only the difference between instances makes a verdict unclear, one more is created after a round: up to
+# TIMES as many as asked for, and for at most GROWING_S seconds in all.
 TIMES, GROWING_S = 3, 2.0
-# A further instance takes at most this part of the memory that is free: what it is known to hold is not all
-# that it takes once it runs, and the checks after timing want some too.
+# A further instance may take at most this part of the free memory: when it runs it takes more than it says,
+# and the checks after timing need memory, too.
 SHARE = 0.5
-# Two answers that are each within a bound of the right one are within twice that of each other.
+# If two answers are each within a bound of the right one, they are within twice that bound of each other.
 APART = 2.0
 
 
 class Closable(Protocol):
-    def close(self) -> None: ...
+    """What has to be closed after use."""
+
+    def close(self) -> None:
+        """Free what it holds."""
 
 
 T = TypeVar("T", bound=Closable)
 S = TypeVar("S", covariant=True)
+# Reasons that `further` returns.
 NO_MEMORY, NO_TIME = "memory did not suffice", "the budget has no time"
 
 
 def further(
     count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
-    """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and why these
-    are fewer ("" where they are not); where there are to be several and they are made quickly, up to `most`.
-    nbytes: what one is known to take; room: passes that the budget has time for, since an instance without
-    a sample is of no use; make: instance of this number, checked; quick_s: what more than `count` may take
-    in all. Raises
-    what `make` raises but for memory that did not suffice; then none is left open."""
+    """Create the instances 1, 2, … of a contender; number 0 exists already. Returns the new instances, and
+    why there are fewer than asked for: NO_MEMORY, NO_TIME, or "" if there are enough.
+
+    count: how many are asked for, number 0 among them. If count > 1, more are created, up to `most(device)`
+    with number 0, while all of them are expected to take at most quick_s seconds. nbytes: bytes that one
+    instance is known to take. device: "cpu" or "cuda". room: how many passes the budget has time for; there
+    are no more instances than that. make(number): creates and checks an instance. Raises what `make` raises,
+    after closing all new instances; but if `make` raises OutOfMemoryError or MemoryError, the instances so
+    far are returned.
+    """
     made: list[T] = []
     short = NO_MEMORY
     began = time.perf_counter()
     try:
         for number in range(1, max(count, most(device)) if count > 1 else 1):
-            # As long as the next would take as long as those before.
+            # Assumes that the next one takes as long as those before.
             if number >= count and (time.perf_counter() - began) * number / (number - 1) > quick_s:
                 break
             if number >= room:
@@ -78,12 +88,13 @@ def further(
 
 
 def most(device: str) -> int:
-    """How many there are of a contender on this device, where they are made quickly."""
+    """How many instances a contender on this device ("cpu" or "cuda") has at most, if they are created
+    quickly."""
     return MOST if device == "cuda" else MOST_ON_HOST
 
 
 class Growing(Sequence[S]):
-    """Instances that are all open, and may become more while they are timed."""
+    """A sequence of open instances, to which `more` can add one while they are timed."""
 
     def __init__(
         self,
@@ -96,9 +107,10 @@ class Growing(Sequence[S]):
         device: str = "cpu",
         shown: Callable[[Any], S] = lambda made: made,
     ) -> None:
-        """others: the further ones, which what is made is added to; make: the instance of this number,
-        checked; most: of all; seconds: that making more may take; nbytes, device: what one takes, of what;
-        shown: what one is to whoever has these."""
+        """first: instance 0. others: the list of the further ones; `more` appends to this same list.
+        make(number): creates and checks an instance. most: how many instances there may be in all. seconds:
+        how long all calls of `more` together may take. nbytes: bytes that one instance takes on `device`
+        ("cpu" or "cuda"). shown: turns an instance into the object that indexing returns."""
         self._shown = shown
         self._first, self._others, self._make, self._most = first, others, make, most
         self._left_s, self._longest_s = seconds, 0.0
@@ -116,8 +128,8 @@ class Growing(Sequence[S]):
         return [self._shown(one) for one in held] if isinstance(index, slice) else self._shown(held)
 
     def more(self) -> bool:
-        """Make another; False where that would be too many, or take too long, or memory does not suffice.
-        Raises what making it raises."""
+        """Create one more instance. Returns False, and creates none, if there would be too many, or it would
+        take too long, or there is not enough memory. Raises any other error that `make` raises."""
         if len(self) >= self._most or self._longest_s > self._left_s:
             return False
         if self._nbytes > SHARE * _free_nbytes(self._device):
@@ -135,8 +147,9 @@ class Growing(Sequence[S]):
 
 
 class Succession(Generic[S]):
-    """Instances of which memory holds one at a time: each is timed for some rounds in a row before the next
-    takes its place. change: closes the one that is open and makes the one of this number."""
+    """Instances of which only one is open at a time, because there is not enough memory for more. Each is
+    timed for some rounds in a row; then the next one replaces it. first: instance 0, open. count: how many
+    instances there are in all. change(number): closes the open instance, and creates this one."""
 
     def __init__(self, first: S, count: int, change: Callable[[int], S]) -> None:
         self._session, self._number, self._count, self._change = first, 0, count, change
@@ -145,8 +158,9 @@ class Succession(Generic[S]):
         return self._count
 
     def at(self, turn: int, least: int) -> tuple[int, S]:
-        """Whose turn it is, and its number: the first `least` rounds are shared out, the last keeps the
-        rest. Raises what making one raises."""
+        """Returns (number of the instance to be timed in round `turn`, that instance); replaces the open one
+        if needed. turn: from 0. The first `least` rounds are divided among the instances; all later rounds
+        belong to the last one. Raises what `change` raises."""
         number = min(turn * self._count // least, self._count - 1)
         if number != self._number:
             self._session, self._number = self._change(number), number
@@ -154,12 +168,13 @@ class Succession(Generic[S]):
 
 
 def fewer(there: int, count: int, short: str) -> str:
-    """Why there are fewer than were asked for, as a sentence; "" where there are not."""
+    """A sentence for the user: there are only `there` instances instead of `count`, and why. short: the
+    reason; if it is "", the sentence is "", too."""
     return f"timed in {told(there)}: {short} for {count}" if short else ""
 
 
 def told(count: int) -> str:
-    """How many, in words."""
+    """A number of instances in words, such as "3 instances"."""
     return "1 instance" if count == 1 else f"{count} instances"
 
 
@@ -173,7 +188,8 @@ def _free_nbytes(device: str) -> int:
 
 @contextmanager
 def named(number: int) -> Iterator[None]:
-    """What is found wrong here is told of instance `number`; of the first as if it was alone."""
+    """Context manager: if Incorrect is raised inside, it is raised again with "in instance N", N = number +
+    1. For number 0 it stays as it is."""
     try:
         yield
     except Incorrect as error:
@@ -185,8 +201,10 @@ def named(number: int) -> Iterator[None]:
 def alike(
     got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray], precision: str, factor: float = 1.0
 ) -> ErrorStats:
-    """An instance's outputs against those of the first over the same inputs, all of their elements; of
-    several outputs the worst. precision, factor: the bound of each."""
+    """Compare all elements of an instance's outputs with those of the first instance, over the same inputs.
+    got, first: outputs by name. Returns the errors of the worst output; `ok` says whether they are within the
+    bound. The bound is twice that of one answer against the right one: the precision's ("fp32", …) times
+    factor."""
     found = [
         accuracy.judged(got[name], first[name].astype(np.float64), precision, APART * factor)
         for name in first

@@ -1,4 +1,5 @@
-"""A whole net on one backend: prepared, checked, timed, checked again; and what came of it."""
+"""The contender of a whole net on one backend: it prepares the sessions, checks their answers before and
+after timing, and makes the record. The loop that calls it is in bench.measure.runner."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from engine.graph.graph import Graph
 from engine.stirring import Renewable
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 
-# A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
+# To check a timed pass, its batch is built again and run again. So fewer passes with large inputs are
+# checked.
 LARGE_NBYTES = 64 << 20
 OPTIMISED = "ONNX Runtime's optimised graph answers otherwise than its own unoptimised graph"
 
@@ -36,8 +38,9 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class NetContender(Contender):
-    """A whole net in sessions of a backend. loaded: what the cases of the net share. Facts, phases and memory
-    are those of the first instance."""
+    """Runs one case of a whole net. Each instance is a session of the case's backend. loaded: what all cases
+    of the net share (graph, images, right answers). The facts, phases (ns) and memory (bytes) in the record
+    are those of the first instance. The methods are described in Contender."""
 
     record = Measurement
 
@@ -60,16 +63,20 @@ class NetContender(Contender):
 
     @property
     def is_reference(self) -> bool:
+        """Whether the backend is its own reference, and the case is fp32."""
         return self.backend.name == self.backend.reference and self.case.precision == "fp32"
 
     @property
     def graph(self) -> Graph:
+        """The graph of the net."""
         return self.loaded.graph
 
     # ----------------------------------------------------------------------------------------------- stages
 
     def prepare(self) -> None:
-        """Compile, allocate, upload; the first pass, apart; and the check without which nothing is timed."""
+        """Create the first session (compile, allocate, upload), time its first pass separately, and check the
+        answer of a pass. Raises UnavailableError or UnsupportedError if the backend cannot run the case,
+        Incorrect if the answer is wrong, and what Backend.prepare raises."""
         case = self.case
         if (reason := self.backend.unavailable()) is not None:
             raise UnavailableError(reason)
@@ -95,15 +102,18 @@ class NetContender(Contender):
 
     @property
     def timed(self) -> instances.Succession[Timeable] | Sequence[Timeable]:
-        """All instances, open or to come: what `multiply` made, and may make more of."""
+        """All instances to be timed: those that `multiply` created, and those that are created during timing
+        (see instances.Growing and instances.Succession)."""
         return self._timed or [self.mixings.of(session) for session in self.opened]
 
     def multiply(self) -> None:
-        """The further instances that the job asks for, each with the choices that were made for the first:
-        what is timed once and kept is not timed again. What a session chooses when it is created it chooses
-        anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Where memory does not
-        suffice for all, one after another is timed (see `timed`); a warning says where they are fewer. Raises
-        Incorrect where one is not right."""
+        """Create and check the further instances that the job asks for.
+
+        They use the same tuning as the first: what was measured and stored is not measured again. But what
+        a session chooses during its creation is chosen again, for example cuDNN's algorithm in ONNX Runtime,
+        or which of our kernel launches begin early. If there is not enough memory for all instances, they
+        are created and timed one after the other. A warning says so, or that there are fewer than asked for.
+        Raises Incorrect if the answer of an instance is wrong, and what Backend.prepare raises."""
         first, count = self.first, self.job.instances
         expected = timing.answers(first, self.placement.inputs) if count > 1 else {}
 
@@ -127,15 +137,15 @@ class NetContender(Contender):
 
         nbytes = sum(first.memory.values())
         room = self.job.budget_s / self._pass_s
-        # What is to be over soon is not prepared for longer than it is timed: whatever is made is also warmed
-        # up and checked, before and after.
+        # With a small budget only the instances that the job asks for are created: each one also has to be
+        # warmed up, and checked before and after timing.
         budget_s = self.job.budget_s
         quick_s = min(instances.QUICK_S, budget_s / 4) if budget_s >= instances.HURRY_S else 0.0
         self.others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
         if short == instances.NO_MEMORY:
             self.close(but=1)
             of = self.mixings.of
-            self._timed = instances.Succession(of(first), count, lambda n: of(self._next(another, n)))
+            self._timed = instances.Succession(of(first), count, lambda n: of(self._replace_open(another, n)))
             said = f"{instances.told(count)} were timed one after another: memory holds not all of them"
         else:
             said = instances.fewer(len(self.others) + 1, count, short)
@@ -147,9 +157,9 @@ class NetContender(Contender):
                 )
         self.warnings += [said] if said else []
 
-    def _next(self, another: Callable[[int], Session], number: int) -> Session:
-        """The instance of this number in the place of the one before, whose timed passes must have been
-        right."""
+    def _replace_open(self, another: Callable[[int], Session], number: int) -> Session:
+        """Check the timed passes of the open instance, close it, and create instance `number` in its place.
+        Raises Incorrect if a pass or the new instance is wrong."""
         with instances.named(number - 1):
             self._check_after(self.first)
         session, self.first = self.first, None
@@ -159,8 +169,8 @@ class NetContender(Contender):
         return self.first
 
     def check_again(self) -> None:
-        """After timing, of each instance: timed passes must have been right, and so must a pass over other
-        images. The first is left open alone."""
+        """Check some timed passes of each open instance, and one more pass over other images. Then close all
+        instances but the first. Raises Incorrect if an answer is wrong."""
         for number, session in enumerate(self.opened):
             with instances.named(number):
                 self._check_after(session)
@@ -177,6 +187,7 @@ class NetContender(Contender):
         self.close(but=1)
 
     def close(self, but: int = 0) -> None:
+        """As in Contender; the memory that the first instance takes is kept for the record."""
         if self.first is not None:
             self._memory = dict(self.first.memory)
         super().close(but)
@@ -198,14 +209,16 @@ class NetContender(Contender):
             found.append(self.output.note)
         stored = roundings.coarsest(self.graph, self.case.batch)
         moving = accuracy.moving(self.output, self.bound_of(), ties.quantizes(self.graph), stored)
-        if self._allowed == Allowed.OPTIMISED:  # another cause is told
+        if self._allowed == Allowed.OPTIMISED:  # `warnings` names another cause
             moving = ""
         return [*found, *filter(None, [moving, self.mixings.told and self.mixings.told.told])]
 
     def failed(self, error: BaseException) -> Measurement:
+        """As in Contender; with the layers that were checked and, for Incorrect, the error of the output."""
         if not isinstance(error, Incorrect):
             return msgspec.structs.replace(super().failed(error), layers=self.recorded.get("layers", ()))
-        # What was right before it is told too: a layer can be wrong where the output hides it.
+        # The layers that were checked are kept too: a layer can be wrong although the output does not show
+        # it.
         wrong = Accuracy(images=0, labelled=False, checked=self.checked, output=self.output)
         known = self.recorded.get("layers") or (
             self.layer_check.known(along=True) if self.layer_check else ()
@@ -236,7 +249,7 @@ class NetContender(Contender):
             raise Incorrect(stats_, when)
 
     def _checked_whole(self, outputs: Arrays) -> ErrorStats:
-        """All outputs of the placement's batch against the right ones."""
+        """The errors of all outputs for the placement's batch."""
         loaded, placed, bound_of = self.loaded, self.placement, self.bound_of()
 
         def judged(answers: Arrays, allowed: Allowed) -> ErrorStats:
@@ -245,7 +258,9 @@ class NetContender(Contender):
         return self._explained(judged(outputs, self._allowed), judged, placed.inputs, outputs)
 
     def checked_row(self, inputs: Arrays, outputs: Arrays) -> ErrorStats | None:
-        """One image of a batch, drawn now, against float64; None where nothing of that judges."""
+        """Compare the outputs for one image of the batch, drawn at random, with float64. inputs, outputs:
+        arrays of the whole batch, by name. Returns None if float64 does not judge this batch size (see
+        RightAnswers.check_row)."""
         loaded, bound_of, row = self.loaded, self.bound_of(), by_image.drawn(self.graph, inputs)
 
         def judged(answers: Arrays, allowed: Allowed) -> ErrorStats | None:
@@ -261,9 +276,11 @@ class NetContender(Contender):
         inputs: Arrays,
         outputs: Arrays,
     ) -> ErrorStats:
-        """Of a wrong answer of ONNX Runtime, whether that is its optimiser's doing: it answers rightly if it
-        leaves the graph as it is. Where that changes the answer by no more than one step of each quantised
-        value does, the case is measured with a doubt; else it is wrong, and the reason says why."""
+        """Find out whether the optimiser of ONNX Runtime caused a wrong answer: then its answer is right
+        without optimisation. If so, and the answer is off by no more than one step of each quantised value
+        explains, the answer is accepted with a warning. Else it stays wrong, and the reason names the
+        optimiser. stats: the errors of the outputs. judged: the errors of other outputs over `inputs`.
+        Stats of other backends, or of a right answer, are returned unchanged."""
         if stats.ok or self._allowed != Allowed.LIBRARY or not is_ort(self.backend):
             return stats
         case = self.case
@@ -271,8 +288,8 @@ class NetContender(Contender):
             plain = self.loaded.unoptimised(self.backend, case.batch, case.precision, self.options, inputs)
         except KernelscopeError:
             return stats
-        beside = judged(plain, self._allowed)
-        if beside is None or not beside.ok:
+        plain_stats = judged(plain, self._allowed)
+        if plain_stats is None or not plain_stats.ok:
             return stats
         by = f" by {stats.rel_l2:.1e}" if accuracy.measured(stats) else ""
         said = f"{OPTIMISED}{by}: its optimisation, not the file, is the cause"
@@ -285,7 +302,8 @@ class NetContender(Contender):
         return msgspec.structs.replace(stats, reason=f"{stats.reason}; {said}")
 
     def _check_after(self, session: Session) -> None:
-        """What it did while it was timed, or the last of it. Raises Incorrect."""
+        """Check some timed passes of the session, or only its last one if the others were not recorded.
+        Raises Incorrect if one is wrong."""
         self.mixings.end_turn(session)
         self._check_new(session)
         seen = self.mixings.seen(session)
@@ -295,8 +313,9 @@ class NetContender(Contender):
             self._judge(session, "after timing")
 
     def _check_timed(self, session: Session, timed: Witnessed) -> None:
-        """Passes of `session` drawn among those that were timed: the first instance's against float64,
-        another's against the first's. Raises Incorrect."""
+        """Check timed passes of `session`, drawn at random. Those of the first instance are compared with
+        float64, those of others with the first instance. Raises Incorrect. timed: the same session, as a
+        Witnessed."""
         first, bound_of = self.first, self.bound_of()
 
         def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
@@ -316,8 +335,8 @@ class NetContender(Contender):
         timed_pass.check(timed, again, right, bound_of, factor, most, seen, seconds)
 
     def _check_new(self, session: Session) -> None:
-        """Passes over inputs that were all new, against float64: of as many trains as it is worth it. Raises
-        Incorrect."""
+        """Compare recorded passes over all-new inputs with float64: at least one, and more for
+        timed_pass.FLOAT64_S seconds. Raises Incorrect."""
         pairs = list(session.renewed()) if isinstance(session, Renewable) else []
         secrets.SystemRandom().shuffle(pairs)
         end = time.perf_counter() + timed_pass.FLOAT64_S
@@ -332,12 +351,15 @@ class NetContender(Contender):
         return instances.alike(got, first, self.bound_of(), accuracy.PROPAGATED_FACTOR)
 
     def bound_of(self) -> str:
+        """The precision whose error bound the answers must keep, such as "fp32": that of the case, or the
+        loosest of all if the backend is lenient (engine.backend.Variant)."""
         lenient = isinstance(self.backend, Variant) and self.backend.lenient
         return accuracy.LOOSEST if lenient else self.case.precision
 
 
 def compared_with(compared: Mapping[str, Backend]) -> dict[str, str]:
-    """The reference of each of these backends, where that is another one of them, by their keys."""
+    """{key of a backend: key of its reference}, for backends whose reference is another one of `compared`.
+    compared: backends by key of their case."""
     keys = {backend.name: key for key, backend in compared.items()}
     found = {key: keys.get(backend.reference, key) for key, backend in compared.items()}
     return {key: other for key, other in found.items() if other != key}

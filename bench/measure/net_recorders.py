@@ -1,4 +1,6 @@
-"""What a comparison keeps of a whole net beside its times; see bench.measure.runner."""
+"""Recorders of a comparison of whole nets: what is kept of a net beside its times. bench.measure.runner says
+when they are called, and with what. A recorder returns nothing: it writes to `net.recorded`, `net.phases` and
+`net.warnings`."""
 
 from __future__ import annotations
 
@@ -25,17 +27,23 @@ HOST_TO_HOST_S = 0.15
 
 
 def phases(net: NetContender, timing: Timing, folder: str, reporter: Reporter) -> None:
-    """The phases of a host-to-host pass."""
-    # What a pass is started by from outside of a process is no part of it.
-    apart = net.device != "cpu" or isinstance(net.first, Witnessed)
+    """Measure how long each phase of a pass takes, from the inputs on the host to the outputs on the host.
+    Fills `phases` (ns by name), and "wall_ns" and "launched_ns" of the record (see HostToHost)."""
+    # On a GPU, and in a process of its own, the timed passes leave out what it takes to start them.
+    start_excluded = net.device != "cpu" or isinstance(net.first, Witnessed)
     seconds = min(HOST_TO_HOST_S, net.job.budget_s / 4)
-    found = host_to_host(net.first, net.placement.inputs, timing.median_ns if apart else None, seconds)
+    found = host_to_host(
+        net.first, net.placement.inputs, timing.median_ns if start_excluded else None, seconds
+    )
     net.phases |= found.phases
     net.recorded |= {"wall_ns": found.wall_ns, "launched_ns": found.launched_ns}
 
 
 def answers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) -> None:
-    """The pass over the data set: top-1, top-5, agreement, the whole pass's time."""
+    """Run the net once over the data set, if the job asks for it and the model takes images. Fills "accuracy"
+    (top-1, top-5, agreement with the reference) and "dataset_ns" (ns of that run) of the record. With a
+    folder the predictions and the images are written there. Raises Incorrect if an answer differs from the
+    reference's on an image of which the reference was sure."""
     case, loaded = net.case, net.loaded
     checked: dict[str, Any] = {"checked": net.checked, "output": net.output}
     net.recorded["accuracy"] = Accuracy(images=0, labelled=False, **checked)
@@ -67,7 +75,9 @@ def answers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) 
 
 
 def layers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) -> None:
-    """Every operator's time at this batch and its errors, or what was checked of it before timing."""
+    """Fill "layers" of the record: the time and the errors of every layer at this batch size. Without times,
+    if the job does not ask for them or memory does not suffice: then only the layers that were checked before
+    timing. With a folder they are written there, too."""
     found: tuple[Layer, ...] = ()
     if net.job.times_layers(net.case.backend):
         reporter.turn(net.case, "layers")
@@ -82,7 +92,8 @@ def layers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) -
 
 
 def _keep(net: NetContender, folder: str, kind: str, write: Callable[..., None]) -> None:
-    """Write a file beside the results; where that fails the measurement says so and is kept."""
+    """Write a file into the folder, if there is one. If that fails, a warning says so, and the measurement is
+    kept."""
     if not folder:
         return
     try:
@@ -93,8 +104,10 @@ def _keep(net: NetContender, folder: str, kind: str, write: Callable[..., None])
 
 @dataclass(frozen=True)
 class HostToHost:
-    """Medians in ns over host-to-host passes: phases h2d, compute, d2h, sync, and the wall time of them.
-    launched_ns: of passes that were launched and waited for without copies, and its 95 % interval."""
+    """Times of host-to-host passes, medians in ns. phases: by name: h2d (copy the inputs to the device),
+    compute, d2h (copy the outputs back), sync (start the pass, and wait for it). wall_ns: the whole pass.
+    passes: how many were measured. launched_ns: (median, low, high) of passes without copies, run and waited
+    for; low and high are its 95 % interval."""
 
     phases: dict[str, float]
     wall_ns: float
@@ -105,11 +118,13 @@ class HostToHost:
 def host_to_host(
     session: Session, inputs: Mapping[str, np.ndarray], device_ns: float | None = None, seconds: float = 0.3
 ) -> HostToHost:
-    """Full passes as an application makes them: bind, run, wait, fetch; at least five, for about `seconds`.
+    """Measure whole passes as an application makes them: bind, run, synchronize, fetch. There are at least
+    five passes (three, if one takes longer than `seconds`), for about `seconds` in all. inputs: by name.
 
-    h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
-    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where
-    it is None, `run` is `compute` and `synchronize` is `sync`.
+    h2d is the time of `bind`, d2h that of `fetch`. device_ns: ns of one pass without starting it, measured
+    before; for sessions whose `run` only starts the pass (on a GPU). It is `compute`, and `sync` is the rest
+    of the time of `run` and `synchronize`. With None, `compute` is the time of `run`, and `sync` that of
+    `synchronize`.
     """
     laps: list[tuple[int, int, int, int, int]] = []
     end = time.perf_counter() + seconds
@@ -126,7 +141,7 @@ def host_to_host(
             fetched = time.perf_counter_ns()
             laps.append((bound - start, ran - bound, waited - ran, fetched - waited, fetched - start))
             if laps[-1][4] > 1e9 * seconds and len(laps) >= 3:
-                break  # of passes that take longer than that three tell enough
+                break  # three such long passes are enough
         launched = _launched(session, seconds / 3)
     h2d, compute, sync, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
     if device_ns is not None:
@@ -135,7 +150,8 @@ def host_to_host(
 
 
 def _launched(session: Session, seconds: float) -> tuple[float, float, float]:
-    """Passes one behind the other; by order statistics the interval needs no shape of their times."""
+    """(median, low, high) in ns of passes without copies, one after the other. The 95 % interval is between
+    two of the sorted times, so that their distribution need not be known."""
     laps: list[float] = []
     end = time.perf_counter() + seconds
     while len(laps) < 3 or (time.perf_counter() < end and len(laps) < 1000):
@@ -143,7 +159,7 @@ def _launched(session: Session, seconds: float) -> tuple[float, float, float]:
         session.run()
         session.synchronize()
         laps.append(float(time.perf_counter_ns() - start))
-    laps = sorted(laps[len(laps) // 10 :])  # the first come behind copies
+    laps = sorted(laps[len(laps) // 10 :])  # the first ones follow copies, and may be slower
     middle, reach = len(laps) / 2, 0.98 * math.sqrt(len(laps))
     low, high = max(0, int(middle - reach)), min(len(laps) - 1, math.ceil(middle + reach))
     return statistics.median(laps), laps[low], laps[high]

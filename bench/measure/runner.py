@@ -1,10 +1,12 @@
-"""The loop that every kind of run shares: cases come group by group; each is made ready and checked, those
-that are right are timed together, checked again, and closed. One contender's failure is its own.
+"""The loop that all kinds of runs share. It takes the cases group by group. In each group it prepares and
+checks every case, times the correct ones together, checks them again, and closes them. If one contender
+fails, the others go on.
 
-What differs is which groups there are and who runs a case (a subclass of Runner says both), and what is kept
-of a case beside its times: a recorder is called with a contender that was timed and found right, its Timing,
-the run's folder ("" = files go nowhere) and a Reporter. It fills fields of the record
-(`contender.recorded`), or raises what was wrong.
+A contender is the object that runs one case. A subclass of Runner decides which groups there are, and which
+contender runs a case. It also lists recorders, which keep more of a case than its times. A recorder is
+called with (contender, Timing, folder, Reporter) after the contender was timed and found correct. folder: of
+the run; "" means that no files are written. The recorder fills fields of the record
+(`contender.recorded`), or raises an error if it finds an answer wrong.
 """
 
 from __future__ import annotations
@@ -30,17 +32,19 @@ Recorder = Callable[[Any, Timing, str, Reporter], None]
 
 
 class Contender:
-    """A case from its preparation to its record. The steps are called in this order: `prepare`, `multiply`,
-    `check_between` before each turn, `check_again`, `close`, `measured`. What one of them raises ends the
-    case: it is closed, and its record is `failed`.
+    """Runs one case, from its preparation to its record. Runner calls the methods in this order: `prepare`,
+    `multiply` (only if the job asks for several instances), `check_between` before each turn of timing,
+    `check_again`, `close`, `measured`. If one of them raises, the case ends: Runner calls `close`, and the
+    record is what `failed` returns.
 
-    case: what it is called in messages and records; device: "cpu" or "cuda"; job: what the user asked for.
-    first, others: its instances that are open. recorded: fields of the record that recorders fill; warnings:
-    of the record.
+    case: the case, as messages and records show it. device: "cpu" or "cuda". job: what the user asked for.
+    An instance is a session, or an object that holds one, created once for this case. first, others: the
+    open instances. recorded: fields of the record that recorders fill, by name. warnings: sentences for the
+    record.
     """
 
     record: ClassVar[Any]  # the type of the record
-    last_stage: ClassVar[str] = "check"  # what it is at once it was timed
+    last_stage: ClassVar[str] = "check"  # the stage that messages name after timing
 
     def __init__(self, case: Any, device: str, job: Any) -> None:
         self.case, self.device = case, device
@@ -54,45 +58,49 @@ class Contender:
 
     @property
     def is_reference(self) -> bool:
-        """Whether its answers judge others: it is checked before them."""
+        """Whether other contenders are compared with its answers. After timing it is checked before them."""
         return False
 
     @property
     def session(self) -> Any:
-        """The first instance's, None where none is open."""
+        """The session of the first instance; None if no instance is open."""
         return self.first
 
     @property
     def facts(self) -> dict[str, str]:
-        """What its session really uses, or used."""
+        """What the session of the first instance really uses, by name (for example the GPU). After `close`,
+        what it used."""
         return dict(self.session.facts) if self.session is not None else self._facts
 
     @property
     def opened(self) -> list[Any]:
-        """The instances that are open."""
+        """The open instances, the first one first."""
         return [instance for instance in (self.first, *self.others) if instance is not None]
 
     @property
     def timed(self) -> Instances:
-        """All instances, open or to come."""
+        """All instances to be timed: the open ones, and those that are created during timing."""
         return self.opened
 
     def prepare(self) -> None:
-        """Make it ready, and check it. Raises what is wrong with it."""
+        """Create the first instance, and check its answer. Raises an error if it cannot run, or Incorrect if
+        its answer is wrong."""
         raise NotImplementedError
 
     def multiply(self) -> None:
-        """Prepare the further instances that the job asks for, each checked. Raises as `prepare`."""
+        """Create and check the further instances that the job asks for. Raises the same errors as
+        `prepare`."""
 
     def check_between(self, turn: int) -> None:
-        """Look at what it did in the turn before this one, by number. What is wrong is told when it is timed
-        next."""
+        """Check the passes of the turn before this one. turn: number of the turn that comes next, from 0. An
+        error is not raised here, but when the contender is timed next."""
 
     def check_again(self) -> None:
-        """Once it was timed: raises what was wrong with its passes, or is wrong now."""
+        """Check the timed passes, and further passes, after timing. Raises an error (mostly Incorrect) if an
+        answer was or is wrong."""
 
     def measured(self, timing: Timing, telemetry: Telemetry) -> Any:
-        """The record of a case that went well and is closed."""
+        """The record of a case that was timed, found correct and closed."""
         own, renewal = self._own(), self._renewal
         shown = renewal or timing
         warnings = [*timing.warnings, *self.warnings, *few(timing), *filter(None, [unrest.warning(timing)])]
@@ -122,12 +130,13 @@ class Contender:
         return made
 
     def failed(self, error: BaseException) -> Any:
-        """The record of a case that `error` ended, and that is closed."""
+        """The record of a closed case that ended with `error`."""
         disposition, reason = outcome(error)
         return self._made(disposition, reason=reason)
 
     def close(self, but: int = 0) -> None:
-        """Close all instances, the first one last, or all but the first `but`; once more is no fault."""
+        """Close the open instances, but keep the first `but` of them (0 or 1) open. The first instance is
+        closed last. A second call does nothing."""
         with contextlib.ExitStack() as stack:
             for instance in self.opened[but:]:
                 stack.callback(instance.close)
@@ -135,19 +144,20 @@ class Contender:
             if not but:
                 self._facts, self.first = self.facts, None
 
-    # What a kind of contender knows beside its times:
+    # What a subclass adds to the times:
 
     @property
     def _renewal(self) -> Renewal | None:
-        """Passes over inputs that are all new, where its time hangs on how much of them changed."""
+        """The measured passes over all-new inputs, if the time depends on how many input values changed; else
+        None."""
         return None
 
     def _own(self) -> dict[str, Any]:
-        """Fields of the record."""
+        """Further fields of the record, by name."""
         return {}
 
     def _doubts(self) -> list[str]:
-        """What else speaks against its answers or its times."""
+        """Further warnings for the record: reasons to doubt the answers or the times."""
         return []
 
     def _made(self, disposition: Disposition, **fields: Any) -> Any:
@@ -155,11 +165,11 @@ class Contender:
 
 
 class Runner:
-    """start: the job, its cases, and the run's folder; say: takes messages; stopped: tells that the user
-    wants no more."""
+    """Runs all cases of a job. start: the job, its cases, and the run's folder. say: is called with each
+    message. stopped: returns True once the user wants to stop."""
 
-    record: ClassVar[Any]  # the type of what came of a case
-    recorders: ClassVar[Sequence[Recorder]] = ()  # in the order in which a case is asked for them
+    record: ClassVar[Any]  # the type of the record of a case
+    recorders: ClassVar[Sequence[Recorder]] = ()  # called in this order
 
     def __init__(
         self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
@@ -172,7 +182,8 @@ class Runner:
         self._settled: set[str] = set()
 
     def run(self) -> None:
-        """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        """Measure all cases, and send Done at the end. If the user stops, the cases without a record get the
+        record "cancelled". Raises Restart if the device is lost, so that another process has to go on."""
         reason = ""
         try:
             self.measure()
@@ -186,38 +197,41 @@ class Runner:
         self._say(Done(reason=reason))
 
     def measure(self) -> None:
-        """All groups. Raises Stopped, Restart, and KernelscopeError where no case can be made ready."""
+        """Measure all groups. Raises Stopped if the user stops, Restart if the device is lost, and
+        KernelscopeError if no case can be prepared."""
         for group in self._groups():
             while group:
                 group = self._group(group)
 
-    # ----------------------------------------------------------------------------- what a kind of run says
+    # ----------------------------------------------------------------------------- what a subclass defines
 
     def _groups(self) -> Iterator[Sequence[Any]]:
-        """Cases that are timed together, once all that they share is ready."""
+        """Yields the cases of one group (timed together), after all that they share is prepared."""
         raise NotImplementedError
 
     def _contender(self, case: Any) -> Contender:
-        """Who runs a case, not prepared yet."""
+        """A new contender for this case, not prepared yet."""
         raise NotImplementedError
 
     def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
-        """How these are timed: arguments of bench.measure.timing.time_together."""
+        """Further arguments of bench.measure.timing.time_together for these contenders, by name. ready:
+        contenders by the key of their case."""
         raise NotImplementedError
 
     def _before(self, ready: dict[str, Any]) -> Mapping[str, Exception]:
-        """What is done before the passes of a group are timed; who failed at it, by key."""
+        """Called when the first instances of a group are ready. Returns the errors of those that failed, by
+        key of the case."""
         return {}
 
     def _possible(self, contender: Contender, measured: Any) -> Any:
-        """The record, invalid where its time is shorter than any can be."""
+        """The record; marked as invalid if its time is shorter than the machine can make it."""
         return measured
 
     # ------------------------------------------------------------------------------------------------ stages
 
     def _group(self, cases: Sequence[Any]) -> list[Any]:
-        """Measure one group. Returns cases that are measured after it: those for which memory did not suffice
-        beside the others."""
+        """Measure one group. Returns the cases for which there was not enough memory beside the others; they
+        are measured after this group."""
         ready: dict[str, Contender] = {}
         later: list[Any] = []
         todo = list(cases)
@@ -236,7 +250,8 @@ class Runner:
                         todo += self._unready(case, unready, error)
             for key, failure in self._before(ready).items():
                 self._fail(ready[key].case, ready.pop(key), failure)
-            # When each has its first: what memory is left is for the others.
+            # Only now, when each contender has its first instance: the memory that is left is for further
+            # ones.
             for key, contender in tuple(ready.items()) if getattr(self._job, "instances", 1) > 1 else ():
                 self._turn(contender.case, "prepare")
                 try:
@@ -251,7 +266,7 @@ class Runner:
         return later
 
     def _unready(self, case: Any, contender: Contender | None, error: Exception) -> Sequence[Any]:
-        """Settle a case that could not be made ready; returns cases to be prepared in its place."""
+        """Write the record of a case whose preparation failed. Returns cases to be prepared instead of it."""
         self._fail(case, contender, error)
         return ()
 
@@ -265,7 +280,7 @@ class Runner:
             sampler.turn(key, number)
 
         def taken(key: str, number: int, timing: Timing) -> None:
-            # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
+            # Only after the first round: drawing a message takes time of a core from the rounds that follow.
             if number == 0:
                 self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
 
@@ -281,8 +296,8 @@ class Runner:
                 stopped=self._stopped,
                 **self._timing(ready),
             )
-        # Who failed first is first: it may have taken the device from the others. Then the reference: others
-        # agree, or not, with its answers.
+        # The contender that failed first comes first: it may have broken the device for the others. Then
+        # comes the reference, with whose answers the others are compared.
         for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
             contender, timing = ready[key], timings[key]
             timing.load = sampler.load(key)
@@ -308,8 +323,8 @@ class Runner:
         self._say(Measured(measurement=measurement))
 
     def _fail(self, case: Any, contender: Contender | None, error: Exception) -> None:
-        """Settle a case that `error` ended; contender: None where it never had one. Raises Restart where the
-        device is lost."""
+        """Write the record of a case that ended with `error`. contender: None if the case never had one.
+        Raises Restart if the device is lost."""
         if is_bug(error):
             self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
         if contender is None:

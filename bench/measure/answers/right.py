@@ -1,10 +1,11 @@
-"""What a model has to answer to the inputs of its passes, and whether it did.
+"""The right answers of a model, and the check of a backend's outputs against them.
 
-If each image's answer depends on that image alone (bench.measure.answers.by_image), golden images are put at
-some places of a batch and judged there. Otherwise the right answer is computed for exactly the inputs of a
-pass, at its batch size: for the passes that are checked before and after timing, and for at least one of the
-timed passes. If that would take too long, ONNX Runtime on the CPU answers instead of float64, and the case
-says so.
+The right answer is the model computed in float64. Golden images are a few images whose right answers are
+computed once. If the answer for an image depends on that image alone (bench.measure.answers.by_image), golden
+images are put at some places of a batch, and the outputs are checked there. Otherwise the right answer is
+computed for exactly the inputs of a pass, at its batch size: for the passes that are checked before and after
+timing, and for at least one of the timed passes. If float64 would take too long for that, ONNX Runtime on the
+CPU gives the right answer, and the record of the case says so.
 """
 
 from __future__ import annotations
@@ -28,26 +29,33 @@ from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 from kernels.precision import PRECISIONS
 
-# Of a whole batch in float64: more operations take too long, a value that is written counted as so many.
-# onnx.reference does some 5e9 operations a second, and writes some 1e8 values.
+# float64 is not asked for a whole batch that needs more operations than MOST_FLOPS. Each value that is
+# written counts as A_VALUE operations: onnx.reference does about 5e9 operations a second, and writes about
+# 1e8 values.
 MOST_FLOPS, A_VALUE = 1e11, 50
-ROOM = 3  # times what its tensors take that have to be free
+ROOM = 3  # so many times the bytes of its tensors must be free
 
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The right answers to a whole batch. answers: the inputs and outputs, and what moves of them; judge: why
-    another than float64 gave them, "" where none did."""
+    """The right answers for a whole batch. answers: its inputs and right outputs. judge: "" if float64
+    computed them, or the model never has answers of float64; else a sentence: why ONNX Runtime on the CPU
+    did."""
 
     answers: Golden
     judge: str = ""
 
 
 class Moves:
-    """How far the right outputs move, each time further, as `rows` has them: what was worked out before comes
-    at once. second: how far they do where each quantised value is the second nearest step."""
+    """How far rounding can move the right outputs: distances that an answer may be off by.
+
+    Iterating computes them step by step (dicts of arrays by output name), each at least as large as the one
+    before. The last one is kept, so that the next iteration begins with it. graph, right: the model and its
+    right answers. names: the outputs. rows: rearranges the arrays as the compared outputs are (such as one
+    image a row).
+    """
 
     def __init__(
         self, graph: Graph, right: Golden, names: Iterable[str], rows: Callable[[Arrays], Arrays]
@@ -65,12 +73,19 @@ class Moves:
 
     @cached_property
     def second(self) -> Arrays:
+        """The distances if every quantised value is rounded to the second nearest step."""
         return self._rows(oracle.second_nearest(*self._of))
 
 
 class RightAnswers:
-    """A model's. golden: what its few images give; by_oracle: whether that is float64's answer; other: what
-    ONNX Runtime on the CPU answers to inputs. Raises UnsupportedError where no answer can be compared."""
+    """The right answers of one model, for any batch.
+
+    golden: the golden images and their right answers. by_oracle: whether float64 computed these.
+    other(inputs): the outputs of ONNX Runtime on the CPU; used instead of float64. layout: where each image's
+    part is in each output; None if images influence each other, or not by_oracle. moves: whether an answer
+    beyond its bound was accepted because rounding can move the right one as far. Arrays are given by name.
+    Raises OutOfMemoryError.
+    """
 
     def __init__(
         self, graph: Graph, golden: Golden, by_oracle: bool, other: Callable[[Arrays], dict[str, np.ndarray]]
@@ -86,7 +101,8 @@ class RightAnswers:
         self.moves = False
 
     def judge_of(self, batch: int) -> str:
-        """Why another than float64 judges at this batch size; "" where none does."""
+        """Why ONNX Runtime instead of float64 judges this batch size, as a sentence; "" if it does not, or if
+        `check` has had no batch of this size yet."""
         return self._judges.get(batch, "")
 
     # -------------------------------------------------------------------------------------------- judging
@@ -94,8 +110,10 @@ class RightAnswers:
     def check(
         self, outputs: Arrays, placement: Placement, precision: str, allowed: Allowed = Allowed.NOTHING
     ) -> ErrorStats:
-        """The outputs of a whole batch against the right ones. Raises UnsupportedError where these are NaN
-        throughout."""
+        """Compare the outputs of a whole batch with the right ones. outputs: arrays by name. placement: the
+        inputs of the pass, and the rows where golden images are. precision: whose bound applies ("fp32", …).
+        Returns the errors of the worst output; `ok` says whether they are within the bound. A wrong shape is
+        an error, too. Raises UnsupportedError if all right values are NaN or infinity."""
         if self.layout is None:
             return self._whole(outputs, self._batch(placement), precision, allowed)
         golden = self._golden
@@ -109,7 +127,7 @@ class RightAnswers:
                 return accuracy.failure(PRECISIONS[precision].bound, reason)
         got, right = (self._rows({name: of[name] for name in self._names}) for of in (outputs, expected))
         if (row := accuracy.unfounded(got, placement)) is not None:
-            # An image that no golden one is may well have NaN for its answer.
+            # The right answer of an image that is not golden may be NaN: float64 decides.
             alone = self.check_row(placement.inputs, outputs, precision, allowed, row)
             if alone is not None and not alone.ok:
                 return msgspec.structs.replace(alone, reason=f"image {row}: {alone.reason}")
@@ -119,7 +137,7 @@ class RightAnswers:
         def judged(distances: Arrays | None) -> ErrorStats:
             return accuracy.check(got, right, placement, precision, distances, lossy=allowed > 0)
 
-        return self._further(judged, self._moves, allowed)
+        return self._judged_with_moves(judged, self._moves, allowed)
 
     def check_row(
         self,
@@ -129,13 +147,16 @@ class RightAnswers:
         allowed: Allowed = Allowed.NOTHING,
         row: int | None = None,
     ) -> ErrorStats | None:
-        """Compares one image of a batch (None: one drawn now) with float64; the whole batch if images
-        influence each other. None if something other than float64 judges. Nothing of it is kept."""
+        """Compare the outputs for one image of a batch with float64. If images influence each other, compare
+        the whole batch. inputs, outputs: arrays of the whole batch by name. row: number of the image (None:
+        drawn at random). Returns None if something other than float64 judges this batch size. Right answers
+        are not kept for later calls. Raises UnsupportedError if all right values of a whole batch are NaN or
+        infinity."""
         count = by_image.count(self._graph, inputs)
         if not self._by_oracle or self.judge_of(count):
             return None
         if self.layout is None:
-            batch = self._worked_out(inputs, count, keep=False)
+            batch = self._right_batch(inputs, count, keep=False)
             return None if batch.judge else self._whole(outputs, batch, precision, allowed)
         row = by_image.drawn(self._graph, inputs) if row is None else row
         given = by_image.cut(self._graph, inputs, slice(row, row + 1))
@@ -149,14 +170,14 @@ class RightAnswers:
         return self._worst(got, alone(right), precision, allowed, moves)
 
     def _rows(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Outputs with an image a row, where each has its own."""
+        """Rearrange the outputs to (images, …), one image a row. Needs a `layout`."""
         assert self.layout is not None
         return {name: self.layout[name].rows(array) for name, array in arrays.items()}
 
     def steps(self) -> float:
-        """By what part of its length the right answer moves where each quantised value is the second nearest
-        step, the largest of all images and outputs; 0.0 where nothing is quantised, or by another than
-        float64."""
+        """How far the right answer moves if every quantised value is rounded to the second nearest step:
+        relative L2 distance, the largest of all golden images and outputs. 0.0 if the model quantises
+        nothing, or its right answers are not from float64."""
         if not self._by_oracle or not ties.quantizes(self._graph):
             return 0.0
         most = 0.0
@@ -174,21 +195,23 @@ class RightAnswers:
     # ----------------------------------------------------------------------------------------- whole batches
 
     def _batch(self, placement: Placement) -> Batch:
-        """The last two are kept, for all contenders are given the same."""
+        """The right answers for these inputs. The last two batches are kept, because all contenders get the
+        same ones."""
         for placed, batch in self._batches:
             if placed is placement:
                 return batch
         count = by_image.count(self._graph, placement.inputs)
-        made = self._worked_out(placement.inputs, count)
+        made = self._right_batch(placement.inputs, count)
         if made.judge:
             self._judges[count] = made.judge
         self._batches = [*self._batches[-1:], (placement, made)]
         return made
 
-    def _worked_out(self, inputs: Arrays, count: int, keep: bool = True) -> Batch:
+    def _right_batch(self, inputs: Arrays, count: int, keep: bool = True) -> Batch:
+        """Compute the right answers for `count` images. keep: whether the oracle keeps them for later."""
         if not self._by_oracle:
             return Batch(_golden(inputs, self._other(inputs), count))
-        why = self._too_much(count)
+        why = self._too_large(count)
         if not why:
             try:
                 of = oracle.answered if keep else oracle.run
@@ -198,8 +221,8 @@ class RightAnswers:
         said = f"batch {count} was checked against ONNX Runtime on the CPU: {why}"
         return Batch(_golden(inputs, self._other(inputs), count), said)
 
-    def _too_much(self, count: int) -> str:
-        """Why float64 is not asked for so many images at once, or ""."""
+    def _too_large(self, count: int) -> str:
+        """Why float64 would take too long, or too much memory, for so many images at once; "" if not."""
         if self._graph.fixed_batch is not None or count <= self._golden.images:
             return ""
         try:
@@ -221,7 +244,7 @@ class RightAnswers:
     # --------------------------------------------------------------------------------------------- the inside
 
     def _whole(self, outputs: Arrays, batch: Batch, precision: str, allowed: Allowed) -> ErrorStats:
-        """All outputs of a batch against the right ones."""
+        """Compare all outputs of a batch with the right ones. Raises UnsupportedError as `check`."""
         answers = batch.answers
         right = {name: answers.tensors[name] for name in self._names}
         self._comparable(right)
@@ -238,20 +261,24 @@ class RightAnswers:
         allowed: Allowed,
         moves: Moves,
     ) -> ErrorStats:
-        """Of several outputs the worst, named."""
+        """The errors of the worst output; of several outputs, with its name."""
 
         def judged(name: str, distances: Arrays | None) -> ErrorStats:
             distance = None if distances is None else distances.get(name)
             of, lossy = (got[name], right[name]), allowed > 0
             return accuracy.judged(*of, precision, PROPAGATED_FACTOR, distance, lossy=lossy)
 
-        found = [(name, self._further(partial(judged, name), moves, allowed)) for name in self._names]
+        found = [
+            (name, self._judged_with_moves(partial(judged, name), moves, allowed)) for name in self._names
+        ]
         return accuracy.worst([accuracy.named(stats, name, len(found)) for name, stats in found])
 
-    def _further(
+    def _judged_with_moves(
         self, judged: Callable[[Arrays | None], ErrorStats], moves: Moves, allowed: Allowed
     ) -> ErrorStats:
-        """What one rounding of each layer moves in the right answer is no fault of who answers."""
+        """Judge an answer. If it is beyond its bound, judge it again, and allow the distances in `moves`:
+        rounding in the layers can move even the right answer that far. judged(distances): the errors; None:
+        without."""
         asked = False
 
         def distances() -> Iterator[Arrays]:
@@ -266,7 +293,7 @@ class RightAnswers:
         return judged(moves.second)
 
     def _comparable(self, right: Arrays) -> None:
-        """Raises UnsupportedError where there is nothing that an answer could be compared with."""
+        """Raises UnsupportedError if all right values are NaN or infinity."""
         values = sum(array.size for array in right.values())
         if values and not any(np.isfinite(array).any() for array in right.values()):
             raise UnsupportedError(

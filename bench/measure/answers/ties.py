@@ -1,14 +1,17 @@
-"""Values that lie half-way between two steps of QuantizeLinear, or next to that.
+"""Ties: values half-way between two steps of QuantizeLinear, or so near to half-way that rounding errors
+decide.
 
-Exactly half-way it rounds to the even step. Next to that, the last bit of a sum in float32 decides, so that
-one of two right answers is a whole step off. The distance by which an answer moves when every such value is
-rounded the other way is what an answer may be off by, in every file. If all are, their effects may cancel out
-before the last QuantizeLinear, where an answer in which only some are is a step off. So some are, too, drawn
-by chance.
+QuantizeLinear divides a value by its scale, and rounds to a whole number, the step. A value exactly half-way
+goes to the even step. Near to half-way, the last bit of a float32 sum decides. So two correct programs can
+differ by a whole step there. Therefore the model is computed again with every tie rounded the other way. An
+answer may be off by as much as that moves the right answer; this holds for every model file.
 
-What ONNX Runtime's optimiser makes of quantised operators may take the second nearest step of any value, as
-its Softmax of eight bits does. How far an answer moves where all values do that is what its own answer may be
-off by.
+If all ties are rounded the other way, their effects may cancel out before the last QuantizeLinear. A program
+that rounds only some of them the other way is then a step off. So the model is also computed with some ties
+rounded the other way, drawn at random.
+
+The optimiser of ONNX Runtime may round any quantised value to the second nearest step, as its 8-bit Softmax
+does. An answer of ONNX Runtime may be off by as much as the right answer moves if all values are rounded so.
 """
 
 from __future__ import annotations
@@ -24,25 +27,29 @@ from engine.graph.graph import Graph
 
 OTHER_WAY, OTHER_DYNAMIC = "OtherWay", "OtherDynamic"  # bench.measure.answers.operators.mended has them
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
-# How near to half-way rounding decides: a part of a step, and of the value itself. A sum of n products in
-# float32 is off by up to n/2 roundings of what the sizes of its terms add up to, a blocked one by far less.
+# A value is a tie if it is this near to half-way: NEAR of a step, plus OF_VALUE of the value itself. A
+# float32 sum of n products is off by up to n/2 roundings of the sum of their absolute values; a blocked sum
+# by far less.
 NEAR, OF_VALUE = 2.0**-11, 2.0**-20
-SECOND = 0.5 - NEAR  # so near every value is that does not lie on a step itself
-# Of the distance to the answer in which every such value is rounded the other way: what lies behind may
-# double the part of some of them.
+SECOND = 0.5 - NEAR  # as `near`: every value is so near to half-way unless it lies on a step itself
+# Factor for the distance to the answer with ties rounded the other way: layers behind may double the effect
+# of some of them.
 TIMES = 2.0
-# How often it is drawn which of them are, in how many different shares of all, and for how many seconds,
-# before an answer is called wrong.
+# How many random choices of ties are tried before an answer is called wrong, how many different shares of all
+# ties they have, and for how many seconds they are tried at most.
 DRAWS, PARTS, MOST_S = 60, 6, 2.0
 
 
 def quantizes(graph: Graph) -> bool:
+    """Whether the graph quantises values: it has QuantizeLinear or DynamicQuantizeLinear."""
     return any(node.op_type in QUANTIZING for node in graph.nodes)
 
 
 def other_way(nodes: Iterable[onnx.NodeProto], near: float = NEAR, draw: int = 0) -> list[onnx.NodeProto]:
-    """The nodes, with every value that is rounded so near to half-way (a part of a step) moved to the other
-    side of it; draw: of these some (`drawn`)."""
+    """The same nodes, but with ties rounded the other way. A node that moves ties (operator OTHER_WAY) is put
+    before each QuantizeLinear, and OTHER_DYNAMIC replaces DynamicQuantizeLinear; other nodes stay. near: how
+    near to half-way a tie is, in steps. draw: 0: all ties; else the number of a random choice of them (see
+    `drawn`)."""
     found = []
     for node in nodes:
         if node.op_type not in QUANTIZING:
@@ -66,7 +73,9 @@ def other_way(nodes: Iterable[onnx.NodeProto], near: float = NEAR, draw: int = 0
 
 
 def other_side(values: np.ndarray, near: float = NEAR, where: np.ndarray | None = None) -> np.ndarray:
-    """Steps (float64), those so near to half-way moved to the other side of it. where: of these alone."""
+    """Move values that are so near to half-way to the other side of it. values: float64, in steps (divided by
+    the scale), any shape. near: in steps. where: boolean, the same shape: only these are moved. Returns
+    float64 of the same shape; NaN and infinity stay."""
     known = np.where(np.isfinite(values), values, 0.0)
     half = np.floor(known) + 0.5
     off = known - half
@@ -80,8 +89,10 @@ def other_side(values: np.ndarray, near: float = NEAR, where: np.ndarray | None 
 
 
 def drawn(name: str, draw: int, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Which values of a node a draw moves, if they are near to half-way; None: all. A kernel may round one in
-    two of them otherwise, or one in fifty: each draw has another part."""
+    """A random choice: which values of a node are moved if they are ties. name: of the node's output; the
+    same name, draw and shape give the same choice. Returns booleans of this shape; None for draw 0: all. A
+    kernel may round every second tie the other way, or one in fifty, so the share that is chosen depends on
+    draw: 1/2, 1/4, …, 1/64, and again."""
     if draw == 0:
         return None
     random = np.random.default_rng((zlib.crc32(name.encode()), draw))
@@ -91,8 +102,10 @@ def drawn(name: str, draw: int, shape: tuple[int, ...]) -> np.ndarray | None:
 def rounded_otherwise(
     x: np.ndarray, scale: np.ndarray, axis: int, block: int, near: float, where: np.ndarray | None
 ) -> np.ndarray:
-    """x with what QuantizeLinear rounds near to half-way on the other side of it, as `other_side`. axis,
-    block: the node's attributes."""
+    """x, with the values that QuantizeLinear rounds as ties moved to the other side of half-way. x: any
+    shape, not divided by the scale yet. scale: one number, one for each place of `axis`, or one for each
+    `block` places. axis, block: the attributes `axis` and `block_size` of QuantizeLinear. near, where: as in
+    `other_side`. Returns an array of x's shape; float64, if x is no wider."""
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())
