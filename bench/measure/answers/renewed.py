@@ -103,8 +103,8 @@ class Renewal:
 
     def settle(self, mixing: Mixing) -> None:
         """Run turns of `mixing` until it is clear whether the ratio of the times new / same is above HANGS,
-        or until there were enough turns. If it seems to be above, it has to be confirmed by as many new
-        turns. Then compare timed trains with those after a pause. Sets `told`."""
+        or until there were enough turns. A ratio above HANGS has to be confirmed by new turns. If it is not
+        above, compare timed trains with those after a pause. Sets `told`."""
         self._until_clear(mixing, 0)
         if not _clearly_slower(self.taken):
             self.told = self._timed_too_fast(mixing)
