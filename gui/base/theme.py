@@ -274,9 +274,7 @@ class Theming(QObject):
         app, wanted = QApplication.instance(), sheet(self.theme)
         # Setting the same sheet again would restyle every widget for nothing.
         if isinstance(app, QApplication) and app.styleSheet() != wanted:
-            # The palette first: a style sheet that is set before it keeps the old colours. And no sheet while
-            # the palette changes: that takes three times as long.
-            app.setStyleSheet("")
+            # The palette first: a style sheet that is set before it keeps the old colours.
             app.setPalette(palette(self.theme))
             app.setStyleSheet(wanted)
 
