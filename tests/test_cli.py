@@ -280,7 +280,7 @@ MISTAKES = {
     "selfcheck --seed -1": "--seed",
     "selfcheck --times 0": "--times 0 is out of range; 1 or more works",
     "runs show nowhere": "holds no run",
-    "runs list nowhere": "no run",
+    "runs list nowhere": "there is no such folder",
     "models show lenet5-digit": "did you mean 'lenet5-digits'",
     "models show lenet5-digits --plan --batch 0": "batch size 0 is out of range",
     "models show lenet5-digits --plan --precision tf32": "tf32 is not offered by the engine on cpu",
@@ -288,6 +288,16 @@ MISTAKES = {
     "models frob": "No such command",
     "--nope": "No such option",
 }
+
+
+def test_on_a_fresh_clone_there_are_no_runs_yet_and_that_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line in ("runs list", "runs list ."):
+        assert main.main(line.split()) == 0
+        out, err = capsys.readouterr()
+        assert (out[:11], err) == ("no runs yet", "")
 
 
 @pytest.mark.parametrize("line", MISTAKES)

@@ -9,6 +9,7 @@ of satellites in their modules `file_formats.py`.
 from __future__ import annotations
 
 import pkgutil
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from bench.results.store import NOTE_FILE, RESULTS_FILE
 
 SUM = "the CRC-32 of the line before it, in hexadecimal; a line whose sum is wrong is damaged"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 def formats() -> dict[str, Any]:
@@ -54,7 +56,8 @@ def formats() -> dict[str, Any]:
 
 
 def schema(found: dict[str, Any] | None = None) -> dict[str, Any]:
-    """All of them as one document: each format under its name, what they are made of once."""
+    """All of them as one document. Each format under its name is a schema that stands alone: taken out of the
+    document it still holds all that it refers to."""
     found = formats() if found is None else found
     made, parts = msgspec.json.schema_components(
         found.values(), ref_template="#/$defs/{name}", schema_hook=_anything
@@ -63,11 +66,23 @@ def schema(found: dict[str, Any] | None = None) -> dict[str, Any]:
         if name.startswith(RESULTS_FILE):
             one["properties"] = {"sum": {"type": "string", "description": SUM}}
     return {
-        "$schema": DIALECT,
         "title": "What Kernelscope writes",
-        "formats": dict(zip(found, made, strict=True)),
-        "$defs": dict(sorted(parts.items())),
+        "formats": {
+            name: {"$schema": DIALECT, **one, "$defs": _needed(one, parts)}
+            for name, one in zip(found, made, strict=True)
+        },
     }
+
+
+def _needed(one: Any, parts: dict[str, Any]) -> dict[str, Any]:
+    """The parts that a schema refers to, and those that these refer to."""
+    found: set[str] = set()
+    todo = [one]
+    while todo:
+        named = set(_REFERENCE.findall(msgspec.json.encode(todo.pop()).decode())) - found
+        found |= named
+        todo += [parts[name] for name in named]
+    return {name: parts[name] for name in sorted(found)}
 
 
 def _anything(kind: type) -> dict[str, Any]:

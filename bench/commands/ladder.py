@@ -152,8 +152,10 @@ def _show_saves(folder: Path, output: str) -> int:
         sys.stdout.write(to_json(log.saves_output(folder, records(found))))
     elif output == "md":
         sys.stdout.write(with_headings(log.readable(kept)))
-    else:
+    elif kept:
         console().print(stacked(log.readable(kept)))
+    else:
+        print(f"no saves yet; `ladder --watch --kernels {folder}` notes each in {folder / log.FILE}")
     return 0
 
 

@@ -126,8 +126,8 @@ class SaveLog:
 
 
 def read(folder: Path) -> list[Save]:
-    """The saves of a folder of kernels, oldest first; a line that was cut off is left out. Raises InputError
-    where there is no log."""
+    """The saves of a folder of kernels, oldest first; a line that was cut off is left out. [] before the
+    first one. Raises InputError where there is no such folder, or its log cannot be read."""
     path = Path(folder) / FILE
     decoder = msgspec.json.Decoder(Save)
     found = []
@@ -136,9 +136,11 @@ def read(folder: Path) -> list[Save]:
             for _, line in reading.lines(file):
                 if line:
                     found.append(reading.decoded(line, decoder))
+    except FileNotFoundError as error:
+        if not Path(folder).is_dir():
+            raise InputError(f"there is no folder {folder}; --saves takes a folder of kernels") from error
     except OSError as error:
-        words = f"`ladder --watch --kernels {folder}` writes one"
-        raise InputError(f"{folder} holds no log of saves ({system_words(error)}); {words}") from error
+        raise InputError(f"the log of saves {path} cannot be read ({system_words(error)})") from error
     except reading.Unreadable as error:
         raise InputError(f"{path} is no log of saves: {error}") from error
     return found

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import typer
 
+from bench.commands.diff import RUNS
+
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
 
 @app.command("list")
 def list_command(
     folder: Path = typer.Argument(
-        Path("runs"), metavar="[DIR]", help="The folder that holds the run folders."
+        RUNS, metavar="[DIR]", help="The folder that holds the run folders."
     ),
 ) -> None:
     """List the runs in a folder, the oldest first.
@@ -27,7 +29,10 @@ def list_command(
 
     found = summaries(folder)
     if not found:
-        raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
+        if folder != RUNS and not folder.is_dir():
+            raise InputError(f"there are no runs in {folder}: there is no such folder")
+        print(f"no runs yet in {folder}; `python main.py compare` makes one")
+        return
     # The run whole, so that it can be copied into the next command.
     given = ("called", "note")
     columns = pick(

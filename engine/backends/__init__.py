@@ -13,7 +13,8 @@ import importlib
 import importlib.metadata
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from engine.backend import Backend, Options, Session
@@ -31,11 +32,16 @@ _DEVICES = ("cpu", "cuda")
 
 @functools.cache
 def _found() -> dict[str, Backend]:
-    modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    ours = [importlib.import_module(f"{__name__}.{name}") for name in modules if name[0] != "_"]
-    by_name = {backend.name: backend for module in ours for backend in _of(module)}
+    files = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+    places: list[tuple[str, str, Callable[[], Any]]] = [
+        (name, f"the file engine/backends/{name}.py", partial(importlib.import_module, f"{__name__}.{name}"))
+        for name in files
+    ]
     for point in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name):
-        for backend in _plugged(point, by_name):
+        places.append((point.name, f"the plugin {point.name} ({point.value})", point.load))
+    by_name: dict[str, Backend] = {}
+    for name, where, load in places:
+        for backend in _loaded(name, where, load, by_name):
             by_name[backend.name] = backend
     return by_name
 
@@ -45,26 +51,40 @@ def _of(module: Any) -> tuple[Any, ...]:
     return tuple(several) if several is not None else (module.BACKEND,)
 
 
-def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) -> Iterable[Backend]:
-    """The backends of an installed package. If they cannot be loaded, one that says why: `doctor` shows it,
-    and all else goes on."""
+def _loaded(
+    name: str, where: str, load: Callable[[], Any], known: Mapping[str, Backend]
+) -> Iterable[Backend]:
+    """The backends of a module. If it cannot be loaded, or what it has is no backend, one that says why:
+    `doctor` shows it, and all else goes on. name, where: the module in a word, and for the sentence."""
     try:
-        plugged = _of(point.load())
-        for number, backend in enumerate(plugged):
-            names_taken = known.keys() | {other.name for other in plugged[:number]}
+        found = _of(load())
+        for number, backend in enumerate(found):
+            names_taken = known.keys() | {other.name for other in found[:number]}
             if wrong := _wrong(backend, names_taken):
                 raise InputError(wrong)
-    except Exception as error:
-        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        name = point.name if point.name not in known and _NAME.fullmatch(point.name) else "plugin"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whoever wrote it may end the process by it, too
+        name = name.replace("_", "-")
+        name = name if name not in known and _NAME.fullmatch(name) else "plugin"
         while name in known:
             name += "-x"
-        return [Broken(name, f"the plugin {point.name} ({point.value}) gives no backend: {text}")]
-    return plugged
+        return [Broken(name, f"{where} gives no backend: {_reason(error)}")]
+    return found
+
+
+def _reason(error: BaseException) -> str:
+    """In a line, with the place of a mistake in the text."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    if isinstance(error, SystemExit):
+        return f"it ends the program ({error})"
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
 
 
 def _wrong(backend: Any, taken: Iterable[str]) -> str:
-    """What is wrong with a plugin's backend, "" if nothing."""
+    """What is wrong with a backend, "" if nothing."""
     missing = [it for it in _MEMBERS if not hasattr(backend, it)]
     missing += [it for it in _METHODS if not callable(getattr(backend, it, None))]
     if missing:
@@ -75,6 +95,10 @@ def _wrong(backend: Any, taken: Iterable[str]) -> str:
         return f"there is a backend named {backend.name} already"
     if backend.device not in _DEVICES:
         return f"its device {backend.device!r} is neither {' nor '.join(_DEVICES)}"
+    if getattr(backend, "asked_only", False):  # of those that nobody else here has tried
+        said = backend.unavailable()
+        if said is not None and not isinstance(said, str):
+            return f"its unavailable() gives {said!r}, neither None nor a sentence"
     return ""
 
 
@@ -103,7 +127,7 @@ def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, 
 
 
 class Broken:
-    """Stands in the list of backends for a plugin that gives none, with the reason; see
+    """Stands in the list of backends for a module that gives none, with the reason; see
     engine.backend.Backend."""
 
     device = "cpu"

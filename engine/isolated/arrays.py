@@ -12,7 +12,7 @@ import itertools
 import pickle
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -75,25 +75,42 @@ class _Shelf:
 SHELF = _Shelf()
 
 
-def dumped(value: Any) -> tuple[bytes, set[int]]:
-    """The object in bytes, and the numbers of the blocks that its arrays lie in."""
-    arrays_by_id: dict[int, np.ndarray] = {}
+# Both by inheritance: in Python 3.13.0 the methods cannot be set on a pickler or unpickler (in 3.13.1 again).
+class _Pickler(pickle.Pickler):
+    """Leaves large arrays out; they are in `arrays`, by the number that stands for each."""
 
-    def large(item: Any) -> Any:
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, protocol=5)
+        self.dispatch_table = {MappingProxyType: lambda held: (_proxy, (dict(held),))}
+        self.arrays: dict[int, np.ndarray] = {}
+
+    def persistent_id(self, item: Any) -> int | None:
         if type(item) is np.ndarray and item.nbytes >= LARGE_NBYTES and item.dtype.kind in "fiub":
-            arrays_by_id[id(item)] = item
+            self.arrays[id(item)] = item
             return id(item)
         return None
 
+
+class _Unpickler(pickle.Unpickler):
+    """find: the array that a number stands for."""
+
+    def __init__(self, data: bytes, find: Callable[[int], np.ndarray]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._find = find
+
+    def persistent_load(self, key: int) -> np.ndarray:
+        return self._find(key)
+
+
+def dumped(value: Any) -> tuple[bytes, set[int]]:
+    """The object in bytes, and the numbers of the blocks that its arrays lie in."""
     stream = io.BytesIO()
-    pickler = pickle.Pickler(stream, protocol=5)
-    pickler.dispatch_table = {MappingProxyType: lambda held: (_proxy, (dict(held),))}
-    pickler.persistent_id = large  # type: ignore[method-assign]
+    pickler = _Pickler(stream)
     pickler.dump(value)
-    missing = {key: array for key, array in arrays_by_id.items() if SHELF.place(array) is None}
+    missing = {key: array for key, array in pickler.arrays.items() if SHELF.place(array) is None}
     if missing:
         SHELF.lay(missing)
-    places = {key: SHELF.place(array) for key, array in arrays_by_id.items()}
+    places = {key: SHELF.place(array) for key, array in pickler.arrays.items()}
     return pickle.dumps((places, stream.getvalue())), {p.block for p in places.values() if p is not None}
 
 
@@ -111,9 +128,7 @@ def loaded(data: bytes, blocks: Mapping[int, np.ndarray]) -> Any:
         contents = blocks[place.block][place.offset : place.offset + place.spec.nbytes]
         return contents.view(place.spec.dtype).reshape(place.spec.shape)
 
-    unpickler = pickle.Unpickler(io.BytesIO(inner))
-    unpickler.persistent_load = lying  # type: ignore[method-assign]
-    return unpickler.load()
+    return _Unpickler(inner, lying).load()
 
 
 def listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:

@@ -50,18 +50,21 @@ SAYS = {
 }
 
 
-def wrong(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
-    """Where a value is not as a schema says."""
+def wrong(value: Any, schema: dict[str, Any], parts: dict[str, Any], at: str = "$") -> list[str]:
+    """Where a value is not as a schema says. parts: what it may refer to."""
     assert set(schema) <= SAYS, set(schema) - SAYS
     if "$ref" in schema:
         beside = schema.get("properties", {})  # what a line has beside its record
         found = [
-            w for name in beside if name in value for w in wrong(value[name], beside[name], f"{at}.{name}")
+            w
+            for name in beside
+            if name in value
+            for w in wrong(value[name], beside[name], parts, f"{at}.{name}")
         ]
         rest = {name: part for name, part in value.items() if name not in beside} if beside else value
-        return found + wrong(rest, HELD["$defs"][schema["$ref"].rpartition("/")[2]], at)
+        return found + wrong(rest, parts[schema["$ref"].removeprefix("#/$defs/")], parts, at)
     if "anyOf" in schema:
-        tried = [wrong(value, one, at) for one in schema["anyOf"]]
+        tried = [wrong(value, one, parts, at) for one in schema["anyOf"]]
         return [] if [] in tried else min(tried, key=len)
     found = []
     if "type" in schema and not TYPES[schema["type"]](value):
@@ -76,9 +79,9 @@ def wrong(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
         for name, part in value.items():
             others = schema.get("additionalProperties", True if not known else None)
             if name in known:
-                found += wrong(part, known[name], f"{at}.{name}")
+                found += wrong(part, known[name], parts, f"{at}.{name}")
             elif isinstance(others, dict):
-                found += wrong(part, others, f"{at}.{name}")
+                found += wrong(part, others, parts, f"{at}.{name}")
             elif not others and known:
                 found.append(f"{at}: {name} is not known")
     if isinstance(value, list):
@@ -86,20 +89,32 @@ def wrong(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
         for place, part in enumerate(value):
             of = fixed[place] if place < len(fixed) else schema.get("items", {})
             if of is not False:
-                found += wrong(part, of, f"{at}[{place}]")
+                found += wrong(part, of, parts, f"{at}[{place}]")
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             found.append(f"{at}: {len(value)} items")
     return found
 
 
 def against(name: str, value: Any) -> list[str]:
-    return wrong(value, HELD["formats"][name])
+    """As somebody has it who takes this one schema out of the document."""
+    whole = dict(HELD["formats"][name])
+    parts = whole.pop("$defs")
+    assert whole.pop("$schema") == formats.DIALECT
+    return wrong(value, whole, parts)
 
 
 def test_the_schemas_are_of_today_s_types() -> None:
     assert (ROOT / "docs" / "formats.json").read_text("utf-8") == formats.text(), (
         "a format changed: python -m bench.commands.formats docs/formats.json"
     )
+
+
+@pytest.mark.parametrize("name", HELD["formats"])
+def test_each_schema_holds_all_that_it_refers_to_and_nothing_else(name: str) -> None:
+    whole = HELD["formats"][name]
+    referred = set(re.findall(r'"#/\$defs/([^"]+)"', json.dumps(whole)))
+    assert referred == set(whole["$defs"])
+    assert '"$ref": "#/' not in json.dumps(whole).replace('"$ref": "#/$defs/', "")
 
 
 def test_the_page_of_formats_tells_each_of_them() -> None:

@@ -80,7 +80,19 @@ def test_it_is_shown_in_every_format(
     schema_held = msgspec.convert(printed, saves.SavesOutput)
     assert len(schema_held.saves) == 4
     assert main.main(["ladder", "--saves", str(folder / "none")]) == 2
-    assert "holds no log of saves" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_before_the_first_save_there_are_none_and_that_is_no_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["ladder", "--saves", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("no saves yet; `ladder --watch --kernels ")
+    assert main.main(["ladder", "--saves", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["saves"] == []
+    (tmp_path / saves.FILE).mkdir()
+    assert main.main(["ladder", "--saves", str(tmp_path)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_a_damaged_log_is_refused_and_one_cut_off_is_read(logged: tuple[Path, Ladder, RungCase]) -> None:

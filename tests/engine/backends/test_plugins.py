@@ -14,6 +14,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import main
+from bench.measure import environment
 from bench.measure.answers import accuracy, oracle, timed_pass
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
@@ -174,6 +175,42 @@ def test_a_plugin_that_answers_from_memory_is_found_out(
             timed_pass.check(session, again, right, "fp32")
     finally:
         session.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1\ndef (", "line 2: invalid syntax"),
+        ("import there_is_no_such_module", "No module named 'there_is_no_such_module'"),
+        ("import sys; sys.exit(3)", "it ends the program (3)"),
+        ("raise KeyError('a\\nb')", "'a\\nb'"),
+        ("", "has no attribute 'BACKEND'"),
+        ("BACKEND = object()", "it has no name, title, device"),
+        ("BACKENDS = 7", "not iterable"),
+        (PLUGIN.format(name="engine-cpu", device="cpu", stays=True), "named engine-cpu already"),
+        (PLUGIN.format(name="toy", device="cpu", stays=True).replace("return None", "return 7", 1), "gives 7"),
+        (PLUGIN.format(name="toy", device="cpu", stays=True).replace("return None", "1 / 0", 1), "division"),
+    ],
+)
+def test_a_file_in_the_folder_that_gives_no_backend_costs_itself_a_line_and_nobody_else_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    """As the page has it: a file beside ours. `doctor` shows these lines, and all else goes on."""
+    before = set(backends.all_backends())
+    (tmp_path / "my_own.py").write_text(text)
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    backends._found.cache_clear()
+    try:
+        found = backends.all_backends()
+        assert set(found) == before | {"my-own"}
+        reason = found["my-own"].unavailable() or ""
+        assert reason.startswith("the file engine/backends/my_own.py gives no backend: ")
+        assert told in reason
+        shown = {info.name: info.unavailable for info in environment.backend_infos()}
+        assert shown["my-own"] == reason
+        assert (shown["engine-cpu"], shown["ort-cpu"]) == ("", "")
+    finally:
+        sys.modules.pop("engine.backends.my_own", None)
 
 
 @pytest.mark.parametrize(
