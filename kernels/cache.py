@@ -10,10 +10,12 @@ of another version, is treated as if it were not there.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,14 +33,61 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+VARIABLE = "KERNELSCOPE_CACHE"
+
 
 def cache_dir() -> Path:
     """The folder for files that can be made or downloaded again: the environment variable KERNELSCOPE_CACHE,
-    else this program's folder in the system's cache folder. It may not exist yet."""
-    override = os.environ.get("KERNELSCOPE_CACHE")
+    else this program's folder in the system's cache folder. It may not exist yet. If it cannot be written (a
+    home that is read-only, or is not there), a folder of this user's in the temporary folder, which is said
+    once: processes that this one starts are told by the variable."""
+    override = os.environ.get(VARIABLE)
     if override:
         return Path(override).expanduser()
-    return platformdirs.user_cache_path("kernelscope", appauthor=False)
+    usual = platformdirs.user_cache_path("kernelscope", appauthor=False)
+    if _writable(usual):
+        return usual
+    import logging
+
+    instead = _temporary()
+    os.environ[VARIABLE] = str(instead)
+    os.environ.setdefault(
+        "MPLCONFIGDIR", str(instead / "matplotlib")
+    )  # which would say the same in two lines
+    logging.getLogger("kernelscope.cache").warning(
+        "%s cannot be written: what is kept for the next time lies in %s; %s names another folder",
+        usual, instead, VARIABLE,
+    )  # fmt: skip
+    return instead
+
+
+@functools.cache
+def _writable(folder: Path) -> bool:
+    """Whether a folder is there, or can be made, and files can be written in it."""
+    for path in (folder, *folder.parents):
+        try:
+            if path.exists():
+                return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+        except OSError:  # in a folder that may not be looked into
+            return False
+    return False
+
+
+def _temporary() -> Path:
+    """This user's folder in the temporary folder. One of that name that somebody else made or may write into
+    is not taken: compiled kernels are read from it."""
+    import tempfile  # which takes milliseconds, and no other way here needs it
+
+    own = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"kernelscope-{own}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and (
+            own == "user" or (found.st_uid, found.st_mode & 0o077) == (own, 0)
+        ):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="kernelscope-"))
 
 
 OLD_S = 3600.0  # seconds after which an unfinished file is taken for one that nobody writes any more

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from kernels.cache import Store
+from kernels.environment import for_children
 from kernels.errors import KernelError
 
 STORE = Store("things", 2, "what was found", most=3)
@@ -90,3 +93,48 @@ def test_where_nothing_can_be_written_it_says_what_would_work(cache: Path) -> No
     with pytest.raises(KernelError, match=r"what was found cannot be kept in .* point KERNELSCOPE_CACHE"):
         STORE.write("a", KEY, [1])
     assert STORE.read("a", KEY, list[int]) is None
+
+
+SAYS = """
+import os, subprocess, sys
+from kernels.cache import atomic_file, cache_dir
+print(cache_dir(), cache_dir() == cache_dir(), flush=True)
+with atomic_file(cache_dir() / "file") as file:
+    file.write_text("kept")
+if "CHILD" not in os.environ:
+    subprocess.run([sys.executable, "-c", sys.argv[1], ""], env=os.environ | {"CHILD": ""}, check=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="homes are found by other variables")
+@pytest.mark.parametrize("planted", ["nothing", "a link", "open to all"])
+def test_where_the_home_cannot_be_written_the_cache_is_a_folder_of_one_s_own_said_once(
+    tmp_path: Path, planted: str
+) -> None:
+    """A home that is no folder: nobody can write there, root included. What somebody else could write into is
+    not taken, for compiled kernels are read from it."""
+    (tmp_path / "file").touch()
+    (tmp_path / "temporary").mkdir()
+    usual = tmp_path / "temporary" / f"kernelscope-{os.getuid()}"
+    if planted == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        usual.symlink_to(tmp_path / "elsewhere")
+    if planted == "open to all":
+        usual.mkdir()
+        usual.chmod(0o777)
+    environment = for_children() | {"HOME": str(tmp_path / "file" / "home"), "TMPDIR": str(usual.parent)}
+    for name in ("KERNELSCOPE_CACHE", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", SAYS, SAYS], env=environment, capture_output=True, text=True, check=True
+    )
+    ours, of_child = done.stdout.splitlines()
+    assert ours == of_child
+    folder = Path(ours.removesuffix(" True"))
+    assert folder.parent == usual.parent
+    assert (folder == usual) == (planted == "nothing")
+    assert folder.stat().st_mode & 0o077 == 0
+    assert (folder / "file").read_text() == "kept"
+    (said,) = done.stderr.splitlines()
+    assert "cannot be written" in said
+    assert str(folder) in said
