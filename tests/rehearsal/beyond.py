@@ -42,7 +42,9 @@ def steps(machine: Machine) -> list[Step]:
         *_own_kernels(machine),
         *_precisions(machine),
         *_saved_runs(),
+        *_nothing_yet(),
         *_refused(),
+        *_installing(),
         *_window(machine),
     ]
 
@@ -213,6 +215,26 @@ def _saved_runs() -> list[Step]:
             expect = Expect(made=(made,) if made else (), silent=verb == "export")
             found.append(_step(f"{verb} {kind}", group, *words, uses=use, expect=expect))
     return found
+
+
+def _nothing_yet() -> list[Step]:
+    group = "before anything was measured"
+    return [
+        _step("no runs yet", group, "runs", "list", expect=Expect(says="no runs yet")),
+        _step("no saves yet", group, "ladder", "--saves", ".", expect=Expect(says="no saves yet")),
+    ]
+
+
+def _installing() -> list[Step]:
+    return [
+        Step(
+            "what the pages say to install",
+            "installing, on every Python",
+            (PYTHON, "-m", "tests.resolving"),
+            Expect((0, 3)),  # 3: nobody answers, as on a machine without a network
+            timeout_s=590,
+        )
+    ]
 
 
 def _refused() -> list[Step]:
