@@ -27,7 +27,7 @@ help:
 	@echo "make fuzz            damaged files for ten minutes, goes on in fuzz-state/"
 	@echo "make attack          kernels that cheat against the judge, and 500 right ones"
 	@echo "                     (of the last three ARGS=--help says what else)"
-	@echo "make torch           PyTorch, in an environment of its own (.venv-torch)"
+	@echo "make torch           PyTorch, in an environment of its own (.venv-torch): 5.4 GB"
 	@echo "make openvino        OpenVINO, in an environment of its own"
 	@echo "make languages       the compilers of Triton, Numba-CUDA and CuTe DSL, too"
 	@echo "make lock            resolve the dependencies again"
@@ -112,7 +112,15 @@ $(VENV)/dev.stamp: $(UV) $(wildcard locks/*.txt)
 # Their packages lie beside ours, and grow the environment of `make run` by nothing.
 $(APART): %: .venv-%/stamp
 
+# On Linux PyTorch brings CUDA's libraries whether there is a GPU or not: the registry has no build without them.
+# So where there is none it is asked first, or by TORCH=yes where nobody can answer.
+ASK_torch = if [ "$(TORCH)" != yes ] && [ "$$(uname -s)" = Linux ] && [ "$(EXTRA)" = cpu ]; then \
+	  echo "PyTorch is 3.1 GB to download and 5.4 GB on the disk, most of it for a GPU, and there is none here." >&2; \
+	  if [ -t 0 ]; then printf "Install it all the same? [y/N] " >&2; read -r answer; else answer=; fi; \
+	  case $$answer in [yY]*) ;; *) echo "not installed; \`make torch TORCH=yes\` does it unasked" >&2; exit 1;; esac; fi
+
 .venv-%/stamp: locks/%.txt $(UV)
+	@$(ASK_$*)
 	@echo "setting up .venv-$* from $<" >&2
 	@$(UV) venv --quiet --allow-existing --python $(BIN)/python .venv-$*
 	@$(UV) pip install --quiet --python .venv-$* --require-hashes -r $< && touch $@
@@ -133,6 +141,8 @@ lock: $(UV)
 	    | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - \
 	      -o locks/$$rival.txt || exit 1; \
 	done
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra cluster \
+	  -c locks/cpu.txt -o locks/cluster.txt
 	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group numba \
 	  -c locks/cpu.txt -o locks/numba.txt
 
