@@ -13,9 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles."
 
 @app.command("list")
 def list_command(
-    folder: Path = typer.Argument(
-        RUNS, metavar="[DIR]", help="The folder that holds the run folders."
-    ),
+    folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="The folder that holds the run folders."),
 ) -> None:
     """List the runs in a folder, the oldest first.
 

@@ -37,8 +37,8 @@ def _found() -> dict[str, Backend]:
         (name, f"the file engine/backends/{name}.py", partial(importlib.import_module, f"{__name__}.{name}"))
         for name in files
     ]
-    for point in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name):
-        places.append((point.name, f"the plugin {point.name} ({point.value})", point.load))
+    points = sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name)
+    places += [(point.name, f"the plugin {point.name} ({point.value})", point.load) for point in points]
     by_name: dict[str, Backend] = {}
     for name, where, load in places:
         for backend in _loaded(name, where, load, by_name):

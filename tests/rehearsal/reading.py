@@ -32,7 +32,7 @@ LEFT_OUT = {
     r"(python main\.py )?course (handout|check|grade)\b": (
         "it needs an assignment and a class; tests/bench/extras/course makes them"
     ),
-    r"ray |.* --cluster ": (
+    r"ray |export RAY_AUTH_MODE=|.* --cluster ": (
         "it needs Ray and a cluster; tests/bench/extras/fleet starts one where Ray is installed"
     ),
     r"(python main\.py )?models remove\b": "it removes what the user imported",

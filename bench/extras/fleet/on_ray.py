@@ -44,6 +44,14 @@ def library() -> Any:
     return ray
 
 
+def _about_tokens() -> str:
+    """What may help at a cluster that answers nobody: `ray start` takes a token wherever there is one, who
+    joins only if it is told to, and Ray's error says neither."""
+    if os.environ.get("RAY_AUTH_MODE", "").lower() == "token":
+        return "; with RAY_AUTH_MODE=token it must have been started with the same ~/.ray/auth_token"
+    return "; if it was started with a token, copy its ~/.ray/auth_token here and set RAY_AUTH_MODE=token"
+
+
 def performed(work: Work) -> Iterator[Said]:
     """What a piece says while it is done here, on the device that Ray has given this process."""
     place = devices.places(work.device)[0]
@@ -110,7 +118,7 @@ class OnRay:
             self._ray.init(**options)
         except Exception as error:  # whatever Ray raises for an address at which nothing is
             why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise InputError(f"the cluster {address} cannot be reached: {why}") from error
+            raise InputError(f"the cluster {address} cannot be reached: {why}{_about_tokens()}") from error
 
     # --------------------------------------------------------------------------------------------- the work
 

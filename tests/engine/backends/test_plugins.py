@@ -49,6 +49,7 @@ class Toy:
 
 BACKEND = Toy()
 """
+TOY = PLUGIN.format(name="toy", device="cpu", stays=True)
 SESSION = """
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -188,7 +189,10 @@ def test_a_plugin_that_answers_from_memory_is_found_out(
         ("BACKEND = object()", "it has no name, title, device"),
         ("BACKENDS = 7", "not iterable"),
         (PLUGIN.format(name="engine-cpu", device="cpu", stays=True), "named engine-cpu already"),
-        (PLUGIN.format(name="toy", device="cpu", stays=True).replace("return None", "return 7", 1), "gives 7"),
+        (
+            PLUGIN.format(name="toy", device="cpu", stays=True).replace("return None", "return 7", 1),
+            "gives 7",
+        ),
         (PLUGIN.format(name="toy", device="cpu", stays=True).replace("return None", "1 / 0", 1), "division"),
     ],
 )
