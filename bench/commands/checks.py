@@ -4,6 +4,7 @@ device."""
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import sys
@@ -41,6 +42,7 @@ def checks(display: str | None = None) -> list[Check]:
     window = Check("window", "display", "note" if display else "ok", display or "a window can open")
     parts: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
         ("python", _python),
+        ("system", _system),
         ("packages", _packages),
         ("gpu", _gpu),
         ("backends", _backends),
@@ -82,6 +84,56 @@ def _python() -> Iterable[Check]:
     good = sys.version_info >= (3, 11)
     text = version if good else f"{version} is too old; Kernelscope needs 3.11 or newer"
     yield Check("python", "Python", "ok" if good else "missing", f"{text} ({sys.executable})")
+
+
+def _system() -> Iterable[Check]:
+    """What this system lacks of all that the program uses, and what is done instead; no line where it lacks
+    nothing, as Linux does."""
+    from bench.run import confined
+    from engine.isolated.forked import starting
+    from engine.machine import host, load
+    from kernels import cache, processes
+
+    instead = {
+        "stopping": (
+            processes.STOPS_ITSELF,
+            "a process cannot be waited for to stop: a Python kernel's passes are timed by messages, its "
+            "process runs on between them, and what it does there is not found",
+        ),
+        "walls": (
+            sys.platform == "linux",
+            "no Landlock, no seccomp and no namespaces: kernels and files of others are not shut in, so run "
+            "only those that you trust",
+        ),
+        "forking": (
+            starting.possible(),
+            "isolated processes cannot be forked from a ready one: each is started anew and takes longer",
+        ),
+        "memory limits": (
+            confined.limits_memory(),
+            "the memory that reading a model file takes cannot be limited, only the time",
+        ),
+        "cores": (
+            processes.LINUX,
+            "a process cannot be kept on one core: small models vary more in time, and a kernel that changes "
+            "cores or priorities is not found",
+        ),
+        "load": (
+            load.reading([os.getpid()], host.usable_cores()) is not None,
+            "what other programs take of the cores during a run is not counted",
+        ),
+        "caches": (
+            host.all_caches_nbytes() > 0,
+            "the sizes of the caches are not told: the limits of the machine leave them out",
+        ),
+        "file locks": (
+            cache.fcntl is not None,
+            "processes that write the same into the cache do not wait for each other: work may be done twice",
+        ),
+    }
+    for name, (there, text) in instead.items():
+        if not there:
+            yield Check("system", name, "note", text)
 
 
 def _packages() -> Iterable[Check]:

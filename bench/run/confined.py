@@ -49,6 +49,11 @@ def too_large(what: str) -> str:
     )
 
 
+def limits_memory() -> bool:
+    """Whether this system can limit how much memory `confined` lets a process take."""
+    return _data_nbytes() is not None
+
+
 @contextlib.contextmanager
 def confined(limit_s: float) -> Iterator[None]:
     """A context in which the process may take only so much more memory than it has (then MemoryError), and

@@ -14,6 +14,7 @@ from engine.graph import importer
 from kernels import registry
 from kernels.ops import OPS
 from models import catalogue, names
+from tests import other_systems
 from tests.engine.ort import mixed
 from tests.rehearsal import fixtures, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
@@ -45,6 +46,7 @@ def steps(machine: Machine) -> list[Step]:
         *_nothing_yet(),
         *_refused(),
         *_installing(),
+        *_other_systems(),
         *_window(machine),
     ]
 
@@ -234,6 +236,19 @@ def _installing() -> list[Step]:
             Expect((0, 3)),  # 3: nobody answers, as on a machine without a network
             timeout_s=590,
         )
+    ]
+
+
+def _other_systems() -> list[Step]:
+    return [
+        Step(
+            f"as on {system}",
+            "what other systems lack, played here",
+            (PYTHON, "-m", "tests.other_systems", system),
+            Expect(says=f"ok   {system}: doctor"),
+            timeout_s=590,
+        )
+        for system in other_systems.SYSTEMS
     ]
 
 
