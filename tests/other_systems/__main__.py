@@ -63,9 +63,10 @@ def main(systems: list[str]) -> int:
             everything = (0, ("no module fails",), ("-c", IMPORTS, str(ROOT)))
             commands = [(code, says, (str(ROOT / "main.py"), *words)) for code, says, words in COMMANDS]
             for code, says, words in (everything, *commands):
+                variables = told | ({WITHOUT: ""} if words[0] == "-c" else {})
                 done = subprocess.run(
                     [sys.executable, *words],
-                    cwd=folder, env=told | ({WITHOUT: ""} if words[0] == "-c" else {}), capture_output=True, text=True, timeout=200,
+                    cwd=folder, env=variables, capture_output=True, text=True, timeout=200,
                 )  # fmt: skip
                 output = done.stdout + done.stderr
                 lacks = [part for part in says if part not in output]
