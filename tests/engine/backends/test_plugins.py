@@ -84,13 +84,20 @@ def plug(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, point: str = 
     backends._found.cache_clear()
 
 
+@pytest.mark.parametrize("place", ["a package", "the folder"])
 def test_the_backend_of_the_page_runs_as_it_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     page = (Path(__file__).parents[3] / "docs/writing-a-backend.md").read_text("utf-8")
     module, session = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "_my_session.py").write_text(session)
-    plug(tmp_path, monkeypatch, module)
+    if place == "a package":
+        plug(tmp_path, monkeypatch, module)
+    else:
+        (tmp_path / "mine.py").write_text(module)
+        monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+        monkeypatch.delitem(sys.modules, "engine.backends.mine", raising=False)
+        backends._found.cache_clear()
     mine = backends.get("mine-cpu")
     opened = mine.prepare(small_net(), 2)
     try:
@@ -113,7 +120,8 @@ def unplugged() -> Iterator[None]:
         pool._drop(key)
     pool.KINDS.clear()
     pool.KINDS.update(kinds)
-    sys.modules.pop("toy_backend", None)
+    for name in ("toy_backend", "engine.backends.mine"):
+        sys.modules.pop(name, None)
     backends._found.cache_clear()
 
 
