@@ -11,7 +11,7 @@ from kernels.languages.known import Language
 if TYPE_CHECKING:
     from kernels.languages.child import Asked, Compiled
 
-LANGUAGE = Language("numba-cuda", "Numba-CUDA", "numba_cuda", '"numba-cuda[cu13]"')
+LANGUAGE = Language("numba-cuda", "Numba-CUDA", "numba_cuda", '"numba-cuda[cu13]" "numpy<2.5"')
 TRIAL = "def trial(x):\n    x[0] = 0\n"
 
 
