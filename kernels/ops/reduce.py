@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Shape
 
 # logsum: log Σx; logsumexp: log Σeˣ, the maximum taken out; argmax, argmin: the place, not the value.
 REDUCE_KINDS = (
@@ -28,6 +26,7 @@ class Reduce(Params):
 
     op: ClassVar[str] = "reduce"
     struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int kind, last"
+    units: ClassVar[str] = "outer"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("REDUCE", REDUCE_KINDS)}
 
     kind: str
@@ -42,11 +41,6 @@ class Reduce(Params):
         return self.outer * self.axis * self.inner * (3 if self.kind == "logsumexp" else 1)
 
     @property
-    def nbytes(self) -> int:
-        rows = self.outer * self.inner
-        return rows * (self.axis * ITEMSIZE[self.dtype] + ITEMSIZE[self.out_dtype])
-
-    @property
     def out_dtype(self) -> str:
         return "int64" if self.kind in PLACES else self.dtype
 
@@ -57,21 +51,6 @@ class Reduce(Params):
     @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.outer, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Reduce:
-        return replace(self, outer=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        kind = REDUCE_KINDS.index(self.kind)
-        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *int32(kind, self.last))
-
-    @property
-    def division(self) -> Division:
-        return Division(self.outer, (self.axis * self.inner,), self.inner, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))
