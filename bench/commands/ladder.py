@@ -140,20 +140,19 @@ def _left_out(job: LadderJob, named: bool) -> str:
 def _show_saves(folder: Path, output: str) -> int:
     """The log of saves on standard output. The exit code."""
     from bench.commands import ladder_saves as log
+    from bench.views import show as views
     from bench.views.tables.grid import stacked
-    from bench.views.tables.table import records, to_csv, to_json, with_headings
-    from bench.words.terminal import console
+    from bench.views.tables.table import records, with_headings
 
     kept = log.read(folder)
     found = log.table(kept)
-    if output == "csv":
-        sys.stdout.write(to_csv(found))
-    elif output == "json":
-        sys.stdout.write(to_json(log.saves_output(folder, records(found))))
-    elif output == "md":
-        sys.stdout.write(with_headings(log.readable(kept)))
-    else:
-        console().print(stacked(log.readable(kept)))
+    views.show(
+        output,
+        csv=lambda: [found],
+        output=lambda: log.saves_output(folder, records(found)),
+        paper=lambda: with_headings(log.readable(kept)),
+        drawn=lambda: [stacked(log.readable(kept))],
+    )
     return 0
 
 

@@ -12,7 +12,7 @@ from bench.views.diff.judging import inverse, where
 from bench.views.diff.records import Change, Diff, Difference, Side, Step, Waterfall
 from bench.views.sentences import diff_sentences as sentences
 from bench.views.tables.comparison_tables import WORDS, seconds
-from bench.views.tables.table import Column, Table, pick, records, to_json
+from bench.views.tables.table import Column, Table, pick, records
 from bench.words import orders, units
 
 UNSURE = "no more than the passes of one profile differ by"
@@ -257,36 +257,34 @@ def readable_steps(found: Waterfall, said: bool = True) -> Table[Step]:
     return Table(pick(table.columns, *READ_STEPS), table.rows, table.title, notes, table.key)
 
 
-def as_json(diff: Diff, failing: dict[str, str], fail_on: Sequence[str]) -> str:
+def output(diff: Diff, failing: dict[str, str], fail_on: Sequence[str]) -> dict[str, Any]:
     """All of it. failing: the cases that the gate fails on, by key, with the reason."""
-    return to_json(
-        {
-            "kind": diff.kind,
-            "a": _named(diff, "a"),
-            "b": _named(diff, "b"),
-            "bound": diff.bound,
-            "one_machine": diff.one_machine,
-            "verdict": sentences.verdict(diff),
-            "differences": records(differences(diff)),
-            "cases": [
-                {"key": change.pair.key, **record}
-                for change, record in zip(diff.changes, records(cases(diff)), strict=True)
-            ],
-            "waterfalls": [
-                {
-                    "case": found.words,
-                    "a_s": found.a_ns * 1e-9,
-                    "b_s": found.b_ns * 1e-9,
-                    "explained": found.explained,
-                    "sentence": sentences.waterfall(found),
-                    "steps": records(steps(found)),
-                }
-                for found in diff.waterfalls
-            ],
-            "fail_on": list(fail_on),
-            "failing": failing,
-        }
-    )
+    return {
+        "kind": diff.kind,
+        "a": _named(diff, "a"),
+        "b": _named(diff, "b"),
+        "bound": diff.bound,
+        "one_machine": diff.one_machine,
+        "verdict": sentences.verdict(diff),
+        "differences": records(differences(diff)),
+        "cases": [
+            {"key": change.pair.key, **record}
+            for change, record in zip(diff.changes, records(cases(diff)), strict=True)
+        ],
+        "waterfalls": [
+            {
+                "case": found.words,
+                "a_s": found.a_ns * 1e-9,
+                "b_s": found.b_ns * 1e-9,
+                "explained": found.explained,
+                "sentence": sentences.waterfall(found),
+                "steps": records(steps(found)),
+            }
+            for found in diff.waterfalls
+        ],
+        "fail_on": list(fail_on),
+        "failing": failing,
+    }
 
 
 def _named(diff: Diff, which: str) -> dict[str, str]:
