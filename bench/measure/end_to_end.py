@@ -215,7 +215,7 @@ class Flows:
     def _check(self, entrant: NetContender, flow: Pipeline, images: Sent) -> list[str]:
         """Every batch that was in flight when the clock of a kept sample stopped. Raises Incorrect; returns
         what the check cannot tell."""
-        session, bound = entrant.session, entrant.bound_of()
+        session, bound = entrant.session, entrant.bound_precision()
         judged: ErrorStats | None = None
 
         told_apart = moves = False
