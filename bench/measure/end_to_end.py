@@ -21,7 +21,7 @@ import numpy as np
 from bench.measure import instances, unrest
 from bench.measure.answers import accuracy
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.net_contender import NetContender, compared_with
+from bench.measure.net_contender import NetContender, references_among
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
@@ -134,7 +134,7 @@ class Flows:
                 flows,
                 rules(self._job),
                 self._job.seed,
-                references=compared_with({key: self._ready[key].backend for key in flows}),
+                references=references_among({key: self._ready[key].backend for key in flows}),
                 devices={key: self._ready[key].device for key in flows},
                 judged_by={},
                 on_turn=on_turn,

@@ -357,7 +357,7 @@ class NetContender(Contender):
         return accuracy.LOOSEST if lenient else self.case.precision
 
 
-def compared_with(compared: Mapping[str, Backend]) -> dict[str, str]:
+def references_among(compared: Mapping[str, Backend]) -> dict[str, str]:
     """{key of a backend: key of its reference}, for backends whose reference is another one of `compared`.
     compared: backends by key of their case."""
     keys = {backend.name: key for key, backend in compared.items()}
