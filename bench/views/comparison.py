@@ -119,7 +119,7 @@ def _spans(items: Sequence[Row]) -> list[str]:
                 decided = orders.decided(verdict)
                 doubts = [text for row in alike for text in row.speedup_doubts if decided]
                 some = f" in {len(alike)} of {len(its)}" if len(alike) < len(its) else ""
-                told = orders.compared_with(verdict, [row.speedup for row in alike], reference)
+                told = orders.range_against(verdict, [row.speedup for row in alike], reference)
                 parts.append(doubt.marked(told + some, doubts))
         made.append(f"{who} {', '.join(parts)}")
     return made

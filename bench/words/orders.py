@@ -132,7 +132,7 @@ def range_words(verdict: str, speedups: Iterable[float | None]) -> str:
 _LINKS = {"FASTER": "than", "SLOWER": "than", "SAME": "as", "UNCLEAR": "against"}
 
 
-def compared_with(verdict: str, speedups: Iterable[float | None], other: str) -> str:
+def range_against(verdict: str, speedups: Iterable[float | None], other: str) -> str:
     """The same with the other's name: "1.30× to 2.40× faster than ort-cpu"."""
     return f"{range_words(verdict, speedups)} {_LINKS[verdict]} {other}"
 
