@@ -23,7 +23,7 @@ from bench.measure.answers import accuracy
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.net_contender import NetContender, references_among
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
+from bench.measure.timing import Rules, Timing, answers, one_pass, time_together, too_few_samples
 from bench.results.records import EndToEnd, ErrorStats, Job
 from engine import pipelines
 from engine.backend import Backend, Variant
@@ -189,7 +189,7 @@ class Flows:
                     flow.keep(count)
 
     def _result(self, entrant: NetContender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
-        warnings = [*timing.warnings, *self._check(entrant, flow, images), *few(timing)]
+        warnings = [*timing.warnings, *self._check(entrant, flow, images), *too_few_samples(timing)]
         if moved := unrest.warning(timing):
             warnings.append(moved)
         warnings += filter(None, [self._fewer.get(entrant.backend.device)])
