@@ -69,7 +69,7 @@ def marked(text: str, doubts: Sequence[str]) -> str:
     return f"{text}{MARK}" if text and doubts else text
 
 
-def told(text: str, doubts: Sequence[str]) -> str:
+def read_out(text: str, doubts: Sequence[str]) -> str:
     """A figure as it is read out: with what speaks against it."""
     return f"{text}{MARK} {'; '.join(doubts)}" if doubts else text
 

@@ -182,7 +182,7 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
-               doubt.told("the reference's time over its own, each as it is: a layer's time has no interval, "
+               doubt.read_out("the reference's time over its own, each as it is: a layer's time has no interval, "
                           "so that nothing is decided by it", doubts)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
@@ -219,7 +219,7 @@ def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
         tables.seconds,
         lambda _: doubts,
         name,
-        doubt.told(f"time of the layer on {name}", doubts),
+        doubt.read_out(f"time of the layer on {name}", doubts),
     )
 
 

@@ -53,7 +53,7 @@ def point(
     row: Row, y: float, low: float | None, high: float | None, text: str, doubts: tuple[str, ...]
 ) -> Point:
     """What a row came to; doubts: those of the figure, which the read-out ends in."""
-    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.told(text, doubts), doubts=doubts)
+    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.read_out(text, doubts), doubts=doubts)
 
 
 def stack(row: Row, parts: tuple[BarPart, ...], total_ns: float) -> Bar:

@@ -207,7 +207,7 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
             continue
         case = measurement.case
         heading = f"{title(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}"
-        heading = doubt.told(heading, doubt.own(measurement))
+        heading = doubt.read_out(heading, doubt.own(measurement))
         columns = _LAYERS
         if all(layer.time_ns is None for layer in measurement.layers):
             heading += ", layers not timed"
