@@ -74,7 +74,7 @@ def read_out(text: str, doubts: Sequence[str]) -> str:
     return f"{text}{MARK} {'; '.join(doubts)}" if doubts else text
 
 
-def alike(text: str) -> str:
+def without_figures(text: str) -> str:
     """The same for sentences that differ in their figures alone."""
     return _NUMBER.sub("#", text)
 
@@ -90,7 +90,7 @@ def in_short(doubts: Iterable[str]) -> str:
     kinds: dict[str, list[str]] = {}
     for text in doubts:
         short = re.split(r"[:;(]", text, maxsplit=1)[0].strip()
-        kinds.setdefault(alike(short), []).append(short)
+        kinds.setdefault(without_figures(short), []).append(short)
     return ", ".join(spanned(texts) for texts in kinds.values())
 
 
