@@ -267,7 +267,7 @@ def unlike(got: Arrays, expected: Arrays, asked: Request, bound: str) -> ErrorSt
         named = np.take_along_axis(scores, places, 1)
         pairs = [({VALUES: np.asarray(got[VALUES])}, {VALUES: best}), ({VALUES: named}, {VALUES: best})]
     for one, other in pairs:
-        found = instances.alike(one, other, bound, accuracy.PROPAGATED_FACTOR)
+        found = instances.error_against_first(one, other, bound, accuracy.PROPAGATED_FACTOR)
         if not found.ok:
             return found
     return None

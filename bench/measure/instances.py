@@ -198,7 +198,7 @@ def named(number: int) -> Iterator[None]:
         raise Incorrect(error.error, f"in instance {number + 1}", str(error)) from error
 
 
-def alike(
+def error_against_first(
     got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray], precision: str, factor: float = 1.0
 ) -> ErrorStats:
     """Compare all elements of an instance's outputs with those of the first instance, over the same inputs.

@@ -348,7 +348,7 @@ class NetContender(Contender):
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 
     def _alike(self, got: Arrays, first: Arrays) -> ErrorStats:
-        return instances.alike(got, first, self.bound_precision(), accuracy.PROPAGATED_FACTOR)
+        return instances.error_against_first(got, first, self.bound_precision(), accuracy.PROPAGATED_FACTOR)
 
     def bound_precision(self) -> str:
         """The precision whose error bound the answers must keep, such as "fp32": that of the case, or the

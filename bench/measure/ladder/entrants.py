@@ -232,7 +232,7 @@ class ReferenceContender(KernelContender):
         try:
             got, first = ({one_node.OUTPUT: answer} for answer in (self._asked(made), self._answer))
             with instances.named(number):
-                if not (found := instances.alike(got, first, self.case.precision)).ok:
+                if not (found := instances.error_against_first(got, first, self.case.precision)).ok:
                     raise Incorrect(found, "before timing, beside the first instance")
         except BaseException:
             made.close()

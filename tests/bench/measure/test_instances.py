@@ -330,8 +330,8 @@ def test_the_words_say_how_many_were_timed():
 
 def test_an_answer_apart_by_more_than_two_bounds_is_another():
     first = {"y": np.linspace(1, 2, 100, dtype=np.float32)}
-    assert instances.alike({"y": first["y"] * np.float32(1 + 1e-6)}, first, "fp32").ok
-    assert not instances.alike({"y": first["y"] * np.float32(1 + 1e-4)}, first, "fp32").ok
+    assert instances.error_against_first({"y": first["y"] * np.float32(1 + 1e-6)}, first, "fp32").ok
+    assert not instances.error_against_first({"y": first["y"] * np.float32(1 + 1e-4)}, first, "fp32").ok
     with pytest.raises(Incorrect, match="in instance 3: before timing"), instances.named(2):
         raise Incorrect(None, "before timing", "it is wrong")
 
