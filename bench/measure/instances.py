@@ -47,11 +47,11 @@ class Closable(Protocol):
 
 T = TypeVar("T", bound=Closable)
 S = TypeVar("S", covariant=True)
-# Reasons that `further` returns.
+# Reasons that `create_more` returns.
 NO_MEMORY, NO_TIME = "memory did not suffice", "the budget has no time"
 
 
-def further(
+def create_more(
     count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
     """Create the instances 1, 2, … of a contender; number 0 exists already. Returns the new instances, and

@@ -141,7 +141,7 @@ class NetContender(Contender):
         # warmed up, and checked before and after timing.
         budget_s = self.job.budget_s
         quick_s = min(instances.QUICK_S, budget_s / 4) if budget_s >= instances.HURRY_S else 0.0
-        self.others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
+        self.others, short = instances.create_more(count, nbytes, self.backend.device, room, another, quick_s)
         if short == instances.NO_MEMORY:
             self.close(but=1)
             of = self.mixings.of

@@ -78,7 +78,7 @@ class KernelContender(Contender):
 
     def multiply(self) -> None:
         count, room = self.job.instances, self.job.budget_s / self._pass_s
-        self.others, short = instances.further(count, self._nbytes, self.device, room, self._another)
+        self.others, short = instances.create_more(count, self._nbytes, self.device, room, self._another)
         self.warnings += filter(None, [instances.fewer(len(self.opened), count, short)])
 
     @property
