@@ -166,7 +166,7 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
     found = verdict(ratio)
     if not ratio.known:
         why = ONE_SAMPLE
-    elif not tells(ours, reference):
+    elif not has_rounds(ours, reference):
         why = ONE_ROUND
     elif busy := overloaded(ours.load) or overloaded(reference.load):
         why = busy
@@ -217,7 +217,7 @@ def across(ratio: Interval, bound: float = SAME_BOUND) -> str:
     return f"not decided: the interval {told} reaches across the ±{bound:.0%} {ends}"
 
 
-def tells(ours: Timed, reference: Timed) -> bool:
+def has_rounds(ours: Timed, reference: Timed) -> bool:
     """Whether both contenders have more than one round. Without that there is no verdict."""
     return min(len(split_rounds(side.samples_ns, side.rounds)) for side in (ours, reference)) > 1
 
@@ -265,7 +265,7 @@ def clear_of(ours: Timed, reference: Timed, bound: float, *, tick: float = 0.0) 
     """Whether the ratio of our time to the reference's is clearly not `bound`: the interval of 99 % (SURE)
     lies all above it or all below. The interval is wider than 95 % because the caller looks again after each
     round. False if one of them has a single round. bound: a ratio above 0, for example 1.02."""
-    if not tells(ours, reference):
+    if not has_rounds(ours, reference):
         return False
     spread, margin = sides_spread([ours, reference], 0, tick, compared_by(ours, reference))
     return abs(spread.centre - log(bound)) > _sure_half(spread, margin)

@@ -124,7 +124,7 @@ def _side(row: Row | None) -> Side | None:
         time=_interval(row.median_ns, row.low_ns, row.high_ns),
         speedup=_interval(row.speedup, row.speedup_low, row.speedup_high),
         against=label(against.case.backend, against.case.precision) if against is not None else "",
-        rounds=stats.tells(found, against or found) if found.samples_ns else False,
+        rounds=stats.has_rounds(found, against or found) if found.samples_ns else False,
         undecided=across_runs(row.undecided),
         doubts=(*(row.speedup_doubts if against is not None else row.own_doubts), *row.ratio_unsteady),
         error=accuracy.output if accuracy is not None else None,
