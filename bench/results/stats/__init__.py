@@ -253,7 +253,7 @@ def outlook(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -
     """
     sides = [ours] if reference is None else [ours, reference]
     spread, margin = sides_spread(sides, 0, tick, compared_by(*sides))
-    sure = about(spread.centre, _sure_half(spread, margin))
+    sure = from_logarithms(spread.centre, _sure_half(spread, margin))
     if reference is not None and verdict(sure) is not Verdict.UNCLEAR:
         decided = compare(ours, reference, tick=tick).verdict is not Verdict.UNCLEAR
         return Outlook.CLEAR if decided else Outlook.OPEN
