@@ -95,11 +95,11 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The sentence after its subject (`about`) and a colon; "" if there is nothing to say."""
-        return f"{self.about}: {self.text}" if self.clauses else ""
+        """The sentence after its subject (`subject`) and a colon; "" if there is nothing to say."""
+        return f"{self.subject}: {self.text}" if self.clauses else ""
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         """The subject of the sentence: the model's name, the precision if there is one sentence for each, and
         what was timed."""
         of = f", {self.precision}" if self.precision else ""

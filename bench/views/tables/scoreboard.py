@@ -98,7 +98,7 @@ def terminal(found: Sequence[Verdict]) -> list[RenderableType]:
     made: list[RenderableType] = []
     for verdict in found:
         if verdict.line:
-            made.append(Text.assemble((verdict.about, "bold"), f": {verdict.text}"))
+            made.append(Text.assemble((verdict.subject, "bold"), f": {verdict.text}"))
         if verdict.board.tells:
             made += [Grid(table(verdict.board), below=True), Text()]
     return made
