@@ -26,7 +26,7 @@ from bench.views.charts.comparison_charts import model_charts, named, whole_and_
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
 from bench.views.charts.scoreboard import Scoreboard, scoreboard
-from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
+from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
 
@@ -253,7 +253,7 @@ class RunState(QObject):
         known = {model: self.rows(model) for model in self.models}
         return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
-    def verdicts(self, precision: str = "") -> tuple[Verdict, ...]:
+    def verdicts(self, precision: str = "") -> tuple[ModelVerdict, ...]:
         """The verdict of each model of the run, in the run's order, also of models still to be measured.
         precision: for models shown in one precision at a time, the one to judge; "" for each of them."""
         models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
@@ -263,7 +263,7 @@ class RunState(QObject):
             lambda: tuple(each for model in models for each in self._verdicts(model, precision)),
         )
 
-    def _verdicts(self, model: str, precision: str) -> list[Verdict]:
+    def _verdicts(self, model: str, precision: str) -> list[ModelVerdict]:
         precisions = self.precisions(model)
         if precision and precisions:
             precisions = (precision if precision in precisions else precisions[0],)

@@ -71,9 +71,8 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The scoreboard of a model, and the clauses of the sentence above it, in order.
-    (bench.results.stats.Verdict is another thing: the verdict on one pair.)"""
+class ModelVerdict:
+    """The scoreboard of a model, and the clauses of the sentence above it, in order."""
 
     board: Scoreboard
     clauses: tuple[Clause, ...] = ()
@@ -130,8 +129,8 @@ class Verdict:
         return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
 
 
-def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
-    """One Verdict for each model, in the order of the rows; for a crowded model one for each precision.
+def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[ModelVerdict]:
+    """One ModelVerdict for each model, in the order of the rows; for a crowded model one for each precision.
     items: the rows of any models. runs: the runs that they come from, which may plan more cases than were
     measured."""
     runs, found = tuple(runs), []
@@ -194,8 +193,8 @@ def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
     return found if len(found) > 1 and crowded(cases) else ()
 
 
-def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Verdict:
-    """The Verdict for one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
+def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> ModelVerdict:
+    """The ModelVerdict for one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
     runs, timed = tuple(runs), most_images(items)
     board = scoreboard(model, items, runs, precision)
     compared = [line for line in board.lines if not line.is_reference]
@@ -212,7 +211,7 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
     clauses += _about_references(timed, {row.case.batch for row in items})
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
-    return Verdict(board, tuple(clauses))
+    return ModelVerdict(board, tuple(clauses))
 
 
 # ------------------------------------------------------------------------------------------------ who wins
