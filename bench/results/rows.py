@@ -263,7 +263,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     interval = stats.median_interval(found.samples_ns, found.rounds)
     ratio_doubts = doubt.steady(found.warnings)
     doubts = ratio_doubts
-    if interval.known and interval.relative > stats.UNQUIET:
+    if interval.known and interval.relative > stats.UNQUIET_WIDTH:
         within = f"to within {units.percent(interval.relative, 0)} only"
         doubts += (
             f"from end to end the rate is known {within if interval.relative < 1 else 'hardly at all'}",

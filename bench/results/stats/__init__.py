@@ -92,7 +92,7 @@ __all__ = [
 ]
 
 SAME_BOUND = 0.02  # two times within ±2 % are the same
-UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.measure.unrest)
+UNQUIET_WIDTH = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.measure.unrest)
 # More rounds of the same instances narrow an interval by a twentieth at most once their part of its square
 # is this small.
 HARDLY = 0.1
