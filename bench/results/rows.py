@@ -16,7 +16,7 @@ from bench.results import doubt, rates, stats
 from bench.results.records import Case, EndToEnd, Measurement, stem
 from bench.words import palette, units
 
-SOUND = ("ok", "incorrect")
+COMPLETED = ("ok", "incorrect")
 # Small copies take as long to begin as to do, and several at once are faster than one after the other.
 TELLING_NBYTES, FASTER = 4 << 20, 1.15
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
@@ -136,9 +136,9 @@ class Row:
         return doubt.ratio_unsteady(self.measurement, self.against, relative)
 
     @property
-    def sound(self) -> bool:
+    def completed(self) -> bool:
         """Whether the case was measured to its end. Its answers may still be wrong ("incorrect")."""
-        return self.measurement.disposition in SOUND
+        return self.measurement.disposition in COMPLETED
 
     @property
     def failed(self) -> bool:
@@ -204,7 +204,7 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     of images. That is the one in the same precision if it exists, else the one in fp32.
     """
     measurements = list(measurements)
-    found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
+    found = {m.case: m for m in measurements if m.disposition in COMPLETED and m.samples_ns}
     return [derive(m, reference_of(m, found)) for m in measurements]
 
 
@@ -258,7 +258,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     Returns None if nothing was measured from end to end, or if the case was not measured to its end.
     """
     found = own.end_to_end
-    if found is None or not found.samples_ns or own.disposition not in SOUND:
+    if found is None or not found.samples_ns or own.disposition not in COMPLETED:
         return None
     interval = stats.median_interval(found.samples_ns, found.rounds)
     ratio_doubts = doubt.steady(found.warnings)
@@ -351,7 +351,7 @@ class RowCache:
             table.pop(case.key, None)
         self._measurements[case.key] = measurement
         self._queue[case.key] = None
-        if measurement.disposition in SOUND and measurement.samples_ns:
+        if measurement.disposition in COMPLETED and measurement.samples_ns:
             self._sound[case] = measurement
         else:
             self._sound.pop(case, None)

@@ -29,7 +29,7 @@ def most_images(items: Sequence[Row]) -> list[Row]:
     for row in items:
         case = row.case
         key = (case.model, case.backend, case.precision, case.batch)
-        if key not in best or (row.sound, case.images) > (best[key].sound, best[key].case.images):
+        if key not in best or (row.completed, case.images) > (best[key].completed, best[key].case.images):
             best[key] = row
     return list(best.values())
 

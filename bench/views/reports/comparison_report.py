@@ -110,7 +110,9 @@ def merge(found: Sequence[RunData]) -> Merged:
             if held is None or stamp >= held[:2]:
                 latest[row.case.key] = (*stamp, row)
     everywhere = {
-        row.case: row.measurement for _, _, row in latest.values() if row.sound and row.measurement.samples_ns
+        row.case: row.measurement
+        for _, _, row in latest.values()
+        if row.completed and row.measurement.samples_ns
     }
     order = dict.fromkeys(case.key for run, _ in found for case in run.cases) | dict.fromkeys(latest)
     chosen, apart = [], []

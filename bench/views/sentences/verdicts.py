@@ -295,7 +295,7 @@ def _about_references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]
             where = units.spans((row.case.batch for row in found), known)
             told = " is wrong" if text == "incorrect" else f": no time ({text})"
             yield Clause("missing", f"{who}{told} at batch {where}", tuple(row.case for row in found))
-    if own and len(own) == len(timed) and any(row.sound for row in own):
+    if own and len(own) == len(timed) and any(row.completed for row in own):
         who = " and ".join(dict.fromkeys(row.contender for row in own))
         yield Clause("missing", f"{who} alone was measured, with nothing to compare")
 
@@ -314,7 +314,7 @@ def _not_measured(model: str, items: Sequence[Row], runs: Iterable[Run]) -> Iter
 def answers(items: Sequence[Row]) -> list[Clause]:
     """Clauses on whether each contender gives the same answers as its reference, for all images that were
     compared. items: rows of one model. No clause if there is nothing to say."""
-    sound = [row for row in items if not row.is_reference and row.sound]
+    sound = [row for row in items if not row.is_reference and row.completed]
     differing: dict[str, list[tuple[int, int, Row]]] = {}
     unknown, alike = [], []
     for row in sound:
