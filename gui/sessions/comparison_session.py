@@ -15,7 +15,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.results.folder import heard
+from bench.results.folder import header_after
 from bench.results.messages import Hello, Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.rows import Row, RowCache, title
@@ -138,9 +138,9 @@ class RunState(QObject):
         self.selection_changed.emit()
         self.changed.emit()
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         """Take what the worker says about the machine, a model, or the cases of the job."""
-        self.run = heard(self.run, message)
+        self.run = header_after(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:
@@ -347,7 +347,7 @@ class ComparisonSession(Session):
         self._state.open(folder.header, folder.path, measurements)
 
     def _heard(self, message: Any) -> str:
-        self._state.heard(message)
+        self._state.take_message(message)
         return "reading the models" if isinstance(message, Hello) else ""
 
     def _expected(self, message: Provisional) -> None:
