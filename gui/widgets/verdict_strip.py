@@ -331,7 +331,7 @@ class BoardView(TableView):
         if board == self._board:
             return
         self._board = board
-        compares = board is not None and board.tells
+        compares = board is not None and board.has_comparisons
         if board is not None and compares:
             self.show_table(scoreboard.table(board))
         self.setVisible(compares)

@@ -142,7 +142,7 @@ def context(
         "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
         "overview": findings.sentences(merged.rows),
         "boards": [(verdict, scoreboard.table(verdict.board)) for verdict in told],
-        "meaning": MEANING if any(verdict.board.tells for verdict in told) else "",
+        "meaning": MEANING if any(verdict.board.has_comparisons for verdict in told) else "",
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
         "pieces": pieces,

@@ -32,7 +32,7 @@ def table(board: Scoreboard) -> Table[Line]:
     beside: Column[Line] = Column("reference", lambda line: line.reference or None, title="beside", left=True)
     several = (beside,) if len(board.references) > 1 else ()
     columns = (contender, *several, *map(_column, board.batches))
-    return Table(columns, board.lines if board.tells else (), board.title)
+    return Table(columns, board.lines if board.has_comparisons else (), board.title)
 
 
 def _named(line: Line) -> str:
@@ -99,7 +99,7 @@ def terminal(found: Sequence[ModelVerdict]) -> list[RenderableType]:
     for verdict in found:
         if verdict.line:
             made.append(Text.assemble((verdict.subject, "bold"), f": {verdict.text}"))
-        if verdict.board.tells:
+        if verdict.board.has_comparisons:
             made += [Grid(table(verdict.board), below=True), Text()]
     return made
 
