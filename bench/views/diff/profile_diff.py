@@ -94,7 +94,7 @@ def _side(made: CaseProfile | None, alike: bool) -> Side | None:
         disposition=made.disposition,
         reason=made.reason,
         time=stats.median_interval(times, rounds) if times else None,
-        rounds=alike and len(rounds) > 1,
+        has_rounds=alike and len(rounds) > 1,
         doubts=(made.unrest,) if made.unrest else (),
         facts=made.facts,
         rungs={op.nodes[0]: op.rung for op in made.operators if op.rung and op.nodes},
