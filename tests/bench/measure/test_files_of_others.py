@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from bench.measure import net_runner, timing
-from bench.measure.answers import oracle, room
+from bench.measure.answers import oracle
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
 from bench.results.messages import Log, Measured
