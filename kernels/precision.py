@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """bound: the largest relative L2 error of a layer that is given exact inputs; model_bound: how far two right
-    answers of a model may be from each other, relative to their norm; pass_rounding: the same for two passes
-    of one session of ONNX Runtime. reference: the precision in which the reference computes what this one is
-    compared with; products: how many products of tensor cores make one.
+    """bound: the largest relative L2 error of a layer that is given exact inputs; model_bound: how far two
+    right answers of a model may be from each other, relative to their norm; pass_rounding: the same for two
+    passes of one session of ONNX Runtime. reference: the precision in which the reference computes what this
+    one is compared with; products: how many products of tensor cores make one.
 
     weight_nbytes, tensor_nbytes: what a number in float32 takes at least where a kernel reads it, of weights,
     which are packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight

@@ -182,8 +182,8 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
-               doubt.read_out("the reference's time over its own, each as it is: a layer's time has no interval, so "
-                              "that nothing is decided by it", doubts)),
+               doubt.read_out("the reference's time over its own, each as it is: a layer's time has no "
+                              "interval, so that nothing is decided by it", doubts)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
         Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,

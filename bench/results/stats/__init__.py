@@ -48,7 +48,7 @@ from bench.results.stats.interval import (
     Side,
     Spread,
     Timed,
-    about,
+    from_logarithms,
     log,
     median_interval,
     ratio_interval,

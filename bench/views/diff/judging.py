@@ -65,7 +65,7 @@ def _undecided(found: Change, a: Side, b: Side) -> str:
     for name, side in (("A", a), ("B", b)):
         if side.undecided:
             return f"{side.undecided} (of {name})"
-    if not (a.rounds and b.rounds):
+    if not (a.has_rounds and b.has_rounds):
         return ONE_ROUND
     return f"{orders.NOT_DECIDED}: {doubt.UNQUIET}" if unquiet(found) else ""
 

@@ -76,7 +76,7 @@ def _beside(which: str) -> Callable[[Change], str]:
         side: Side | None = getattr(change.pair, which)
         if side is None or side.speedup is None:
             return ""
-        told = verdict(inverse(side.speedup)) if side.rounds and not side.undecided else Verdict.UNCLEAR
+        told = verdict(inverse(side.speedup)) if side.has_rounds and not side.undecided else Verdict.UNCLEAR
         return orders.of(told, side.speedup)
 
     return words

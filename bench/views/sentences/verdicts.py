@@ -194,7 +194,7 @@ def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
 
 
 def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> ModelVerdict:
-    """The ModelVerdict for one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
+    """The verdict of one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
     runs, timed = tuple(runs), most_images(items)
     board = scoreboard(model, items, runs, precision)
     compared = [line for line in board.lines if not line.is_reference]

@@ -44,7 +44,7 @@ def test_no_less_is_planned_than_what_is_held(length: int, shape: list[int], ima
 def test_what_no_memory_holds_is_refused_by_arithmetic(
     elements: int, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "free_nbytes", lambda: free)
+    monkeypatch.setattr(memory_check, "free_nbytes", lambda: free)
     told = r"needs .* of memory at the least .* are free: a smaller batch|more elements than any memory holds"
     with pytest.raises((OutOfMemoryError, UnsupportedError), match=told):
         memory_check.check(chain(1, (elements,)), 1, 2)
@@ -65,7 +65,7 @@ def test_a_container_has_what_its_limit_leaves(tmp_path: Path, monkeypatch: pyte
 
 def test_a_batch_that_fits_is_taken_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain(3, (1000,))
-    monkeypatch.setattr(room, "free_nbytes", lambda: memory_check.needs(graph, 64, 2).total)
+    monkeypatch.setattr(memory_check, "free_nbytes", lambda: memory_check.needs(graph, 64, 2).total)
     memory_check.check(graph, 64, 2)
     with pytest.raises(OutOfMemoryError):
         memory_check.check(graph, 65, 2)
