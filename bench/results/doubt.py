@@ -59,7 +59,7 @@ def ratio_unsteady(
     return (*unsteady(own), *unsteady(other))
 
 
-def of(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
+def of_other(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
     """Another's doubts where a figure was held against it."""
     return tuple(f"{text} (of {whose})" for text in doubts)
 

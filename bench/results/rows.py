@@ -111,7 +111,7 @@ class Row:
         if self.against is None:
             return ()
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
-        return (*self.own_doubts, *doubt.of(who, doubt.own(self.against)))
+        return (*self.own_doubts, *doubt.of_other(who, doubt.own(self.against)))
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -292,7 +292,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         undecided,
         reference.case.backend,
         doubts,
-        (*ratio_doubts, *doubt.of(whose, doubt.steady(theirs.warnings))),
+        (*ratio_doubts, *doubt.of_other(whose, doubt.steady(theirs.warnings))),
     )
 
 

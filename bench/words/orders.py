@@ -98,7 +98,7 @@ def cell(verdict: str, speedup: float | None, low: float | None = None, high: fl
     return f"{head} ({ends.removesuffix(' slower') if verdict == 'SLOWER' else ends})"
 
 
-def of(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
+def interval_words(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
     """The same for an Interval; ends: with the ends of the interval."""
     if ratio is None:
         return ""

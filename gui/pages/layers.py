@@ -172,7 +172,7 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
     focus."""
     who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
-    doubts = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
+    doubts = (*own, *(doubt.of_other(contender(reference), doubt.own(reference)) if reference else ()))
     figure = partial(Column[LayerRow], doubts=lambda _: own)
     columns = (
         Column("place", title="#", tip="in the order they run"),

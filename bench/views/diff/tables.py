@@ -63,7 +63,7 @@ def said(change: Change) -> str:
     ratio = change.ratio
     if ratio is None:
         return ""
-    told = orders.of(change.verdict, ratio)
+    told = orders.interval_words(change.verdict, ratio)
     if not told:
         told = orders.span(ratio.low, ratio.high) if ratio.known else orders.NOT_DECIDED
     return ", ".join(filter(None, (told, "by time" if change.by == "time" else "")))
@@ -77,7 +77,7 @@ def _beside(which: str) -> Callable[[Change], str]:
         if side is None or side.speedup is None:
             return ""
         told = verdict(inverse(side.speedup)) if side.has_rounds and not side.undecided else Verdict.UNCLEAR
-        return orders.of(told, side.speedup)
+        return orders.interval_words(told, side.speedup)
 
     return words
 
