@@ -168,7 +168,7 @@ class ExpectedTimes:
             del self._known_nbytes[model]  # it may have been built meanwhile
 
     @property
-    def tells(self) -> bool:
+    def known(self) -> bool:
         """Whether any turn is known, of this run or of an earlier one."""
         return bool(self._turns or self._earlier)
 
