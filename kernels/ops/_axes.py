@@ -61,7 +61,7 @@ def contiguous(dims: Sequence[int]) -> list[int]:
 
 
 class Along(Params):
-    """Shapes, bytes and parts of params along one axis; a part has some of `outer`."""
+    """Params along one axis: each of `outer` is a row of its own."""
 
     units: ClassVar[str] = "outer"
 

@@ -241,7 +241,8 @@ class Params(ABC):
     @property
     def rows(self) -> int | None:
         """The number of independent rows; None where there are none."""
-        return getattr(self, self.units) if self.units else None
+        count: int | None = getattr(self, self.units) if self.units else None
+        return count
 
     def of_rows(self, count: int) -> Params:
         """The same params with `count` rows. Raises ValueError where `rows` is None."""
@@ -275,8 +276,8 @@ class Params(ABC):
                 value = self.enumerated[member.name][1].index(value)
             elif member.name == "activation":
                 value = activation_code(value)
-            values = value if member.count else (value,)
-            found += int32(*values) if member.kind == "int" else map(MEMBER_TYPES[member.kind][1], values)
+            values, of = value if member.count else (value,), MEMBER_TYPES[member.kind][1]
+            found.extend(int32(*values) if of is np.int32 else (of(value) for value in values))
         return tuple(found)
 
     @property

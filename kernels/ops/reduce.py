@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import Params, Shape
+from kernels.ops._axes import Along
+from kernels.ops._base import Shape
 
 # logsum: log Σx; logsumexp: log Σeˣ, the maximum taken out; argmax, argmin: the place, not the value.
 REDUCE_KINDS = (
@@ -16,7 +17,7 @@ PLACES = ("argmax", "argmin")
 
 
 @dataclass(frozen=True)
-class Reduce(Params):
+class Reduce(Along):
     """Each row along `axis` of x (outer, axis, inner) reduced to one number, `kind` one of REDUCE_KINDS:
     y (outer, inner).
 
@@ -26,7 +27,6 @@ class Reduce(Params):
 
     op: ClassVar[str] = "reduce"
     struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int kind, last"
-    units: ClassVar[str] = "outer"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("REDUCE", REDUCE_KINDS)}
 
     kind: str
@@ -43,10 +43,6 @@ class Reduce(Params):
     @property
     def out_dtype(self) -> str:
         return "int64" if self.kind in PLACES else self.dtype
-
-    @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
 
     @property
     def output_shape(self) -> tuple[int, ...]:

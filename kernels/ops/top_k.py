@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import Params, Shape
+from kernels.ops._axes import Along
+from kernels.ops._base import Shape
 
 
 @dataclass(frozen=True)
-class TopK(Params):
+class TopK(Along):
     """The places along `axis` of x (outer, axis, inner) of the k largest, or smallest, in their order: y
     (outer, k, inner) of int64. Of equal ones the first comes first; NaN is larger than all others."""
 
     op: ClassVar[str] = "top_k"
     struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int k, largest"
-    units: ClassVar[str] = "outer"
 
     outer: int
     axis: int
@@ -32,10 +32,6 @@ class TopK(Params):
     @property
     def flops(self) -> int:
         return 0
-
-    @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
