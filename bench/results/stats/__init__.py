@@ -85,7 +85,7 @@ __all__ = [
     "round_ratios",
     "split_rounds",
     "student",
-    "tells",
+    "has_rounds",
     "uncertainty",
     "unsteadiness",
     "verdict",
