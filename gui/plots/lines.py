@@ -535,7 +535,8 @@ def _column(
 ) -> list[Name] | None:
     """The labels in a column, None if they do not fit. far: pixels that a label may stand above or below its
     point."""
-    edge_x = (min if to_left else max)(x for _, ((x, _),) in chosen)
+    xs = [x for _, ((x, _),) in chosen]
+    edge_x = min(xs) if to_left else max(xs)
     height = QFontMetricsF(font).height() * ROW
     at: list[float] = []
     barred: list[tuple[float, float] | None] = []
