@@ -15,35 +15,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops import OPS, Params, Scalar
+from kernels.ops import MEMBER_TYPES, OPS, Params, Scalar, members
 from kernels.registry import Rung, headers
 
 FILE = "params.cuh"  # what the compiler calls the struct's text
 NAME = "p"  # of the argument, in our rungs
-_TYPES: dict[str, tuple[str, type[Scalar]]] = {
-    "int": ("int", np.int32),
-    "index_t": ("long long", np.int64),
-    "float": ("float", np.float32),
-}
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _BUILT_IN = re.compile(
     r"\b(?:char|short|int|long|unsigned|signed|float|double|bool|index_t|size_t|u?int\d+_t)\b"
 )
-
-
-@dataclass(frozen=True)
-class Member:
-    """One member of a struct. count: elements of an array, 0 where it is none."""
-
-    kind: str
-    name: str
-    count: int = 0
 
 
 def struct_name(record: type[Params]) -> str:
@@ -52,26 +37,9 @@ def struct_name(record: type[Params]) -> str:
 
 
 @lru_cache
-def members(record: type[Params]) -> tuple[Member, ...]:
-    """The members that a record declares. Raises TypeError for what is no declaration of int, index_t or
-    float."""
-    declared_members = []
-    for line in filter(None, map(str.strip, record.struct.split(";"))):
-        kind, _, names = line.partition(" ")
-        for declared in names.split(","):
-            match = re.fullmatch(r"([a-z]\w*)(?:\[(\d+)\])?", declared.strip())
-            if kind not in _TYPES or match is None:
-                raise TypeError(
-                    f"{record.__name__}.struct has {line!r}; members are int, index_t or float, as C has them"
-                )
-            declared_members.append(Member(kind, match[1], int(match[2] or 0)))
-    return tuple(declared_members)
-
-
-@lru_cache
 def layout(record: type[Params]) -> np.dtype[np.void]:
     """The struct's memory layout as in C: each member on a multiple of its size."""
-    fields = [(m.name, _TYPES[m.kind][1], (m.count,) if m.count else ()) for m in members(record)]
+    fields = [(m.name, MEMBER_TYPES[m.kind][1], (m.count,) if m.count else ()) for m in members(record)]
     return np.dtype(fields, align=True)
 
 
@@ -85,7 +53,7 @@ def declaration(record: type[Params]) -> str:
         if member.kind == before:
             lines[-1] += f", {declared}"
         else:
-            lines.append(f"    {_TYPES[member.kind][0]} {declared}")
+            lines.append(f"    {MEMBER_TYPES[member.kind][0]} {declared}")
         before = member.kind
     return "\n".join([f"struct {struct_name(record)} {{", *(f"{line};" for line in lines), "};", ""])
 
@@ -99,7 +67,7 @@ def packed(op: str, scalars: Sequence[Scalar]) -> np.ndarray:
     """An operator's scalars as its struct: an array of one element, which CuPy passes by value. Raises
     TypeError where they are not the declared ones."""
     record = OPS[op]
-    wanted = [_TYPES[m.kind][1] for m in members(record) for _ in range(m.count or 1)]
+    wanted = [MEMBER_TYPES[m.kind][1] for m in members(record) for _ in range(m.count or 1)]
     if [type(value) for value in scalars] != wanted:
         raise TypeError(f"{record.__name__}.scalars() are not the members of {record.__name__}.struct")
     whole = np.zeros((), layout(record))

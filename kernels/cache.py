@@ -111,7 +111,7 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[None]:
     """A lock for `with`: only one process or thread at a time is inside such a block of this folder; others
     wait. The folder is created where it is missing. The lock is freed when the block or the process ends.
     Where the system has no file locks (Windows, some network drives) there is no protection. Raises OSError
@@ -195,7 +195,7 @@ class Store:
         makes sure that no change of another process is lost meanwhile. Raises as `write`."""
         folder = self.path(kind, key).parent
         try:
-            with alone(folder):
+            with exclusive(folder):
                 self.write(kind, key, how(self.read(kind, key, of)))
         except OSError as error:
             raise self._write_error(folder, error) from error

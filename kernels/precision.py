@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """bound: the largest relative L2 error of a layer that is given exact inputs; alike: how far two right
-    answers of a model may be from each other, relative to their norm; pass_rounding: the same for two passes
-    of one session of ONNX Runtime. reference: the precision in which the reference computes what this one is
-    compared with; products: how many products of tensor cores make one.
+    """bound: the largest relative L2 error of a layer that is given exact inputs; model_bound: how far two
+    right answers of a model may be from each other, relative to their norm; pass_rounding: the same for two
+    passes of one session of ONNX Runtime. reference: the precision in which the reference computes what this
+    one is compared with; products: how many products of tensor cores make one.
 
     weight_nbytes, tensor_nbytes: what a number in float32 takes at least where a kernel reads it, of weights,
     which are packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight
@@ -25,7 +25,7 @@ class Precision:
     dash: of a reference's line; colour: of rungs ("": their backend's)."""
 
     bound: float
-    alike: float
+    model_bound: float
     pass_rounding: float
     reference: str
     products: int = 1
@@ -41,7 +41,7 @@ class Precision:
 PRECISIONS = {
     "fp32": Precision(
         bound=1e-5,
-        alike=1e-4,
+        model_bound=1e-4,
         pass_rounding=1e-3,
         reference="fp32",
         weight_nbytes=4,
@@ -51,7 +51,7 @@ PRECISIONS = {
     ),
     "fp32-tc": Precision(
         bound=1e-5,
-        alike=1e-4,
+        model_bound=1e-4,
         pass_rounding=1e-3,
         reference="fp32",
         products=3,
@@ -63,7 +63,7 @@ PRECISIONS = {
     ),
     "tf32": Precision(
         bound=2e-3,
-        alike=0.02,
+        model_bound=0.02,
         pass_rounding=2e-2,
         reference="tf32",
         weight_nbytes=2,
@@ -75,7 +75,7 @@ PRECISIONS = {
     ),
     "fp16": Precision(
         bound=5e-3,
-        alike=0.02,
+        model_bound=0.02,
         pass_rounding=5e-2,
         reference="fp16",
         weight_nbytes=2,

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from bench.views.diff.records import Diff
 
@@ -63,7 +65,8 @@ def diff(
     from bench.views.diff import judging, tables
     from bench.views.diff import junit as junit_xml
     from bench.views.diff.between import between
-    from bench.views.tables.table import FORMATS, to_csv
+    from bench.views.show import show
+    from bench.views.tables.table import FORMATS
     from bench.words.option import by_name, names, one_of
     from kernels.errors import InputError, KernelscopeError
 
@@ -83,16 +86,16 @@ def diff(
     failing = {change.pair.key: why for change in found.changes if (why := judging.reason(change, gates))}
     not_judged = "" if failing else judging.cannot_fail(found, gates)
     xml = junit_xml.to_xml(found, failing, gates, not_judged)
-    if wanted == "json":
-        sys.stdout.write(tables.as_json(found, failing, gates))
-    elif wanted == "csv":
-        sys.stdout.write(to_csv(tables.cases(found)))
-    elif wanted == "junit":
+    if wanted == "junit":
         sys.stdout.write(xml)
-    elif wanted == "md":
-        sys.stdout.write(_markdown(found))
     else:
-        _print(found)
+        show(
+            wanted,
+            csv=lambda: [tables.cases(found)],
+            output=lambda: tables.output(found, failing, gates),
+            paper=lambda: _markdown(found),
+            drawn=lambda: _drawn(found),
+        )
     if junit is not None:
         write_atomically(junit, xml.encode())
     if formats:
@@ -139,32 +142,27 @@ def _fraction(text: str) -> float:
     return value
 
 
-def _print(found: Diff) -> None:
+def _drawn(found: Diff) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from bench.views.diff import tables
     from bench.views.sentences import diff_sentences as sentences
     from bench.views.tables.grid import Grid, stacked, width
-    from bench.words.terminal import console
 
-    out = console()
     for line in sentences.heading(found):
-        out.print(Text(line, style="bold"))
-    for line in sentences.differences(found):
-        out.print(Text(line))
-    out.print()
-    out.print(Text(sentences.verdict(found)))
-    out.print()
+        yield Text(line, style="bold")
+    for line in (*sentences.differences(found), "", sentences.verdict(found), ""):
+        yield Text(line)
     table = tables.readable(found).telling()
     whole = {column.name: max(len(column.heading), width(column, table.rows)) for column in table.columns}
     spared = ("agreement", "top1", "error", "a_speedup", "b_speedup", "b_s", "a_s")
-    out.print(Grid(table, least=whole, spared=spared))
+    yield Grid(table, least=whole, spared=spared)
     for line in sentences.remarks(found):
-        out.print(Text(line, style="dim"))
+        yield Text(line, style="dim")
     if found.waterfalls:
-        out.print()
         several = len(found.waterfalls) > 1
-        out.print(stacked([tables.readable_steps(each, several) for each in found.waterfalls]))
+        yield ""
+        yield stacked([tables.readable_steps(each, several) for each in found.waterfalls])
 
 
 def _markdown(found: Diff) -> str:

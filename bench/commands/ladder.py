@@ -140,22 +140,22 @@ def _left_out(job: LadderJob, named: bool) -> str:
 def _show_saves(folder: Path, output: str) -> int:
     """The log of saves on standard output. The exit code."""
     from bench.commands import ladder_saves as log
+    from bench.views import show as views
     from bench.views.tables.grid import stacked
-    from bench.views.tables.table import records, to_csv, to_json, with_headings
-    from bench.words.terminal import console
+    from bench.views.tables.table import records, with_headings
 
     kept = log.read(folder)
     found = log.table(kept)
-    if output == "csv":
-        sys.stdout.write(to_csv(found))
-    elif output == "json":
-        sys.stdout.write(to_json(log.saves_output(folder, records(found))))
-    elif output == "md":
-        sys.stdout.write(with_headings(log.readable(kept)))
-    elif kept:
-        console().print(stacked(log.readable(kept)))
-    else:
+    if not kept and output == "table":
         print(f"no saves yet; `ladder --watch --kernels {folder}` notes each in {folder / log.FILE}")
+        return 0
+    views.show(
+        output,
+        csv=lambda: [found],
+        output=lambda: log.saves_output(folder, records(found)),
+        paper=lambda: with_headings(log.readable(kept)),
+        drawn=lambda: [stacked(log.readable(kept))],
+    )
     return 0
 
 

@@ -61,18 +61,17 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
 
 def show(job: LadderJob, found: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    from bench.views import show as views
     from bench.views.tables import compiled_tables
-    from bench.views.tables.table import to_csv, to_markdown
-    from bench.words.terminal import console
+    from bench.views.tables.table import to_markdown
 
-    if output == "csv":
-        sys.stdout.write(to_csv(compiled_tables.table(found)))
-    elif output == "json":
-        sys.stdout.write(compiled_tables.as_json(job, found))
-    elif output == "md":
-        sys.stdout.write(to_markdown(compiled_tables.table(found), by_name=True))
-    else:
-        console().print(compiled_tables.terminal(job, found))
+    views.show(
+        output,
+        csv=lambda: [compiled_tables.table(found)],
+        output=lambda: compiled_tables.output(job, found),
+        paper=lambda: to_markdown(compiled_tables.table(found), by_name=True),
+        drawn=lambda: [compiled_tables.terminal(job, found)],
+    )
 
 
 def hint(op: str, kernel_dirs: Sequence[str]) -> str:

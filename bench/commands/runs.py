@@ -37,7 +37,7 @@ def list_command(
         COLUMNS,
         *("path", "called", "created_at", "what", "machine", "meant", "measured", "failed", "note"),
     )
-    columns = tuple(column for column in columns if column.name not in given or column.tells(found))
+    columns = tuple(column for column in columns if column.name not in given or column.has_content(found))
     wraps = {column.name for column in columns} - {"path"}
     console().print(Grid(Table(columns, found), wraps=wraps, airy=True))
 

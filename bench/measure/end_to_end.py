@@ -21,9 +21,9 @@ import numpy as np
 from bench.measure import instances, unrest
 from bench.measure.answers import accuracy
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.net_contender import NetContender, compared_with
+from bench.measure.net_contender import NetContender, references_among
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
+from bench.measure.timing import Rules, Timing, answers, one_pass, time_together, too_few_samples
 from bench.results.records import EndToEnd, ErrorStats, Job
 from engine import pipelines
 from engine.backend import Backend, Variant
@@ -134,7 +134,7 @@ class Flows:
                 flows,
                 rules(self._job),
                 self._job.seed,
-                references=compared_with({key: self._ready[key].backend for key in flows}),
+                references=references_among({key: self._ready[key].backend for key in flows}),
                 devices={key: self._ready[key].device for key in flows},
                 judged_by={},
                 on_turn=on_turn,
@@ -189,7 +189,7 @@ class Flows:
                     flow.keep(count)
 
     def _result(self, entrant: NetContender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
-        warnings = [*timing.warnings, *self._check(entrant, flow, images), *few(timing)]
+        warnings = [*timing.warnings, *self._check(entrant, flow, images), *too_few_samples(timing)]
         if moved := unrest.warning(timing):
             warnings.append(moved)
         warnings += filter(None, [self._fewer.get(entrant.backend.device)])
@@ -215,7 +215,7 @@ class Flows:
     def _check(self, entrant: NetContender, flow: Pipeline, images: Sent) -> list[str]:
         """Every batch that was in flight when the clock of a kept sample stopped. Raises Incorrect; returns
         what the check cannot tell."""
-        session, bound = entrant.session, entrant.bound_of()
+        session, bound = entrant.session, entrant.bound_precision()
         judged: ErrorStats | None = None
 
         told_apart = moves = False
@@ -267,7 +267,7 @@ def unlike(got: Arrays, expected: Arrays, asked: Request, bound: str) -> ErrorSt
         named = np.take_along_axis(scores, places, 1)
         pairs = [({VALUES: np.asarray(got[VALUES])}, {VALUES: best}), ({VALUES: named}, {VALUES: best})]
     for one, other in pairs:
-        found = instances.alike(one, other, bound, accuracy.PROPAGATED_FACTOR)
+        found = instances.error_against_first(one, other, bound, accuracy.PROPAGATED_FACTOR)
         if not found.ok:
             return found
     return None

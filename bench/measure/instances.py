@@ -47,11 +47,11 @@ class Closable(Protocol):
 
 T = TypeVar("T", bound=Closable)
 S = TypeVar("S", covariant=True)
-# Reasons that `further` returns.
+# Reasons that `create_more` returns.
 NO_MEMORY, NO_TIME = "memory did not suffice", "the budget has no time"
 
 
-def further(
+def create_more(
     count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
     """Create the instances 1, 2, … of a contender; number 0 exists already. Returns the new instances, and
@@ -198,7 +198,7 @@ def named(number: int) -> Iterator[None]:
         raise Incorrect(error.error, f"in instance {number + 1}", str(error)) from error
 
 
-def alike(
+def error_against_first(
     got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray], precision: str, factor: float = 1.0
 ) -> ErrorStats:
     """Compare all elements of an instance's outputs with those of the first instance, over the same inputs.

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from bench.measure import cases, rung_check, timing
-from bench.measure.answers import accuracy, by_image, cross_check, oracle, room
+from bench.measure.answers import accuracy, by_image, cross_check, memory_check, oracle
 from bench.measure.answers.accuracy import Allowed
 from bench.measure.answers.oracle import Golden
 from bench.measure.answers.right import RightAnswers
@@ -278,7 +278,7 @@ class LoadedModel:
     def check_room(self, batch: int) -> None:
         """Raises OutOfMemoryError where memory does not hold the model, its right answers and passes at this
         batch size together."""
-        room.check(self.graph, batch, self.golden_images)
+        memory_check.check(self.graph, batch, self.golden_images)
 
     def _crossed(self, found: Golden) -> cross_check.Crossed:
         """How the oracle's answers stand to ONNX Runtime's, layer by layer."""

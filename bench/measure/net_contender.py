@@ -141,7 +141,7 @@ class NetContender(Contender):
         # warmed up, and checked before and after timing.
         budget_s = self.job.budget_s
         quick_s = min(instances.QUICK_S, budget_s / 4) if budget_s >= instances.HURRY_S else 0.0
-        self.others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
+        self.others, short = instances.create_more(count, nbytes, self.backend.device, room, another, quick_s)
         if short == instances.NO_MEMORY:
             self.close(but=1)
             of = self.mixings.of
@@ -208,7 +208,7 @@ class NetContender(Contender):
         if self.output is not None and self.output.note:
             found.append(self.output.note)
         stored = roundings.coarsest(self.graph, self.case.batch)
-        moving = accuracy.moving(self.output, self.bound_of(), ties.quantizes(self.graph), stored)
+        moving = accuracy.moving(self.output, self.bound_precision(), ties.quantizes(self.graph), stored)
         if self._allowed == Allowed.OPTIMISED:  # `warnings` names another cause
             moving = ""
         return [*found, *filter(None, [moving, self.mixings.told and self.mixings.told.told])]
@@ -250,10 +250,10 @@ class NetContender(Contender):
 
     def _checked_whole(self, outputs: Arrays) -> ErrorStats:
         """The errors of all outputs for the placement's batch."""
-        loaded, placed, bound_of = self.loaded, self.placement, self.bound_of()
+        loaded, placed, precision = self.loaded, self.placement, self.bound_precision()
 
         def judged(answers: Arrays, allowed: Allowed) -> ErrorStats:
-            return loaded.check(answers, placed, bound_of, allowed)
+            return loaded.check(answers, placed, precision, allowed)
 
         return self._explained(judged(outputs, self._allowed), judged, placed.inputs, outputs)
 
@@ -261,10 +261,10 @@ class NetContender(Contender):
         """Compare the outputs for one image of the batch, drawn at random, with float64. inputs, outputs:
         arrays of the whole batch, by name. Returns None if float64 does not judge this batch size (see
         RightAnswers.check_row)."""
-        loaded, bound_of, row = self.loaded, self.bound_of(), by_image.drawn(self.graph, inputs)
+        loaded, precision, row = self.loaded, self.bound_precision(), by_image.drawn(self.graph, inputs)
 
         def judged(answers: Arrays, allowed: Allowed) -> ErrorStats | None:
-            return loaded.check_row(inputs, answers, bound_of, allowed, row)
+            return loaded.check_row(inputs, answers, precision, allowed, row)
 
         found = judged(outputs, self._allowed)
         return found and self._explained(found, judged, inputs, outputs)
@@ -316,7 +316,7 @@ class NetContender(Contender):
         """Check timed passes of `session`, drawn at random. Those of the first instance are compared with
         float64, those of others with the first instance. Raises Incorrect. timed: the same session, as a
         Witnessed."""
-        first, bound_of = self.first, self.bound_of()
+        first, precision = self.first, self.bound_precision()
 
         def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
             if session is first:
@@ -332,7 +332,7 @@ class NetContender(Contender):
         seconds = timed_pass.LOOKS_S if getattr(session, "users", False) else 0.0
         again = partial(timing.answers, session)
         factor = accuracy.PROPAGATED_FACTOR
-        timed_pass.check(timed, again, right, bound_of, factor, most, seen, seconds)
+        timed_pass.check(timed, again, right, precision, factor, most, seen, seconds)
 
     def _check_new(self, session: Session) -> None:
         """Compare recorded passes over all-new inputs with float64: at least one, and more for
@@ -348,16 +348,16 @@ class NetContender(Contender):
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 
     def _alike(self, got: Arrays, first: Arrays) -> ErrorStats:
-        return instances.alike(got, first, self.bound_of(), accuracy.PROPAGATED_FACTOR)
+        return instances.error_against_first(got, first, self.bound_precision(), accuracy.PROPAGATED_FACTOR)
 
-    def bound_of(self) -> str:
+    def bound_precision(self) -> str:
         """The precision whose error bound the answers must keep, such as "fp32": that of the case, or the
         loosest of all if the backend is lenient (engine.backend.Variant)."""
         lenient = isinstance(self.backend, Variant) and self.backend.lenient
         return accuracy.LOOSEST if lenient else self.case.precision
 
 
-def compared_with(compared: Mapping[str, Backend]) -> dict[str, str]:
+def references_among(compared: Mapping[str, Backend]) -> dict[str, str]:
     """{key of a backend: key of its reference}, for backends whose reference is another one of `compared`.
     compared: backends by key of their case."""
     keys = {backend.name: key for key, backend in compared.items()}

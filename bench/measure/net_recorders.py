@@ -71,7 +71,7 @@ def answers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) 
         except OSError as error:
             net.warnings.append(f"the images could not be kept: {system_words(error)}")
     if theirs is not None:
-        predictions.hold(ours, theirs, net.bound_of(), name, loaded.right.steps)
+        predictions.hold(ours, theirs, net.bound_precision(), name, loaded.right.steps)
 
 
 def layers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) -> None:

@@ -15,7 +15,7 @@ from bench.measure import cases, environment, instances, limits, possible
 from bench.measure.answers import oracle
 from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.net_contender import NetContender, compared_with
+from bench.measure.net_contender import NetContender, references_among
 from bench.measure.net_recorders import RECORDERS
 from bench.measure.outcomes import Incorrect, Restart
 from bench.measure.runner import Contender, Runner
@@ -199,7 +199,7 @@ class NetRunner(Runner):
         return flows.failed
 
     def _timing(self, ready: dict[str, Any]) -> dict[str, Any]:
-        references = compared_with({key: contender.backend for key, contender in ready.items()})
+        references = references_among({key: contender.backend for key, contender in ready.items()})
         return {"rules": rules(self._job), "references": references}
 
     def _possible(self, contender: Contender, measured: Measurement) -> Measurement:

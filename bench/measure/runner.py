@@ -23,7 +23,7 @@ from bench.measure.answers.renewed import Renewal
 from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.timing import Instances, Stopped, Timing, few, time_together
+from bench.measure.timing import Instances, Stopped, Timing, time_together, too_few_samples
 from bench.results.messages import CaseStarted, Done, Log, Measured, Message, Provisional, Start
 from bench.results.records import Disposition, Telemetry, Validity
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -103,7 +103,12 @@ class Contender:
         """The record of a case that was timed, found correct and closed."""
         own, renewal = self._own(), self._renewal
         shown = renewal or timing
-        warnings = [*timing.warnings, *self.warnings, *few(timing), *filter(None, [unrest.warning(timing)])]
+        warnings = [
+            *timing.warnings,
+            *self.warnings,
+            *too_few_samples(timing),
+            *filter(None, [unrest.warning(timing)]),
+        ]
         if reason := self.facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         made = self._made(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bench.measure.instances import Growing
 from bench.results import stats
 from bench.results.records import StopReason
-from bench.results.stats import UNQUIET, Outlook
+from bench.results.stats import UNQUIET_WIDTH, Outlook
 
 if TYPE_CHECKING:
     from bench.measure.timing import Rules, Timeable, Timing
@@ -120,7 +120,7 @@ def _against(own: Timing, reference: Timing) -> StopReason:
     """Of one that is compared: clear, and not by times that are hardly known, or without hope of becoming so.
     Of instances too: two that happen to agree would else end it, and be wrong twice as often."""
     outlook, pair = stats.outlook(own, reference), (own, reference)
-    if outlook is Outlook.CLEAR and all(stats.uncertainty(of, own.quantile) <= UNQUIET for of in pair):
+    if outlook is Outlook.CLEAR and all(stats.uncertainty(of, own.quantile) <= UNQUIET_WIDTH for of in pair):
         return "verdict"
     if reference.stop_reason:  # no round of its own has one to be paired with any more
         return reference.stop_reason

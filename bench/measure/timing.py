@@ -120,7 +120,7 @@ class Timing:
         return statistics.median(self.samples_ns)
 
 
-def few(timed: Timing) -> list[str]:
+def too_few_samples(timed: Timing) -> list[str]:
     """A warning if there are fewer than Rules.min_samples samples (the budget was too small); else []."""
     count = len(timed.samples_ns)
     if count >= Rules.min_samples:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from bench.results import doubt, stats
-from bench.results.stats import UNQUIET, Sampled
+from bench.results.stats import UNQUIET_WIDTH, Sampled
 from bench.results.stats.medians import median, split_rounds
 
 
 def warning(timed: Sampled) -> str:
     """A sentence where the rounds, each beside others of its instance, leave the median uncertain by more
-    than UNQUIET, or else the instances' own medians are further apart than that; else ""."""
+    than UNQUIET_WIDTH, or else the instances' own medians are further apart than that; else ""."""
     parts = split_rounds(timed.samples_ns, timed.rounds)
     labels = timed.instances[: len(parts)] if len(timed.instances) >= len(parts) else (0,) * len(parts)
     medians = {
@@ -30,9 +30,9 @@ def warning(timed: Sampled) -> str:
     )
     # Samples have one decimal: what was equal stays so.
     moved = stats.median_interval(np.round(alike, 1), timed.rounds).relative
-    if moved > UNQUIET:
+    if moved > UNQUIET_WIDTH:
         return f"{doubt.UNQUIET}: between rounds the median moved by up to {moved:.0%}"
     apart = max(medians.values()) / least - 1
-    if apart > UNQUIET:
+    if apart > UNQUIET_WIDTH:
         return f"instances differ: the median of one is {apart:.0%} above that of another"
     return ""

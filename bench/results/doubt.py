@@ -59,7 +59,7 @@ def ratio_unsteady(
     return (*unsteady(own), *unsteady(other))
 
 
-def of(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
+def of_other(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
     """Another's doubts where a figure was held against it."""
     return tuple(f"{text} (of {whose})" for text in doubts)
 
@@ -69,12 +69,12 @@ def marked(text: str, doubts: Sequence[str]) -> str:
     return f"{text}{MARK}" if text and doubts else text
 
 
-def told(text: str, doubts: Sequence[str]) -> str:
+def read_out(text: str, doubts: Sequence[str]) -> str:
     """A figure as it is read out: with what speaks against it."""
     return f"{text}{MARK} {'; '.join(doubts)}" if doubts else text
 
 
-def alike(text: str) -> str:
+def without_figures(text: str) -> str:
     """The same for sentences that differ in their figures alone."""
     return _NUMBER.sub("#", text)
 
@@ -90,7 +90,7 @@ def in_short(doubts: Iterable[str]) -> str:
     kinds: dict[str, list[str]] = {}
     for text in doubts:
         short = re.split(r"[:;(]", text, maxsplit=1)[0].strip()
-        kinds.setdefault(alike(short), []).append(short)
+        kinds.setdefault(without_figures(short), []).append(short)
     return ", ".join(spanned(texts) for texts in kinds.values())
 
 

@@ -38,7 +38,7 @@ class CannotMake(InputError):
         self.cannot = cannot
 
 
-def heard(header: H, message: object) -> H:
+def header_after(header: H, message: object) -> H:
     """Return a copy of `header` that includes what a message of the worker says. Only Hello, ModelLoaded and
     LimitsMeasured change it; for any other message the header is returned as it is.
 
@@ -113,10 +113,10 @@ class Folder(Generic[H, M]):
             raise InputError(f"{path} holds something else ({held.name}); name an empty or a new folder")
         self._write()
 
-    def heard(self, message: object) -> None:
-        """Update the header by a message of the worker (see the function `heard`), and write it if it
+    def take_message(self, message: object) -> None:
+        """Update the header by a message of the worker (see the function `header_after`), and write it if it
         changed. Raises InputError if it cannot be written."""
-        changed = heard(self.header, message)
+        changed = header_after(self.header, message)
         if changed != self.header:
             self.header = changed
             self._write()

@@ -37,7 +37,7 @@ _DONE = {
 
 
 @dataclass(frozen=True)
-class Told:
+class Listing:
     """What a folder's header says of it, for a list: `bench.results.summaries.Summary` has the rest."""
 
     what: str
@@ -59,11 +59,11 @@ class Kind(Generic[H, M]):
 
     worker: what follows `python -m`.
 
-    titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
-    list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
-    said of a measured case beside how it came out; quiet: a terminal that shows how far it is needs no line
-    for a case that is well. layered: its cases have layers, and one run can be laid over another. verb,
-    options: the command line of a job; resumes: whether `verb --resume` goes on with one.
+    titled: job → what its folder is named after. listing: (header, its cases, or those that have lines) →
+    what a list says. stages: a stage in words; dispositions: those that are called otherwise here; remark:
+    what is said of a measured case beside how it came out; quiet: a terminal that shows how far it is needs
+    no line for a case that is well. layered: its cases have layers, and one run can be laid over another.
+    verb, options: the command line of a job; resumes: whether `verb --resume` goes on with one.
 
     Modules, loaded when they are needed:
     - view: `show` prints a folder in a format (bench.views.show), `below` gives the lines below it; `charts`,
@@ -87,7 +87,7 @@ class Kind(Generic[H, M]):
     worker: tuple[str, ...]
 
     titled: Callable[[Any], str]
-    told: Callable[[H, Sequence[Any]], Told]
+    listing: Callable[[H, Sequence[Any]], Listing]
     stages: Mapping[str, str]
     dispositions: Mapping[str, str] = field(default_factory=dict)
     remark: Callable[[M], str] = lambda measurement: ""

@@ -82,7 +82,7 @@ class RungRow:
     def _over(self, whose: str, other: RungMeasurement | None, ratio: Interval | None) -> tuple[str, ...]:
         if other is None or ratio is None:
             return self.doubts
-        return (*self.doubts, *doubt.of(whose, _doubts(other)))
+        return (*self.doubts, *doubt.of_other(whose, _doubts(other)))
 
     @property
     def case(self) -> RungCase:

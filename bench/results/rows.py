@@ -16,7 +16,7 @@ from bench.results import doubt, rates, stats
 from bench.results.records import Case, EndToEnd, Measurement, stem
 from bench.words import palette, units
 
-SOUND = ("ok", "incorrect")
+COMPLETED = ("ok", "incorrect")
 # Small copies take as long to begin as to do, and several at once are faster than one after the other.
 TELLING_NBYTES, FASTER = 4 << 20, 1.15
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
@@ -111,7 +111,7 @@ class Row:
         if self.against is None:
             return ()
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
-        return (*self.own_doubts, *doubt.of(who, doubt.own(self.against)))
+        return (*self.own_doubts, *doubt.of_other(who, doubt.own(self.against)))
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -136,9 +136,9 @@ class Row:
         return doubt.ratio_unsteady(self.measurement, self.against, relative)
 
     @property
-    def sound(self) -> bool:
+    def completed(self) -> bool:
         """Whether the case was measured to its end. Its answers may still be wrong ("incorrect")."""
-        return self.measurement.disposition in SOUND
+        return self.measurement.disposition in COMPLETED
 
     @property
     def failed(self) -> bool:
@@ -204,7 +204,7 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     of images. That is the one in the same precision if it exists, else the one in fp32.
     """
     measurements = list(measurements)
-    found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
+    found = {m.case: m for m in measurements if m.disposition in COMPLETED and m.samples_ns}
     return [derive(m, reference_of(m, found)) for m in measurements]
 
 
@@ -258,12 +258,12 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     Returns None if nothing was measured from end to end, or if the case was not measured to its end.
     """
     found = own.end_to_end
-    if found is None or not found.samples_ns or own.disposition not in SOUND:
+    if found is None or not found.samples_ns or own.disposition not in COMPLETED:
         return None
     interval = stats.median_interval(found.samples_ns, found.rounds)
     ratio_doubts = doubt.steady(found.warnings)
     doubts = ratio_doubts
-    if interval.known and interval.relative > stats.UNQUIET:
+    if interval.known and interval.relative > stats.UNQUIET_WIDTH:
         within = f"to within {units.percent(interval.relative, 0)} only"
         doubts += (
             f"from end to end the rate is known {within if interval.relative < 1 else 'hardly at all'}",
@@ -292,7 +292,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         undecided,
         reference.case.backend,
         doubts,
-        (*ratio_doubts, *doubt.of(whose, doubt.steady(theirs.warnings))),
+        (*ratio_doubts, *doubt.of_other(whose, doubt.steady(theirs.warnings))),
     )
 
 
@@ -351,7 +351,7 @@ class RowCache:
             table.pop(case.key, None)
         self._measurements[case.key] = measurement
         self._queue[case.key] = None
-        if measurement.disposition in SOUND and measurement.samples_ns:
+        if measurement.disposition in COMPLETED and measurement.samples_ns:
             self._sound[case] = measurement
         else:
             self._sound.pop(case, None)

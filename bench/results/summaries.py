@@ -169,7 +169,7 @@ def _told(folder: Folder[Any, Any]) -> Summary:
     header = folder.header
     # The last line of a case counts; lines that are damaged are passed over.
     ended = ResultsFile(folder.path / RESULTS_FILE, _ended(folder.kind)).read(tell=False)
-    told = folder.kind.told(header, folder.cases or tuple(line.case for line in ended.values()))
+    told = folder.kind.listing(header, folder.cases or tuple(line.case for line in ended.values()))
     done = {key for key, line in ended.items() if not to_run_again(line, retry=False)}
     lost = {key for key in done if to_run_again(ended[key], retry=True)}
     noted = note.read(folder.path)

@@ -283,7 +283,7 @@ class _Driver:
                     self.measured.append(measurement)
                     self._on_event(measurement)
                 case supervisor.Say(message):
-                    self._folder.heard(message)
+                    self._folder.take_message(message)
                     self._on_event(message)
 
     def _launch(self, line: bytes) -> None:

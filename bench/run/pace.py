@@ -217,7 +217,7 @@ class Pace:
         return max(LEAST * least, least - now), max(least, most - now)
 
     def _guess(self, cases: Sequence[Any], now: float) -> float | None:
-        if not self._expected.tells:
+        if not self._expected.known:
             return None
         current = self._now
         under_way = current.began if current is not None else set()

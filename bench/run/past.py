@@ -71,7 +71,7 @@ class Took(Record, frozen=True):
         seconds = {"first": self.first, "before": self.before, "samples": self.samples}[part]
         return [("", seconds)] if seconds is not None else []
 
-    def alone(self) -> Took:
+    def on_idle_machine(self) -> Took:
         """The same on an idle machine; samples have a budget and stay as they are."""
         return msgspec.structs.replace(
             self,
@@ -125,7 +125,7 @@ def _newer(old: Took, new: Took) -> Took:
     and the new value is kept."""
     if old.nbytes != new.nbytes:
         return new
-    old, new = old.alone(), new.alone()
+    old, new = old.on_idle_machine(), new.on_idle_machine()
     samples = old.samples if new.samples is None else new.samples
     if old.samples is not None and new.samples is not None and old.budget_s == new.budget_s:
         samples = (old.samples + new.samples) / 2

@@ -147,7 +147,7 @@ class ExpectedTimes:
         self._nbytes = nbytes
         self._slowed = slowed
         self._known_nbytes: dict[str, int] = {}
-        self._earlier = [self._at_this_budget(one.alone()) for one in earlier]
+        self._earlier = [self._at_this_budget(one.on_idle_machine()) for one in earlier]
         self._known = {
             (part, one.where, one.nbytes, backend): seconds
             for one in self._earlier
@@ -161,14 +161,14 @@ class ExpectedTimes:
 
     def learn(self, turn: Took) -> None:
         """Take in a turn of this run that is over."""
-        self._turns.append(turn.alone())
+        self._turns.append(turn.on_idle_machine())
         self._models.clear()
         self._times.clear()
         for model in [model for model, nbytes in self._known_nbytes.items() if not nbytes]:
             del self._known_nbytes[model]  # it may have been built meanwhile
 
     @property
-    def tells(self) -> bool:
+    def known(self) -> bool:
         """Whether any turn is known, of this run or of an earlier one."""
         return bool(self._turns or self._earlier)
 

@@ -14,7 +14,7 @@ import numpy as np
 from bench.results import doubt, gallery, npz
 from bench.results import thin as bench_public
 from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run, stem
-from bench.results.rows import SOUND, Row, by_model, label, rows
+from bench.results.rows import COMPLETED, Row, by_model, label, rows
 from bench.run.kinds.comparison import RunFolder
 from bench.words import orders
 from kernels.errors import DataError
@@ -119,7 +119,7 @@ def _spans(items: Sequence[Row]) -> list[str]:
                 decided = orders.decided(verdict)
                 doubts = [text for row in alike for text in row.speedup_doubts if decided]
                 some = f" in {len(alike)} of {len(its)}" if len(alike) < len(its) else ""
-                told = orders.compared_with(verdict, [row.speedup for row in alike], reference)
+                told = orders.range_against(verdict, [row.speedup for row in alike], reference)
                 parts.append(doubt.marked(told + some, doubts))
         made.append(f"{who} {', '.join(parts)}")
     return made
@@ -210,7 +210,7 @@ def _whole(measurements: Iterable[Measurement]) -> set[Case]:
     is none, each of its own largest."""
     sound: dict[str, dict[tuple[str, str], list[Case]]] = {}
     for m in measurements:
-        if m.disposition in SOUND:
+        if m.disposition in COMPLETED:
             case = m.case
             sound.setdefault(case.model, {}).setdefault((case.backend, case.precision), []).append(case)
     found = set()

@@ -98,7 +98,7 @@ def cell(verdict: str, speedup: float | None, low: float | None = None, high: fl
     return f"{head} ({ends.removesuffix(' slower') if verdict == 'SLOWER' else ends})"
 
 
-def of(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
+def interval_words(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
     """The same for an Interval; ends: with the ends of the interval."""
     if ratio is None:
         return ""
@@ -132,7 +132,7 @@ def range_words(verdict: str, speedups: Iterable[float | None]) -> str:
 _LINKS = {"FASTER": "than", "SLOWER": "than", "SAME": "as", "UNCLEAR": "against"}
 
 
-def compared_with(verdict: str, speedups: Iterable[float | None], other: str) -> str:
+def range_against(verdict: str, speedups: Iterable[float | None], other: str) -> str:
     """The same with the other's name: "1.30× to 2.40× faster than ort-cpu"."""
     return f"{range_words(verdict, speedups)} {_LINKS[verdict]} {other}"
 

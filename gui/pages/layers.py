@@ -172,7 +172,7 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
     focus."""
     who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
-    doubts = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
+    doubts = (*own, *(doubt.of_other(contender(reference), doubt.own(reference)) if reference else ()))
     figure = partial(Column[LayerRow], doubts=lambda _: own)
     columns = (
         Column("place", title="#", tip="in the order they run"),
@@ -182,8 +182,8 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
-               doubt.told("the reference's time over its own, each as it is: a layer's time has no interval, "
-                          "so that nothing is decided by it", doubts)),
+               doubt.read_out("the reference's time over its own, each as it is: a layer's time has no "
+                              "interval, so that nothing is decided by it", doubts)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
         Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,
@@ -219,7 +219,7 @@ def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
         tables.seconds,
         lambda _: doubts,
         name,
-        doubt.told(f"time of the layer on {name}", doubts),
+        doubt.read_out(f"time of the layer on {name}", doubts),
     )
 
 

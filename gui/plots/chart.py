@@ -192,7 +192,7 @@ class ChartView(QFrame):
         self._place_switches()
         # If the title is too long, it is shown without the model, which stands above the charts.
         self._title.setText(chart.title, *_without_model(chart.title))
-        self._title.meaning = findings.of(chart.name)
+        self._title.meaning = findings.meaning(chart.name)
         self._finding.setText(chart.finding)
         self._finding.setVisible(chart.finding not in ("", self.stated_above))
         self._notes.setVisible(bool(chart.notes))

@@ -19,6 +19,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from bench.views.charts.definitions import Panel, Point, Series
+from bench.views.charts.label_places import FAR, spread
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
 from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined, place
@@ -443,12 +444,14 @@ class PointNames(QGraphicsItem):
         lines = [(w, points) for w, points in there if len(points) > 1]
         self.names = above_lines(lines, room, font)
         occupied = [name.rect for name in self.names]
-        columns: dict[float, list[tuple[WantedLabel, PointsXY]]] = {}
-        for w, points in there:
-            if len(points) == 1 and room.contains(QPointF(*points[0])):
-                columns.setdefault(points[0][0], []).append((w, points))
-        for x in sorted(columns):
-            labels = beside_points(columns[x], room, font, occupied)
+        alone = [(w, p) for w, p in there if len(p) == 1 and room.contains(QPointF(*p[0]))]
+        columns: list[list[tuple[WantedLabel, PointsXY]]] = []
+        for w, points in sorted(alone, key=lambda one: one[1][0][0]):
+            if not columns or points[0][0] - columns[-1][-1][1][0][0] > LEADER:
+                columns.append([])
+            columns[-1].append((w, points))
+        for column in columns:
+            labels = beside_points(column, room, font, occupied)
             self.names += labels
             occupied += [name.rect for name in labels]
         self.update()
@@ -506,14 +509,17 @@ def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, fon
 def beside_points(
     column: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont, occupied: Sequence[QRectF]
 ) -> list[Name]:
-    """Labels of points with the same x, all on one side and clear of the rectangles in `occupied`. Either
-    all of them, or as many of the ranked ones as fit. They stand to the right, unless the left has room
-    for more than twice as many: on the left, lines climb that they would hide."""
+    """Labels of points near each other in x, all on one side and clear of the rectangles in `occupied`.
+    Either all of them, each near its point, or as many of the ranked ones as fit. They stand to the right,
+    unless the left has room for more than twice as many: on the left, lines climb that they would hide."""
     ranked = sorted((c for c in column if c[0].rank is not None), key=lambda c: c[0].rank or 0)
     sides: list[list[Name]] = []
     for to_left in (False, True):
-        sets = (list(column), *(ranked[:count] for count in range(len(ranked), 0, -1)))
-        tried = (_column(sorted(s, key=lambda c: c[1][0][1]), to_left, room, font, occupied) for s in sets)
+        sets = ((list(column), FAR), *((ranked[:count], math.inf) for count in range(len(ranked), 0, -1)))
+        tried = (
+            _column(sorted(some, key=lambda c: c[1][0][1]), to_left, room, font, occupied, far)
+            for some, far in sets
+        )
         sides.append(next((labels for labels in tried if labels is not None), []))
     right, left = sides
     return left if len(left) > 2 * len(right) else right
@@ -525,15 +531,19 @@ def _column(
     room: QRectF,
     font: QFont,
     occupied: Sequence[QRectF],
+    far: float,
 ) -> list[Name] | None:
-    """The labels in a column, None if they do not fit."""
+    """The labels in a column, None if they do not fit. far: pixels that a label may stand above or below its
+    point."""
+    xs = [x for _, ((x, _),) in chosen]
+    edge_x = min(xs) if to_left else max(xs)
     height = QFontMetricsF(font).height() * ROW
     at: list[float] = []
     barred: list[tuple[float, float] | None] = []
     spans: list[tuple[float, float]] = []
-    for wanted, ((x, y),) in chosen:
+    for wanted, ((_, y),) in chosen:
         width = QFontMetricsF(resized(font, bold=wanted.strong)).horizontalAdvance(wanted.text)
-        left = x - LEADER - width if to_left else x + LEADER
+        left = edge_x - LEADER - width if to_left else edge_x + LEADER
         if left < room.left() + MARGIN or left + width > room.right() - MARGIN:
             return None
         at.append(y)
@@ -543,7 +553,7 @@ def _column(
         tops, bottoms = [r.top() - MARGIN for r in way], [r.bottom() + MARGIN for r in way]
         barred.append((min(tops) - height / 2, max(bottoms) + height / 2) if way else None)
     heights = spread(at, height, room.top() + height / 2, room.bottom() - height / 2, barred)
-    if heights is None:
+    if heights is None or any(abs(middle - y) > far for middle, y in zip(heights, at, strict=True)):
         return None
     labels = []
     for (wanted, ((x, y),)), (left, width), middle in zip(chosen, spans, heights, strict=True):
@@ -553,43 +563,6 @@ def _column(
         line.setP1(line.pointAt(NEAR / max(NEAR, line.length())))
         labels.append(Name(wanted.text, wanted.colour, rect, wanted.strong, line))
     return labels
-
-
-def spread(
-    wanted: Sequence[float],
-    least: float,
-    low: float,
-    high: float,
-    barred: Sequence[tuple[float, float] | None] = (),
-) -> list[float] | None:
-    """Positions as near as possible (least squares) to the wanted ones, in the same ascending order, at
-    least `least` apart, between low and high, and outside the interval barred to each. None if there
-    are none. Exact to a pixel."""
-    if not wanted:
-        return []
-    steps = np.arange(low, high + 1e-9)
-    distance = math.ceil(least)
-    if not len(steps):
-        return None
-    costs: list[np.ndarray] = []
-    for index, value in enumerate(wanted):
-        cost = (steps - value) ** 2
-        if barred and (out := barred[index]) is not None:
-            cost[(steps > out[0]) & (steps < out[1])] = np.inf
-        if costs:  # the best that the ones before can do, up to `apart` below
-            before = np.full(len(steps), np.inf)
-            before[distance:] = np.minimum.accumulate(costs[-1])[: max(0, len(steps) - distance)]
-            cost = cost + before
-        costs.append(cost)
-    if not np.isfinite(costs[-1]).any():
-        return None
-    places: list[float] = []
-    end = len(steps)
-    for cost in reversed(costs):
-        best = int(np.argmin(cost[:end]))
-        places.append(float(steps[best]))
-        end = best - distance + 1
-    return places[::-1]
 
 
 def _crosses(points: PointsXY, rect: QRectF) -> bool:

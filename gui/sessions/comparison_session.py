@@ -15,7 +15,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.results.folder import heard
+from bench.results.folder import header_after
 from bench.results.messages import Hello, Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.rows import Row, RowCache, title
@@ -26,7 +26,7 @@ from bench.views.charts.comparison_charts import model_charts, named, whole_and_
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
 from bench.views.charts.scoreboard import Scoreboard, scoreboard
-from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
+from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
 
@@ -138,9 +138,9 @@ class RunState(QObject):
         self.selection_changed.emit()
         self.changed.emit()
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         """Take what the worker says about the machine, a model, or the cases of the job."""
-        self.run = heard(self.run, message)
+        self.run = header_after(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:
@@ -253,7 +253,7 @@ class RunState(QObject):
         known = {model: self.rows(model) for model in self.models}
         return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
-    def verdicts(self, precision: str = "") -> tuple[Verdict, ...]:
+    def verdicts(self, precision: str = "") -> tuple[ModelVerdict, ...]:
         """The verdict of each model of the run, in the run's order, also of models still to be measured.
         precision: for models shown in one precision at a time, the one to judge; "" for each of them."""
         models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
@@ -263,7 +263,7 @@ class RunState(QObject):
             lambda: tuple(each for model in models for each in self._verdicts(model, precision)),
         )
 
-    def _verdicts(self, model: str, precision: str) -> list[Verdict]:
+    def _verdicts(self, model: str, precision: str) -> list[ModelVerdict]:
         precisions = self.precisions(model)
         if precision and precisions:
             precisions = (precision if precision in precisions else precisions[0],)
@@ -347,7 +347,7 @@ class ComparisonSession(Session):
         self._state.open(folder.header, folder.path, measurements)
 
     def _heard(self, message: Any) -> str:
-        self._state.heard(message)
+        self._state.take_message(message)
         return "reading the models" if isinstance(message, Hello) else ""
 
     def _expected(self, message: Provisional) -> None:

@@ -314,7 +314,7 @@ class LadderState(QObject):
         self.error = reason
         self.changed.emit()
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         """Take what a worker says about the machine."""
         if self.ladder is None:
             return
@@ -633,7 +633,7 @@ class LadderSession(Session):
         self.begin(folder, cases)
 
     def _heard(self, message: Any) -> str:
-        self.state.heard(message)
+        self.state.take_message(message)
         return ""
 
     def _turned(self, case: RungCase, stage: str) -> None:

@@ -19,7 +19,7 @@ from bench.results import api_calls as profile_api
 from bench.results import parts as profile_parts
 from bench.results.event_files import events_in
 from bench.results.events import Activity, ApiCall, Event, Events, HostSpan, Mark
-from bench.results.folder import heard
+from bench.results.folder import header_after
 from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
 from bench.results.store import RUNS
 from bench.run.kinds.profile import KIND as PROFILE
@@ -278,10 +278,10 @@ class ProfileState(QObject):
         self._cases, self._read = {case.case.key: case for case in cases}, {}
         self.changed.emit()
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         """Take what a worker says about the whole profile."""
         if self.profile is not None:
-            self.profile = heard(self.profile, message)
+            self.profile = header_after(self.profile, message)
             self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:
@@ -379,7 +379,7 @@ class ProfileSession(Session):
         self.state.show(folder.path.absolute(), folder.header, measurements)
 
     def _heard(self, message: Any) -> str:
-        self.state.heard(message)
+        self.state.take_message(message)
         return ""
 
     def _written(self, cases: Sequence[CaseProfile]) -> None:

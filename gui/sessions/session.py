@@ -63,9 +63,9 @@ class RunWriter(QObject):
         case."""
         self._orders.put(lambda: self._append(measurement))
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         """Write what a message of the worker says about the whole run."""
-        self._orders.put(lambda: self.folder.heard(message))
+        self._orders.put(lambda: self.folder.take_message(message))
 
     def log(self, data: bytes) -> None:
         """Add output of the worker's standard error to the run's log."""
@@ -426,7 +426,7 @@ class Session(QObject):
                     self.greeted.emit(message)
                 words = self._heard(message) or words
                 if self._writer is not None:
-                    self._writer.heard(message)
+                    self._writer.take_message(message)
         if words and self.standing.phase in ("starting", "running"):
             self._stand(phase="running", words=words)
 

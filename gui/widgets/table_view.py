@@ -283,7 +283,7 @@ class TableView(QTableView):
         return None
 
     def hides(self, column: Column[Any]) -> bool:
-        return not column.tells(self.source.rows)
+        return not column.has_content(self.source.rows)
 
     def fits(self) -> bool:
         """Whether to adapt the widths of columns."""

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.views.charts.scoreboard import Line, Scoreboard
-from bench.views.sentences.verdicts import CLOCK, Clause, Verdict
+from bench.views.sentences.verdicts import CLOCK, Clause, ModelVerdict
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
@@ -54,7 +54,7 @@ class VerdictStrip(ScrollArea):
     picked = Signal(object)
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
-        super().__init__("Verdict", False, parent)
+        super().__init__("ModelVerdict", False, parent)
         self._theming = theming
         self._shown: object = None
         self._roomy = True
@@ -74,7 +74,7 @@ class VerdictStrip(ScrollArea):
     def lines(self) -> Sequence[QWidget]:
         return tuple(self._lines)
 
-    def show_verdicts(self, verdicts: Sequence[Verdict], model: str) -> None:
+    def show_verdicts(self, verdicts: Sequence[ModelVerdict], model: str) -> None:
         """Show a line for each verdict. model: the one whose charts are shown below."""
         if (tuple(verdicts), model) == self._shown:
             return
@@ -179,7 +179,7 @@ class _Line(Label):
     def line_height(self) -> int:
         return self.fontMetrics().lineSpacing()
 
-    def show_verdict(self, verdict: Verdict, theme: Theme) -> None:
+    def show_verdict(self, verdict: ModelVerdict, theme: Theme) -> None:
         self._clauses = verdict.clauses
         named = title(verdict.model) + f", {verdict.precision}" * bool(verdict.precision)
         self.words = verdict.line or f"{named}: nothing is measured yet."
@@ -331,7 +331,7 @@ class BoardView(TableView):
         if board == self._board:
             return
         self._board = board
-        compares = board is not None and board.tells
+        compares = board is not None and board.has_comparisons
         if board is not None and compares:
             self.show_table(scoreboard.table(board))
         self.setVisible(compares)

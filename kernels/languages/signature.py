@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops import OPS, Scalar
+from kernels.ops import OPS, Scalar, members
 
 HAS = "has_"
 _CONSTANT = "constexpr"
@@ -45,8 +45,6 @@ class Signature:
 
 def _members(op: str) -> dict[str, str]:
     """Names and types of the struct's members."""
-    from kernels.arguments import members
-
     return {m.name if not m.count else f"{m.name}[]": KINDS[m.kind] for m in members(OPS[op])}
 
 

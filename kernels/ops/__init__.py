@@ -20,12 +20,14 @@ from kernels.ops._base import (
     FLOATS8,
     ITEMSIZE,
     MAX_RANK,
+    MEMBER_TYPES,
     METHODS,
     WIDER,
     Division,
     Params,
     Scalar,
     Shape,
+    members,
 )
 from kernels.ops._windows import sized
 
@@ -36,6 +38,7 @@ __all__ = [
     "FLOATS8",
     "ITEMSIZE",
     "MAX_RANK",
+    "MEMBER_TYPES",
     "OPS",
     "METHODS",
     "Division",
@@ -45,6 +48,7 @@ __all__ = [
     "WIDER",
     "code",
     "codes",
+    "members",
     "read",
     "sized",
 ]

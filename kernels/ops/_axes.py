@@ -11,12 +11,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops._base import ITEMSIZE, MAX_RANK, Division, Params, Scalar, Shape
+from kernels.ops._base import MAX_RANK, Division, Params, Scalar, Shape
 
 
 def merge_axes(dims: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -61,15 +61,13 @@ def contiguous(dims: Sequence[int]) -> list[int]:
 
 
 class Along(Params):
-    """Shapes, bytes and parts of params along one axis; a part has some of `outer`."""
+    """Params along one axis: each of `outer` is a row of its own."""
+
+    units: ClassVar[str] = "outer"
 
     outer: int
     axis: int
     inner: int
-
-    @property
-    def nbytes(self) -> int:
-        return 2 * self.outer * self.axis * self.inner * ITEMSIZE[self.dtype]
 
     @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -79,18 +77,6 @@ class Along(Params):
     def output_shape(self) -> tuple[int, ...]:
         return (self.outer, self.axis, self.inner)
 
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Self:
-        return replace(self, outer=count)  # type: ignore[call-arg]
-
-    @property
-    def division(self) -> Division:
-        row = self.axis * self.inner
-        return Division(self.outer, (row,), row, self._of_rows)
-
 
 # ------------------------------------------------------------------------------------------------  elements
 
@@ -98,6 +84,8 @@ class Along(Params):
 @dataclass(frozen=True)
 class OneByOne(Params):
     """Tensors in order: x (size,); y (size,)."""
+
+    units: ClassVar[str] = "size"
 
     if TYPE_CHECKING:  # a field of the record, as Params.dtype
 
@@ -164,14 +152,6 @@ class Broadcast(Params):
     @property
     def flops(self) -> int:
         return self.size
-
-    @property
-    def nbytes(self) -> int:
-        read = sum(
-            math.prod(shape) * ITEMSIZE[dtype]
-            for shape, dtype in zip(self.input_shapes, self.input_dtypes, strict=True)
-        )
-        return read + self.size * ITEMSIZE[self.out_dtype]
 
     @property
     def input_shapes(self) -> tuple[Ints, ...]:

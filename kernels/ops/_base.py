@@ -8,9 +8,11 @@ are the same for most operators are defined here; the others are abstract.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
@@ -66,6 +68,40 @@ MAX_RANK = 6  # axes that element-wise CUDA kernels take
 Scalar = np.int32 | np.int64 | np.float32
 
 
+# What the members of a struct are of, in C and in NumPy.
+MEMBER_TYPES: dict[str, tuple[str, type[Scalar]]] = {
+    "int": ("int", np.int32),
+    "index_t": ("long long", np.int64),
+    "float": ("float", np.float32),
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of a struct. count: elements of an array, 0 where it is none."""
+
+    kind: str
+    name: str
+    count: int = 0
+
+
+@lru_cache
+def members(record: type[Params]) -> tuple[Member, ...]:
+    """The members that a record declares. Raises TypeError for what is no declaration of int, index_t or
+    float."""
+    declared_members = []
+    for line in filter(None, map(str.strip, record.struct.split(";"))):
+        kind, _, names = line.partition(" ")
+        for declared in names.split(","):
+            match = re.fullmatch(r"([a-z]\w*)(?:\[(\d+)\])?", declared.strip())
+            if kind not in MEMBER_TYPES or match is None:
+                raise TypeError(
+                    f"{record.__name__}.struct has {line!r}; members are int, index_t or float, as C has them"
+                )
+            declared_members.append(Member(kind, match[1], int(match[2] or 0)))
+    return tuple(declared_members)
+
+
 @dataclass(frozen=True)
 class Params(ABC):
     """What a kernel is told: one frozen record an operator, the same for every device and every rung.
@@ -81,11 +117,13 @@ class Params(ABC):
     CUDA kernel knows them by, and the words in the order of their numbers. axes: what the axes of y are
     called, where they have names. images: whether its rows are images, the first axis of x and y. struct:
     what `scalars` are called on the device, declared as in C, of int, index_t (64 bits) and float: members of
-    the one struct that CUDA kernels take (kernels.arguments).
+    the one struct that CUDA kernels take (kernels.arguments). units: the field that says how many rows there
+    are, each worked out independently of the others ("": none).
     """
 
     op: ClassVar[str]
     struct: ClassVar[str]
+    units: ClassVar[str] = ""
     most_inputs: ClassVar[int] = 1
     weight_inputs: ClassVar[tuple[int, ...]] = ()
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
@@ -108,8 +146,9 @@ class Params(ABC):
     def flops(self) -> int: ...
 
     @property
-    @abstractmethod
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        shapes, dtypes = (*self.input_shapes, self.output_shape), (*self.input_dtypes, self.out_dtype)
+        return sum(math.prod(shape) * ITEMSIZE[dtype] for shape, dtype in zip(shapes, dtypes, strict=True))
 
     @property
     def input_dtypes(self) -> tuple[str, ...]:
@@ -200,9 +239,10 @@ class Params(ABC):
     # --- its rows: what a kernel works out one independently of the other ---
 
     @property
-    @abstractmethod
     def rows(self) -> int | None:
         """The number of independent rows; None where there are none."""
+        count: int | None = getattr(self, self.units) if self.units else None
+        return count
 
     def of_rows(self, count: int) -> Params:
         """The same params with `count` rows. Raises ValueError where `rows` is None."""
@@ -210,10 +250,9 @@ class Params(ABC):
             raise ValueError(f"{self} has no rows that stand alone")
         return self._of_rows(count)
 
-    @abstractmethod
     def _of_rows(self, count: int) -> Params:
-        """The same params with `count` units along the first axis, which is that of the rows if there are
-        rows."""
+        """The same params with `count` units along the first axis."""
+        return replace(self, **{self.units: count})
 
     def has_rows(self, place: int) -> bool:
         """Whether this input has one row for each row of the output. Weights and inputs that are broadcast do
@@ -227,14 +266,31 @@ class Params(ABC):
 
     # --- what its kernels are told, and how its work is shared out ---
 
-    @abstractmethod
     def scalars(self) -> tuple[Scalar, ...]:
-        """The scalar arguments of its CUDA kernels in the order of `struct`; the same for every rung."""
+        """The scalar arguments of its CUDA kernels in the order of `struct`, the same for every rung: the
+        fields and properties that are called as its members are. Words are told by their numbers."""
+        found: list[Scalar] = []
+        for member in members(type(self)):
+            value = getattr(self, member.name)
+            if member.name in self.enumerated:
+                value = self.enumerated[member.name][1].index(value)
+            elif member.name == "activation":
+                value = activation_code(value)
+            values, of = value if member.count else (value,), MEMBER_TYPES[member.kind][1]
+            found.extend(int32(*values) if of is np.int32 else (of(value) for value in values))
+        return tuple(found)
 
     @property
-    @abstractmethod
     def division(self) -> Division:
-        """The axis along which the work is divided among CPU threads."""
+        """The axis along which the work is divided among CPU threads: that of the rows, where there are
+        rows."""
+        if self.rows is None:
+            return undivided(self)
+        inputs = (
+            math.prod(shape[1:]) if self.has_rows(place) else 0
+            for place, shape in enumerate(self.input_shapes)
+        )
+        return Division(self.rows, tuple(inputs), self.outputs // max(1, self.rows), self._of_rows)
 
     # --- what the judge tries its kernels on ---
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
@@ -79,12 +78,6 @@ class Quantized(Params):
     @property
     def flops(self) -> int:
         return self.product.flops
-
-    @property
-    def nbytes(self) -> int:
-        shapes = (*self.input_shapes, self.output_shape)
-        dtypes = (*self.input_dtypes, self.out_dtype)
-        return sum(math.prod(s) * ITEMSIZE[dtype] for s, dtype in zip(shapes, dtypes, strict=True))
 
     @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:

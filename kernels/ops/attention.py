@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernels.ops._axes import contiguous
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Scalar, Shape, int32
 
 FAR = 2**30  # a distance that no place of a row is away
 
@@ -35,6 +34,7 @@ class Attention(Params):
         "int earliest, latest, guarded, swapped;"
         "index_t mask_image, mask_head, mask_query, mask_key"
     )
+    units: ClassVar[str] = "batch"
     most_inputs: ClassVar[int] = 4
     axes: ClassVar[tuple[str, ...]] = ("image", "head", "query", "element")
 
@@ -69,11 +69,6 @@ class Attention(Params):
         seen = int(np.maximum(last - first, 0).sum())
         return 2.0 * self.batch * self.heads * seen * (self.depth + self.depth_v)
 
-    @property
-    def nbytes(self) -> int:
-        elements = sum(math.prod(shape) for shape in self.input_shapes) + self.outputs
-        return elements * ITEMSIZE[self.dtype]
-
     def least_read(self) -> int:
         """Keys and values that no query sees need not be read, nor what a mask says of them."""
         seen = max(0, min(self.keys, self.queries + self.latest) - max(0, self.earliest))
@@ -102,11 +97,6 @@ class Attention(Params):
         steps = contiguous(self.mask)
         return tuple(step if size > 1 else 0 for size, step in zip(self.mask, steps, strict=True))
 
-    @property
-    def rows(self) -> int | None:
-        """Images."""
-        return self.batch
-
     def _of_rows(self, count: int) -> Attention:
         mask = (count if self.mask[0] > 1 else 1, *self.mask[1:]) if self.mask else ()
         return replace(self, batch=count, mask=mask)
@@ -124,14 +114,6 @@ class Attention(Params):
             *int32(self.earliest, self.latest, self.guarded, ways),
             *(np.int64(step) for step in self.mask_strides),
         )
-
-    @property
-    def division(self) -> Division:
-        p = self
-        sizes = [math.prod(shape[1:]) for shape in p.input_shapes]
-        if p.mask and p.mask[0] == 1:
-            sizes[3] = 0
-        return Division(p.batch, tuple(sizes), math.prod(p.output_shape[1:]), p._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         p = self

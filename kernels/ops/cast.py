@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -37,15 +37,8 @@ class Cast(OneByOne):
         return 0
 
     @property
-    def nbytes(self) -> int:
-        return self.size * (ITEMSIZE[self.dtype] + ITEMSIZE[self.to])
-
-    @property
     def out_dtype(self) -> str:
         return self.to
-
-    def _of_rows(self, count: int) -> Cast:
-        return replace(self, size=count)
 
     def scalars(self) -> tuple[Scalar, ...]:
         kinds = tuple(ITEMSIZE)

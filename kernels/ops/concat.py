@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape
+from kernels.ops._base import ITEMSIZE, Params, Scalar, Shape
 
 MOST_PARTS = 32
 # Rows and widths: of fours, odd, one alone that is wide, many, with a part that is a row long.
@@ -32,6 +32,7 @@ class Concat(Params):
 
     op: ClassVar[str] = "concat"
     struct: ClassVar[str] = f"index_t outer, row, widths[{MOST_PARTS}]; int itemsize"
+    units: ClassVar[str] = "outer"
     most_inputs: ClassVar[int] = MOST_PARTS
 
     outer: int
@@ -47,23 +48,12 @@ class Concat(Params):
         return 0
 
     @property
-    def nbytes(self) -> int:
-        return 2 * self.outputs * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return tuple((self.outer, width) for width in self.widths)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
         return self.outer, self.row
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Concat:
-        return replace(self, outer=count)
 
     def has_rows(self, place: int) -> bool:
         return True
@@ -73,10 +63,6 @@ class Concat(Params):
             raise KernelError(f"{self} joins {len(self.widths)} tensors, and concat takes up to {MOST_PARTS}")
         widths = (*self.widths, *(0,) * (MOST_PARTS - len(self.widths)))
         return (*map(np.int64, (self.outer, self.row, *widths)), np.int32(ITEMSIZE[self.dtype]))
-
-    @property
-    def division(self) -> Division:
-        return Division(self.outer, self.widths, self.row, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         return (Shape("size", replace(self, outer=outer, widths=widths)) for outer, widths in _JOINED)

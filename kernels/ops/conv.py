@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, activation_code, int32
+from kernels.ops._base import Division, Params, Shape
 from kernels.ops._windows import sized, taps, touched, window_words
 
 TILE = 6
@@ -29,6 +27,7 @@ class Conv(Params):
         "int n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w;"
         "int pad_top, pad_left, dilation_h, dilation_w, group, activation"
     )
+    units: ClassVar[str] = "n"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("image", "map", "row", "column")
@@ -81,16 +80,6 @@ class Conv(Params):
         return 2 * self.n * self.m * self.out_h * self.out_w * (self.c // self.group) * self.kh * self.kw
 
     @property
-    def nbytes(self) -> int:
-        elements = (
-            self.n * self.c * self.h * self.w
-            + self.m * (self.c // self.group) * self.kh * self.kw
-            + (self.m if self.bias else 0)
-            + self.n * self.m * self.out_h * self.out_w
-        )
-        return elements * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         bias = ((self.m,),) if self.bias else ()
         return ((self.n, self.c, self.h, self.w), (self.m, self.c // self.group, self.kh, self.kw), *bias)
@@ -112,29 +101,6 @@ class Conv(Params):
 
     def least_read(self) -> int:
         return touched(self)
-
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> Conv:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        words: tuple[int, ...] = (
-            self.n,
-            self.c,
-            self.h,
-            self.w,
-            self.m,
-            self.kh,
-            self.kw,
-            self.out_h,
-            self.out_w,
-        )
-        words += (self.stride_h, self.stride_w, self.pad_top, self.pad_left)
-        words += (self.dilation_h, self.dilation_w, self.group)
-        return (*int32(*words), np.int32(activation_code(self.activation)))
 
     @property
     def division(self) -> Division:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Shape
 from kernels.ops._windows import taps
 
 Three = tuple[int, int, int]
@@ -24,6 +24,7 @@ class Conv3d(Params):
 
     op: ClassVar[str] = "conv3d"
     struct: ClassVar[str] = "int n, c, m, group, size[3], kernel[3], out[3], stride[3], pad[3], dilation[3]"
+    units: ClassVar[str] = "n"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("volume", "map", "slice", "row", "column")
@@ -52,10 +53,6 @@ class Conv3d(Params):
         return 2 * self.outputs * self.depth
 
     @property
-    def nbytes(self) -> int:
-        return ITEMSIZE[self.dtype] * (sum(map(math.prod, self.input_shapes)) + self.outputs)
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         bias = ((self.m,),) if self.bias else ()
         return ((self.n, self.c, *self.size), (self.m, self.c // self.group, *self.kernel), *bias)
@@ -71,22 +68,6 @@ class Conv3d(Params):
     def least_read(self) -> int:
         """None: windows may lie in padding, and strides leave out what they like."""
         return 0
-
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> Conv3d:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        axes = (self.size, self.kernel, self.out, self.stride, self.pad, self.dilation)
-        return int32(self.n, self.c, self.m, self.group, *(value for axis in axes for value in axis))
-
-    @property
-    def division(self) -> Division:
-        inputs = (self.c * math.prod(self.size), 0) + (0,) * self.bias
-        return Division(self.n, inputs, self.outputs // self.n, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         p = self

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kernels.errors import KernelError
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, activation_code, int32
+from kernels.ops._base import Params, Scalar, Shape
 from kernels.ops._windows import sized, touched
 from kernels.ops.conv import Conv
-from kernels.ops.pool import POOL_KINDS, Pool
+from kernels.ops.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class ConvPool(Params):
         "int pool_pad_top, pool_pad_left, pool_pad_bottom, pool_pad_right, pool_dilation_h, pool_dilation_w;"
         "int count_include_pad, pool_activation"
     )
+    units: ClassVar[str] = "n"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
@@ -100,11 +101,6 @@ class ConvPool(Params):
         return self.conv.flops + self.pool.flops
 
     @property
-    def nbytes(self) -> int:
-        elements = self.n * self.image + self.weights + (self.m if self.bias else 0) + self.outputs
-        return elements * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return self.conv.input_shapes
 
@@ -120,32 +116,12 @@ class ConvPool(Params):
     def least_read(self) -> int:
         return touched(self.conv)
 
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
     def _of_rows(self, count: int) -> ConvPool:
         return self.of_images(count)
 
     def scalars(self) -> tuple[Scalar, ...]:
-        q = self.pool
-        words: tuple[int, ...] = (
-            POOL_KINDS.index(q.kind),
-            q.kh,
-            q.kw,
-            q.out_h,
-            q.out_w,
-            q.stride_h,
-            q.stride_w,
-        )
-        words += (q.pad_top, q.pad_left, q.pad_bottom, q.pad_right, q.dilation_h, q.dilation_w)
-        after = activation_code(q.activation)
-        return (*self.conv.scalars(), *int32(*words, q.count_include_pad, after))
-
-    @property
-    def division(self) -> Division:
-        inputs = (self.image, 0) + (0,) * self.bias
-        return Division(self.n, inputs, self.outputs // self.n, self._of_rows)
+        kind, _, _, _, _, *window = self.pool.scalars()  # without the sizes of x
+        return (*self.conv.scalars(), kind, *window)
 
     def small_shapes(self) -> Iterator[Shape]:
         """Each small convolution under a plain pool, a plain convolution under each small pool, and the timed

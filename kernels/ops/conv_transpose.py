@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Shape
 from kernels.ops._windows import steps_words, taps
 
 
@@ -26,6 +25,7 @@ class ConvTranspose(Params):
         "int n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w;"
         "int pad_top, pad_left, dilation_h, dilation_w, group"
     )
+    units: ClassVar[str] = "n"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("image", "map", "row", "column")
@@ -55,10 +55,6 @@ class ConvTranspose(Params):
         return 2 * self.n * self.c * self.h * self.w * (self.m // self.group) * self.kh * self.kw
 
     @property
-    def nbytes(self) -> int:
-        return ITEMSIZE[self.dtype] * (sum(map(math.prod, self.input_shapes)) + self.outputs)
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         bias = ((self.m,),) if self.bias else ()
         return ((self.n, self.c, self.h, self.w), (self.c, self.m // self.group, self.kh, self.kw), *bias)
@@ -84,22 +80,6 @@ class ConvTranspose(Params):
     def least_read(self) -> int:
         """None: all of it may lie in the padding."""
         return 0
-
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> ConvTranspose:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        words = "n c h w m kh kw out_h out_w stride_h stride_w pad_top pad_left dilation_h dilation_w group"
-        return int32(*(getattr(self, name) for name in words.split()))
-
-    @property
-    def division(self) -> Division:
-        inputs = (self.c * self.h * self.w, 0) + (0,) * self.bias
-        return Division(self.n, inputs, self.outputs // self.n, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         p = self

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from kernels.ops._axes import Along
-from kernels.ops._base import Scalar, Shape, int32
+from kernels.ops._base import Shape
 
 CUMULATE_KINDS = ("sum", "prod")
 
@@ -35,10 +33,6 @@ class Cumulate(Along):
     @property
     def flops(self) -> int:
         return self.outer * self.axis * self.inner
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        flags = int32(CUMULATE_KINDS.index(self.kind), self.exclusive, self.reverse)
-        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *flags)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))

@@ -24,6 +24,7 @@ class Gather(Params):
 
     op: ClassVar[str] = "gather"
     struct: ClassVar[str] = "index_t outer; int axis, count; index_t inner; int wide"
+    units: ClassVar[str] = "outer"
     most_inputs: ClassVar[int] = 2
     weight_inputs: ClassVar[tuple[int, ...]] = (1,)
 
@@ -58,13 +59,6 @@ class Gather(Params):
     def least_read(self) -> int:
         """One place: all may be the same."""
         return self.outer * self.inner
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Gather:
-        return replace(self, outer=count)
 
     def scalars(self) -> tuple[Scalar, ...]:
         wide = int32(self.index == "int64")

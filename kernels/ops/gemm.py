@@ -7,16 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from kernels.ops._base import (
-    ITEMSIZE,
     Division,
     Params,
-    Scalar,
     Shape,
-    activation_code,
-    int32,
     undivided,
 )
 
@@ -39,6 +33,7 @@ class Gemm(Params):
         "int m, n, k, trans_a, trans_b; float alpha, beta;"
         "index_t bias_stride_m, bias_stride_n, stride_a, stride_b; int batch, activation"
     )
+    units: ClassVar[str] = "m"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("matrix", "row", "column")
@@ -74,15 +69,6 @@ class Gemm(Params):
         return self.flops * ((7 / 8) ** halved if method == "strassen" else 1.0)
 
     @property
-    def nbytes(self) -> int:
-        a = self.m * self.k * (self.batch if self.stride_a else 1)
-        b = self.k * self.n * (self.batch if self.stride_b else 1)
-        bias = (
-            (self.m if self.bias_stride_m else 1) * (self.n if self.bias_stride_n else 1) if self.bias else 0
-        )
-        return (a + b + bias + self.batch * self.m * self.n) * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         a = (self.k, self.m) if self.trans_a else (self.m, self.k)
         b = (self.n, self.k) if self.trans_b else (self.k, self.n)
@@ -100,23 +86,10 @@ class Gemm(Params):
         alone = self.batch == 1 and not self.trans_a and not (self.bias and self.bias_stride_m)
         return self.m if alone else None
 
-    def _of_rows(self, count: int) -> Gemm:
-        return replace(self, m=count)
-
     @property
     def output_rows(self) -> tuple[int, ...]:
         """Of one product without the axis of its batch."""
         return self.output_shape[1:] if self.batch == 1 else self.output_shape
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        strides = (self.bias_stride_m, self.bias_stride_n, self.stride_a, self.stride_b)
-        return (
-            *int32(self.m, self.n, self.k, self.trans_a, self.trans_b),
-            np.float32(self.alpha),
-            np.float32(self.beta),
-            *(np.int64(s) for s in strides),
-            *int32(self.batch, activation_code(self.activation)),
-        )
 
     @property
     def division(self) -> Division:

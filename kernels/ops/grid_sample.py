@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Shape
 
 GRID_MODES = ("nearest", "linear", "cubic")
 GRID_PADDINGS = ("zeros", "border", "reflection")
@@ -26,6 +26,7 @@ class GridSample(Params):
 
     op: ClassVar[str] = "grid_sample"
     struct: ClassVar[str] = "int n, c, size[3], out[3], dims, mode, padding, corners"
+    units: ClassVar[str] = "n"
     most_inputs: ClassVar[int] = 2
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "mode": ("GRID", GRID_MODES),
@@ -49,10 +50,6 @@ class GridSample(Params):
         return 2 * taps * self.outputs if taps > 1 else 0
 
     @property
-    def nbytes(self) -> int:
-        return ITEMSIZE[self.dtype] * (sum(map(math.prod, self.input_shapes)) + self.outputs)
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.n, self.c, *self.size), (self.n, *self.out, self.dims))
 
@@ -64,24 +61,8 @@ class GridSample(Params):
         """The grid: all its places may be one."""
         return math.prod(self.input_shapes[1])
 
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
     def has_rows(self, place: int) -> bool:
         return True
-
-    def _of_rows(self, count: int) -> GridSample:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        mode, padding = GRID_MODES.index(self.mode), GRID_PADDINGS.index(self.padding)
-        return int32(self.n, self.c, *self.size, *self.out, self.dims, mode, padding, self.corners)
-
-    @property
-    def division(self) -> Division:
-        inputs = (self.c * math.prod(self.size), math.prod(self.out) * self.dims)
-        return Division(self.n, inputs, self.c * math.prod(self.out), self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         plain = replace(self, n=1, c=2, size=(1, 5, 6), out=(1, 4, 7), dims=2)

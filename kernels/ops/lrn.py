@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Shape
 
 SUM = "int size; float scale, beta, bias"  # what the device is told, but for the sizes of x
 
@@ -23,6 +21,7 @@ class Lrn(Params):
 
     op: ClassVar[str] = "lrn"
     struct: ClassVar[str] = f"int n, c; index_t inner; {SUM}"
+    units: ClassVar[str] = "n"
     axes: ClassVar[tuple[str, ...]] = ("image", "channel", "row", "pixel")
     images: ClassVar[bool] = True
 
@@ -40,10 +39,6 @@ class Lrn(Params):
         return self.n * self.c * self.inner * (2 * self.size + 3)
 
     @property
-    def nbytes(self) -> int:
-        return 2 * self.n * self.c * self.inner * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.n, self.c, 1, self.inner),)
 
@@ -52,24 +47,9 @@ class Lrn(Params):
         return (self.n, self.c, 1, self.inner)
 
     @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> Lrn:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        return (*int32(self.n, self.c), np.int64(self.inner), *self.sum_scalars())
-
-    def sum_scalars(self) -> tuple[Scalar, ...]:
-        """Those that do not tell the sizes of x."""
-        floats = (np.float32(self.alpha / self.size), np.float32(self.beta), np.float32(self.bias))
-        return (*int32(self.size), *floats)
-
-    @property
-    def division(self) -> Division:
-        image = self.c * self.inner
-        return Division(self.n, (image,), image, self._of_rows)
+    def scale(self) -> float:
+        """What the sum of squares is multiplied by."""
+        return self.alpha / self.size
 
     def small_shapes(self) -> Iterator[Shape]:
         less = replace(self, n=2, c=min(self.c, 19), inner=min(self.inner, 35))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
-from kernels.ops._base import Division, Params, Scalar, Shape
+from kernels.ops._base import Params, Shape
 from kernels.ops._windows import touched
 from kernels.ops.lrn import SUM, Lrn
 from kernels.ops.pool import WINDOW, Pool
@@ -21,6 +21,7 @@ class LrnPool(Params):
 
     op: ClassVar[str] = "lrn_pool"
     struct: ClassVar[str] = f"{WINDOW}; {SUM}"
+    units: ClassVar[str] = "n"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
     axes: ClassVar[tuple[str, ...]] = Pool.axes
     images: ClassVar[bool] = True
@@ -71,10 +72,6 @@ class LrnPool(Params):
         return self.lrn.flops + self.pool.flops
 
     @property
-    def nbytes(self) -> int:
-        return self.pool.nbytes
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return self.pool.input_shapes
 
@@ -86,19 +83,9 @@ class LrnPool(Params):
         return touched(self.pool)
 
     @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> LrnPool:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        return (*self.pool.linear_scalars(), *self.lrn.sum_scalars())
-
-    @property
-    def division(self) -> Division:
-        outputs = self.c * self.out_h * self.out_w
-        return Division(self.n, (self.c * self.h * self.w,), outputs, self._of_rows)
+    def scale(self) -> float:
+        """What the sum of squares is multiplied by."""
+        return self.lrn.scale
 
     def small_shapes(self) -> Iterator[Shape]:
         both = replace(self, n=2, c=min(self.c, 19))

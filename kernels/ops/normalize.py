@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Division, Params, Shape
 
 GIVES = ("all", "mean", "factor")
 
@@ -49,11 +47,6 @@ class Normalize(Params):
         return 7 * self.count * self.length
 
     @property
-    def nbytes(self) -> int:
-        constants = 2 * self.channels * self.affine
-        return (self.count * self.length + self.outputs + constants) * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.count, self.length), *((self.channels,),) * (2 * self.affine))
 
@@ -71,11 +64,6 @@ class Normalize(Params):
     @property
     def output_rows(self) -> tuple[int, ...]:
         return (self.count // self.groups, self.groups * self.output_shape[1])
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        gives = GIVES.index(self.gives)
-        integers = int32(self.length, self.inner, self.groups, self.centred, gives)
-        return (np.int64(self.count), *integers, np.float32(self.epsilon))
 
     @property
     def division(self) -> Division:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.errors import KernelError
 from kernels.ops._axes import contiguous, lead
-from kernels.ops._base import ITEMSIZE, MAX_RANK, Division, Params, Scalar, Shape, undivided
+from kernels.ops._base import MAX_RANK, Division, Params, Scalar, Shape, undivided
 
 PAD_MODES = ("constant", "reflect", "edge", "wrap")
 _Ints = tuple[int, ...]
@@ -47,10 +47,6 @@ class Pad(Params):
     @property
     def flops(self) -> int:
         return 0
-
-    @property
-    def nbytes(self) -> int:
-        return (math.prod(self.shape) + math.prod(self.out_shape)) * ITEMSIZE[self.dtype]
 
     @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:

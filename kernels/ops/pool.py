@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, activation_code, int32
+from kernels.ops._base import Division, Params, Shape
 from kernels.ops._windows import sized, touched, window_words
 
 POOL_KINDS = ("max", "average")
@@ -32,6 +32,7 @@ class Pool(Params):
 
     op: ClassVar[str] = "pool"
     struct: ClassVar[str] = WINDOW + "; int activation"
+    units: ClassVar[str] = "n"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("POOL", POOL_KINDS)}
     axes: ClassVar[tuple[str, ...]] = ("image", "channel", "row", "column")
     images: ClassVar[bool] = True
@@ -69,10 +70,6 @@ class Pool(Params):
         return self.n * self.c * self.out_h * self.out_w * self.kh * self.kw
 
     @property
-    def nbytes(self) -> int:
-        return self.n * self.c * (self.h * self.w + self.out_h * self.out_w) * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.n, self.c, self.h, self.w),)
 
@@ -82,31 +79,6 @@ class Pool(Params):
 
     def least_read(self) -> int:
         return touched(self)
-
-    @property
-    def rows(self) -> int | None:
-        return self.n
-
-    def _of_rows(self, count: int) -> Pool:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        return (*self.linear_scalars(), *int32(activation_code(self.activation)))
-
-    def linear_scalars(self) -> tuple[Scalar, ...]:
-        """Without the activation's."""
-        words: tuple[int, ...] = (
-            POOL_KINDS.index(self.kind),
-            self.n,
-            self.c,
-            self.h,
-            self.w,
-            self.kh,
-            self.kw,
-        )
-        words += (self.out_h, self.out_w, self.stride_h, self.stride_w)
-        words += (self.pad_top, self.pad_left, self.pad_bottom, self.pad_right)
-        return int32(*words, self.dilation_h, self.dilation_w, self.count_include_pad)
 
     @property
     def division(self) -> Division:

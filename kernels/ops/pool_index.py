@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32, undivided
+from kernels.ops._base import Params, Scalar, Shape, int32
 from kernels.ops.pool import WINDOW, Pool
 
 
@@ -38,11 +38,6 @@ class PoolIndex(Params):
         return self.pool.flops
 
     @property
-    def nbytes(self) -> int:
-        p = self.pool
-        return p.n * p.c * p.h * p.w * ITEMSIZE[p.dtype] + self.outputs * ITEMSIZE["int64"]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return self.pool.input_shapes
 
@@ -53,20 +48,8 @@ class PoolIndex(Params):
     def least_read(self) -> int:
         return self.pool.least_read()
 
-    @property
-    def rows(self) -> int | None:
-        """None: an image's places depend on how many there are before it."""
-        return None
-
-    def _of_rows(self, count: int) -> PoolIndex:
-        return replace(self, pool=self.pool.of_rows(count))  # type: ignore[arg-type]
-
     def scalars(self) -> tuple[Scalar, ...]:
-        return (*self.pool.linear_scalars(), *int32(self.by_columns))
-
-    @property
-    def division(self) -> Division:
-        return undivided(self)
+        return (*self.pool.scalars()[:-1], *int32(self.by_columns))
 
     def small_shapes(self) -> Iterator[Shape]:
         few = replace(self.pool, n=2, c=min(self.pool.c, 3))

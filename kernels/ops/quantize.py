@@ -25,6 +25,7 @@ class Quantize(Params):
 
     op: ClassVar[str] = "quantize"
     struct: ClassVar[str] = "index_t size; int channels; index_t inner; int from, to; float low, high"
+    units: ClassVar[str] = "outer"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"through": ("QUANTIZE", THROUGH)}
@@ -51,10 +52,6 @@ class Quantize(Params):
         return 4 * self.size
 
     @property
-    def nbytes(self) -> int:
-        return self.size * (ITEMSIZE[self.dtype] + ITEMSIZE[self.to]) + 8 * self.channels
-
-    @property
     def out_dtype(self) -> str:
         return self.to
 
@@ -69,13 +66,6 @@ class Quantize(Params):
     @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.outer, self.channels, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Quantize:
-        return replace(self, outer=count)
 
     def scalars(self) -> tuple[Scalar, ...]:
         kinds = tuple(ITEMSIZE)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32, undivided
+from kernels.ops._base import Params, Shape
 
 RECURRENT_KINDS = ("rnn", "gru", "lstm")
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -77,11 +74,6 @@ class Recurrent(Params):
         return 2 * self.directions * self.steps * self.n * self.gates * self.hidden * self.hidden
 
     @property
-    def nbytes(self) -> int:
-        shapes = (*self.input_shapes, self.output_shape)
-        return ITEMSIZE["float32"] * sum(map(math.prod, shapes))
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         d, n, h, wide = self.directions, self.n, self.hidden, self.gates * self.hidden
         shapes = ((d, self.steps, n, wide), (d, wide, h), (d, 2 * wide), (n,), (d, n, h))
@@ -98,25 +90,6 @@ class Recurrent(Params):
     def least_read(self) -> int:
         """The lengths: all sequences may be at their end."""
         return self.n
-
-    @property
-    def rows(self) -> int | None:
-        return None
-
-    def _of_rows(self, count: int) -> Recurrent:
-        return replace(self, n=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        kind, direction = RECURRENT_KINDS.index(self.kind), DIRECTIONS.index(self.direction)
-        integers = int32(
-            self.steps, self.n, self.hidden, kind, direction, self.linear_before_reset, self.coupled
-        )
-        functions = (GATE_ACTIVATIONS.index(name) for name in (self.gate, self.candidate, self.last))
-        return (*integers, np.float32(self.clip), *int32(*functions))
-
-    @property
-    def division(self) -> Division:
-        return undivided(self)
 
     def small_shapes(self) -> Iterator[Shape]:
         plain = replace(self, steps=3, n=2, hidden=5, direction="forward", clip=0.0)

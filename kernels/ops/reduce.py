@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._axes import Along
+from kernels.ops._base import Shape
 
 # logsum: log Σx; logsumexp: log Σeˣ, the maximum taken out; argmax, argmin: the place, not the value.
 REDUCE_KINDS = (
@@ -18,7 +17,7 @@ PLACES = ("argmax", "argmin")
 
 
 @dataclass(frozen=True)
-class Reduce(Params):
+class Reduce(Along):
     """Each row along `axis` of x (outer, axis, inner) reduced to one number, `kind` one of REDUCE_KINDS:
     y (outer, inner).
 
@@ -42,36 +41,12 @@ class Reduce(Params):
         return self.outer * self.axis * self.inner * (3 if self.kind == "logsumexp" else 1)
 
     @property
-    def nbytes(self) -> int:
-        rows = self.outer * self.inner
-        return rows * (self.axis * ITEMSIZE[self.dtype] + ITEMSIZE[self.out_dtype])
-
-    @property
     def out_dtype(self) -> str:
         return "int64" if self.kind in PLACES else self.dtype
 
     @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
-
-    @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.outer, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Reduce:
-        return replace(self, outer=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        kind = REDUCE_KINDS.index(self.kind)
-        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *int32(kind, self.last))
-
-    @property
-    def division(self) -> Division:
-        return Division(self.outer, (self.axis * self.inner,), self.inner, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))

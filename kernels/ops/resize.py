@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._base import Params, Scalar, Shape, int32
 
 RESIZE_MODES = ("nearest", "linear", "cubic")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
@@ -57,6 +57,7 @@ class Resize(Params):
         "index_t outer; int h, w, inner, out_h, out_w, mode, rounding, exclude_outside, crops;"
         "float times_h, plus_h, over_h, shift_h, times_w, plus_w, over_w, shift_w, cubic_a, value"
     )
+    units: ClassVar[str] = "outer"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "mode": ("RESIZE", RESIZE_MODES),
         "rounding": ("ROUNDING", ROUNDINGS),
@@ -88,10 +89,6 @@ class Resize(Params):
         return 2 * self.outputs * taps * taps if taps > 1 else 0
 
     @property
-    def nbytes(self) -> int:
-        return (self.outer * self.h * self.w * self.inner + self.outputs) * ITEMSIZE[self.dtype]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.outer, self.h, self.w, self.inner),)
 
@@ -102,13 +99,6 @@ class Resize(Params):
     def least_read(self) -> int:
         """One element a plane: what is cropped may be that small."""
         return self.outer
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Resize:
-        return replace(self, outer=count)
 
     def places(self) -> tuple[Place, Place]:
         """Of the rows and of the columns."""
@@ -166,11 +156,6 @@ class Resize(Params):
         crops = int32(self.coordinates == "tf_crop_and_resize")
         numbers = (*self.places()[0], *self.places()[1], self.cubic_a, self.value)
         return (np.int64(self.outer), *sizes, *how, *crops, *map(np.float32, numbers))
-
-    @property
-    def division(self) -> Division:
-        each = self.h * self.w * self.inner
-        return Division(self.outer, (each,), self.outputs // self.outer, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         """Of its own mode and coordinates: larger and smaller, by whole numbers and others, on one axis and

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32, undivided
+from kernels.ops._base import ITEMSIZE, Params, Shape
 
 SCATTER_KINDS = ("put", "add", "mul", "max", "min")
 
@@ -39,11 +37,6 @@ class Scatter(Params):
         return 0 if self.kind == "put" else self.count * self.inner
 
     @property
-    def nbytes(self) -> int:
-        rows = (2 * self.size + self.count) * self.inner
-        return rows * ITEMSIZE[self.dtype] + self.count * ITEMSIZE["int64"]
-
-    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
         return ((self.size, self.inner), (self.count,), (self.count, self.inner))
 
@@ -58,21 +51,6 @@ class Scatter(Params):
     def least_read(self) -> int:
         """The places, in elements of `dtype`: all rows may be replaced, and by one row."""
         return self.count * ITEMSIZE["int64"] // ITEMSIZE[self.dtype]
-
-    @property
-    def rows(self) -> int | None:
-        return None
-
-    def _of_rows(self, count: int) -> Scatter:
-        return replace(self, size=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        kind = SCATTER_KINDS.index(self.kind)
-        return (np.int64(self.size), np.int64(self.inner), *int32(self.count, kind))
-
-    @property
-    def division(self) -> Division:
-        return undivided(self)
 
     def small_shapes(self) -> Iterator[Shape]:
         own = replace(self, size=min(self.size, 50), inner=min(self.inner, 70), count=min(self.count, 20))

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._axes import Along
+from kernels.ops._base import Shape
 
 
 @dataclass(frozen=True)
-class TopK(Params):
+class TopK(Along):
     """The places along `axis` of x (outer, axis, inner) of the k largest, or smallest, in their order: y
     (outer, k, inner) of int64. Of equal ones the first comes first; NaN is larger than all others."""
 
@@ -35,30 +34,8 @@ class TopK(Params):
         return 0
 
     @property
-    def nbytes(self) -> int:
-        return self.outer * self.inner * (self.axis * ITEMSIZE[self.dtype] + self.k * ITEMSIZE["int64"])
-
-    @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
-
-    @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.outer, self.k, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> TopK:
-        return replace(self, outer=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *int32(self.k, self.largest))
-
-    @property
-    def division(self) -> Division:
-        return Division(self.outer, (self.axis * self.inner,), self.k * self.inner, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         axis = min(self.axis, 200)

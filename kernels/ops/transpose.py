@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernels.ops._axes import axes, contiguous, merge_axes
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, undivided
+from kernels.ops._base import Division, Params, Scalar, Shape, undivided
 
 _Ints = tuple[int, ...]
 _TURNS: tuple[tuple[_Ints, _Ints], ...] = (
@@ -33,10 +33,6 @@ class Transpose(Params):
     @property
     def flops(self) -> int:
         return 0
-
-    @property
-    def nbytes(self) -> int:
-        return 2 * math.prod(self.shape) * ITEMSIZE[self.dtype]
 
     @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:

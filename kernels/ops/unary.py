@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from kernels.ops._axes import OneByOne
-from kernels.ops._base import ITEMSIZE, Scalar
 
 UNARY_KINDS = (
     *("relu", "tanh", "sigmoid", "identity"),
@@ -46,14 +43,3 @@ class Unary(OneByOne):
     @property
     def flops(self) -> int:
         return 0 if self.kind == "identity" else self.size
-
-    @property
-    def nbytes(self) -> int:
-        return 2 * self.size * ITEMSIZE[self.dtype]
-
-    def _of_rows(self, count: int) -> Unary:
-        return replace(self, size=count)
-
-    def scalars(self) -> tuple[Scalar, ...]:
-        parameters = (np.float32(self.alpha), np.float32(self.beta))
-        return (np.int64(self.size), np.int32(UNARY_KINDS.index(self.kind)), *parameters)

@@ -11,7 +11,7 @@ import pytest
 
 from kernels import arguments, launch, nvrtc, registry
 from kernels.errors import KernelError
-from kernels.ops import OPS, Params
+from kernels.ops import OPS, Params, members
 from kernels.ops.conv import Conv
 from kernels.ops.unary import Unary
 from kernels.registry import Rung
@@ -30,7 +30,7 @@ launch = "one_thread_an_output"
 */
 """
 POINTERS = "const float* x, const float* weight, const float* bias, float* y"
-APART = ", ".join(f"int {member.name}" for member in arguments.members(Conv))
+APART = ", ".join(f"int {member.name}" for member in members(Conv))
 KERNEL = 'extern "C" __global__ void conv(' + POINTERS + ", %s) { y[0] = %s; }\n"
 
 
@@ -85,7 +85,7 @@ def test_a_struct_that_no_kernel_could_take_is_refused(text: str) -> None:
     with pytest.raises(
         TypeError, match=r"Odd\.struct has .*; members are int, index_t or float, as C has them"
     ):
-        arguments.members(record)
+        members(record)
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,8 @@ from tests.bench.judge.planting import TIMED
 # A record with each facet of its own; any of them may be left out.
 FACETS = {
     "flops": "@property\n    def flops(self): return self.size",
-    "nbytes": "@property\n    def nbytes(self): return 8 * self.size",
     "input_shapes": "@property\n    def input_shapes(self): return ((self.size,),)",
     "output_shape": "@property\n    def output_shape(self): return (self.size,)",
-    "rows": "@property\n    def rows(self): return None",
-    "_of_rows": "def _of_rows(self, count): return self",
-    "scalars": "def scalars(self): return ()",
-    "division": "@property\n    def division(self): return Division(1, (0,), self.size, self._of_rows)",
     "small_shapes": "def small_shapes(self): return iter(())",
     "op": 'op: ClassVar[str] = "clip"',
     "struct": 'struct: ClassVar[str] = ""',
@@ -46,7 +41,7 @@ def _record(*left_out: str, name: str = "Clip") -> str:
     return "\n".join([
         "from dataclasses import dataclass",
         "from typing import ClassVar",
-        "from kernels.ops import Division, Params",
+        "from kernels.ops import Params",
         "@dataclass(frozen=True)",
         f"class {name}(Params):",
         "    size: int",

@@ -7,7 +7,7 @@ from kernels.precision import EXACT, NAMES, PRECISIONS
 
 
 def test_they_are_listed_from_the_strictest_to_the_coarsest():
-    for fact in ("bound", "alike", "pass_rounding"):
+    for fact in ("bound", "model_bound", "pass_rounding"):
         values = [getattr(precision, fact) for precision in PRECISIONS.values()]
         assert values == sorted(values)
     widths = [precision.weight_nbytes for precision in PRECISIONS.values()]

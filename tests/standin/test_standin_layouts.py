@@ -118,7 +118,7 @@ assert convs == [(other, "layout")] * 3, convs
 without = BACKEND.prepare(network(), BATCH, "fp16", replace(HOW, layouts="none"))
 inputs = whole_passes.drawn(plain)
 one, two = (timing.answers(each, inputs) for each in (session, without))
-assert whole_passes.alike(one, two, "fp16")
+assert whole_passes.agree(one, two, "fp16")
 print("kept and alike")
 """
 

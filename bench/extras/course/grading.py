@@ -110,7 +110,7 @@ def grade(
         if said.settled:
             settle(said.message, said.place)
         elif said.message is not None:
-            folder.heard(said.message)
+            folder.take_message(said.message)
             on_event(said.message)
 
     for graded in without_kernel(of, missing):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bench.results.finding import Finding
-from bench.results.kinds import Kind, Told
+from bench.results.kinds import Kind, Listing
 from bench.results.records import CaseResult, Header, Record, check_name
 
 REFERENCE = "reference"
@@ -140,8 +140,8 @@ class Grade(Header[GradeJob, GradeCase], frozen=True):
     """`grade.json`: a class's grades."""
 
 
-def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
-    return Told(
+def listing(grade: Grade, cases: Sequence[GradeCase]) -> Listing:
+    return Listing(
         what=f"{grade.job.title or grade.job.name}: {len({case.student for case in cases})} students",
         models=(),
         backends=(f"engine-{grade.job.device}",),
@@ -168,7 +168,7 @@ KIND: Kind[Grade, Graded] = Kind(
     line=Graded,
     worker=("bench.extras.course.worker",),
     titled=lambda job: f"grades-{job.name}",
-    told=told,
+    listing=listing,
     stages={"tune": "waiting for the device for", "check": "checking", "time": "timing"},
     dispositions={"ok": "passed", "unsupported": "refused"},
     remark=remark,

@@ -92,7 +92,7 @@ def receiver(folder: Folder[Any, Any], on_event: Callable[[Any], None]) -> Heard
             if isinstance(message, Hello) and said.place not in seen:
                 seen.add(said.place)
                 _keep(folder, said.place, message.environment)
-            folder.heard(message)
+            folder.take_message(message)
         on_event(message)
 
     return heard

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.results.records import Case, Measurement, compared_in, stem
-from bench.results.rows import SOUND, Row, derive
+from bench.results.rows import COMPLETED, Row, derive
 
 
 @dataclass(frozen=True)
@@ -61,5 +61,5 @@ def row_of(
     other = find(measurements, model, against, precision, batch) if against else None
     if against and (other is None or other.disposition == "unsupported"):
         other = find(measurements, model, against, compared_in(precision), batch) or other
-    timed = other is not None and other.disposition in SOUND and other.samples_ns
+    timed = other is not None and other.disposition in COMPLETED and other.samples_ns
     return derive(own, other if timed else None)

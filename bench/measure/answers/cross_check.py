@@ -122,8 +122,8 @@ def answered(
     graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer, precision: str = "fp32"
 ) -> Iterator[tuple[Group, Any]]:
     """Each group and the array of its output, which `answer` computes for groups side by side; the error
-    instead of the array if the group fails alone. Their right answers are computed with them (oracle.alone).
-    Raises OutOfMemoryError."""
+    instead of the array if the group fails alone. Their right answers are computed with them
+    (oracle.right_of_group). Raises OutOfMemoryError."""
     for some in _together(parts, answers):
         yield from _halved(graph, some, answers, answer, precision)
 

@@ -192,7 +192,7 @@ def errors_at(
             continue
         sub = submodel.extract(graph, part.nodes, batch)
         fed = oracle.feeds(sub, golden, precision)
-        expected = oracle.alone(graph, whole[part.output], golden, precision)
+        expected = oracle.right_of_group(graph, whole[part.output], golden, precision)
         tensors = [(info.shape, fed[info.name]) for info in sub.inputs] + [(part.shape, expected)]
         if any(
             not shape or shape[0] != batch or array.shape != (golden.images, *shape[1:])

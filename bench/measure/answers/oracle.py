@@ -218,7 +218,7 @@ def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[s
     }
 
 
-def alone(
+def right_of_group(
     graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
 ) -> np.ndarray:
     """What the group alone should answer to `feeds`, in float64; evaluated once for all backends and checks.
@@ -258,7 +258,7 @@ def moved(
     random = np.random.default_rng(0)
     fed = feeds(sub, answers, precision)
     off = {name: one_rounding(array, precision, random, array.dtype.name) for name, array in fed.items()}
-    right = alone(graph, part, answers, precision, sub)
+    right = right_of_group(graph, part, answers, precision, sub)
     narrow = roundings.narrow(sub, answers.images)
     distance = _distance(run(sub, off, [part.output], narrow)[part.output], right)
     distance = _stored(distance, right, narrow.get(part.output))
@@ -366,7 +366,7 @@ def judged_alone(
         stats = accuracy.judged(actual, answers.tensors[part.output], precision, lossy=lossy)
         if stats.ok:
             return stats
-    right = alone(graph, part, answers, precision, extracted)
+    right = right_of_group(graph, part, answers, precision, extracted)
     return accuracy.judged_further(
         lambda off: accuracy.judged(actual, right, precision, moved=off, lossy=lossy),
         lambda: moved(graph, part, answers, precision, extracted),

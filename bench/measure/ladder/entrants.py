@@ -78,7 +78,7 @@ class KernelContender(Contender):
 
     def multiply(self) -> None:
         count, room = self.job.instances, self.job.budget_s / self._pass_s
-        self.others, short = instances.further(count, self._nbytes, self.device, room, self._another)
+        self.others, short = instances.create_more(count, self._nbytes, self.device, room, self._another)
         self.warnings += filter(None, [instances.fewer(len(self.opened), count, short)])
 
     @property
@@ -232,7 +232,7 @@ class ReferenceContender(KernelContender):
         try:
             got, first = ({one_node.OUTPUT: answer} for answer in (self._asked(made), self._answer))
             with instances.named(number):
-                if not (found := instances.alike(got, first, self.case.precision)).ok:
+                if not (found := instances.error_against_first(got, first, self.case.precision)).ok:
                     raise Incorrect(found, "before timing, beside the first instance")
         except BaseException:
             made.close()

@@ -27,7 +27,7 @@ from bench.measure.answers.samples import repeated
 from bench.measure.timing import answers
 from bench.measure.tuned.rungs import FADES
 from bench.measure.tuned.sweep import UNTRIED, DeviceLost, Progress
-from bench.measure.tuned.whole_passes import GAIN, alike, pass_ns
+from bench.measure.tuned.whole_passes import GAIN, agree, pass_ns
 from bench.words import units
 from engine import rung_devices
 from engine.backend import Backend, OpTime, Options, Session
@@ -286,6 +286,6 @@ class LayoutRungs:
             given = answers(session, self.inputs)
             if self.right is None:
                 self.right = given
-            elif not alike(given, self.right, self.plan.precision):
+            elif not agree(given, self.right, self.plan.precision):
                 raise KernelscopeError("other answers than without layouts")
             yield session

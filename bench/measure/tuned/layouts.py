@@ -13,7 +13,7 @@ import numpy as np
 from bench.measure.timing import Rules, answers
 from bench.measure.tuned.layout_rungs import Compile, LayoutRungs
 from bench.measure.tuned.sweep import DeviceLost, Judge, Looks, Progress, Sweep
-from bench.measure.tuned.whole_passes import GAIN, alike, drawn
+from bench.measure.tuned.whole_passes import GAIN, agree, drawn
 from engine.backend import Backend, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
@@ -113,6 +113,6 @@ class _Answers(Judge[str, Session]):
         given = answers(session, self.inputs)
         if tried.variant in self.plain_ways:
             self.right = given
-        if self.right is None or alike(given, self.right, self.precision):
+        if self.right is None or agree(given, self.right, self.precision):
             return tried
         return msgspec.structs.replace(tried, refused="other answers than without layouts")

@@ -31,8 +31,8 @@ def drawn(plan: Plan) -> dict[str, np.ndarray]:
     return found
 
 
-def alike(got: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], precision: str) -> bool:
-    return instances.alike(got, right, precision, accuracy.PROPAGATED_FACTOR).ok
+def agree(got: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], precision: str) -> bool:
+    return instances.error_against_first(got, right, precision, accuracy.PROPAGATED_FACTOR).ok
 
 
 def pass_ns(*sessions: Session) -> list[float]:

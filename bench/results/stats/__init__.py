@@ -48,7 +48,7 @@ from bench.results.stats.interval import (
     Side,
     Spread,
     Timed,
-    about,
+    from_logarithms,
     log,
     median_interval,
     ratio_interval,
@@ -85,14 +85,14 @@ __all__ = [
     "round_ratios",
     "split_rounds",
     "student",
-    "tells",
+    "has_rounds",
     "uncertainty",
     "unsteadiness",
     "verdict",
 ]
 
 SAME_BOUND = 0.02  # two times within ±2 % are the same
-UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.measure.unrest)
+UNQUIET_WIDTH = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.measure.unrest)
 # More rounds of the same instances narrow an interval by a twentieth at most once their part of its square
 # is this small.
 HARDLY = 0.1
@@ -166,7 +166,7 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
     found = verdict(ratio)
     if not ratio.known:
         why = ONE_SAMPLE
-    elif not tells(ours, reference):
+    elif not has_rounds(ours, reference):
         why = ONE_ROUND
     elif busy := overloaded(ours.load) or overloaded(reference.load):
         why = busy
@@ -217,7 +217,7 @@ def across(ratio: Interval, bound: float = SAME_BOUND) -> str:
     return f"not decided: the interval {told} reaches across the ±{bound:.0%} {ends}"
 
 
-def tells(ours: Timed, reference: Timed) -> bool:
+def has_rounds(ours: Timed, reference: Timed) -> bool:
     """Whether both contenders have more than one round. Without that there is no verdict."""
     return min(len(split_rounds(side.samples_ns, side.rounds)) for side in (ours, reference)) > 1
 
@@ -253,7 +253,7 @@ def outlook(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -
     """
     sides = [ours] if reference is None else [ours, reference]
     spread, margin = sides_spread(sides, 0, tick, compared_by(*sides))
-    sure = about(spread.centre, _sure_half(spread, margin))
+    sure = from_logarithms(spread.centre, _sure_half(spread, margin))
     if reference is not None and verdict(sure) is not Verdict.UNCLEAR:
         decided = compare(ours, reference, tick=tick).verdict is not Verdict.UNCLEAR
         return Outlook.CLEAR if decided else Outlook.OPEN
@@ -265,7 +265,7 @@ def clear_of(ours: Timed, reference: Timed, bound: float, *, tick: float = 0.0) 
     """Whether the ratio of our time to the reference's is clearly not `bound`: the interval of 99 % (SURE)
     lies all above it or all below. The interval is wider than 95 % because the caller looks again after each
     round. False if one of them has a single round. bound: a ratio above 0, for example 1.02."""
-    if not tells(ours, reference):
+    if not has_rounds(ours, reference):
         return False
     spread, margin = sides_spread([ours, reference], 0, tick, compared_by(ours, reference))
     return abs(spread.centre - log(bound)) > _sure_half(spread, margin)

@@ -176,7 +176,7 @@ def ratio_of(
     """The same as `ratio_interval`, for two objects that hold their samples, rounds and instances. `quantile`
     is the argument; the attribute `quantile` of the two is not read."""
     spread, margin = sides_spread([one, other], seed, tick, quantile)
-    return about(spread.centre, max(spread.half, margin), _several_samples(one, other))
+    return from_logarithms(spread.centre, max(spread.half, margin), _several_samples(one, other))
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ def _several_samples(*sides: Timed) -> bool:
     return all(sum(part.size for part in parts[:count]) > 1 for parts in divided)
 
 
-def about(centre: float, half: float, known: bool = True) -> Interval:
+def from_logarithms(centre: float, half: float, known: bool = True) -> Interval:
     """The interval exp(centre − half) to exp(centre + half), from logarithms."""
     return _containing(_exp(centre), _exp(centre - half), _exp(centre + half), known)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.results.folder import Folder
-from bench.results.kinds import Kind, Told
+from bench.results.kinds import Kind, Listing
 from bench.results.records import PARTS, Case, Job, Measurement, Run, stem
 from bench.run import options
 
 RunFolder = Folder[Run, Measurement]
 
 
-def told(run: Run, cases: Sequence[Case]) -> Told:
+def listing(run: Run, cases: Sequence[Case]) -> Listing:
     models = tuple(stem(name) for name in run.job.models)
-    return Told(
+    return Listing(
         what=f"comparison: {', '.join(models)}",
         models=models,
         backends=tuple(dict.fromkeys(case.backend for case in cases)),
@@ -34,7 +34,7 @@ KIND: Kind[Run, Measurement] = Kind(
     parts=PARTS,
     worker=("bench.measure.worker",),
     titled=lambda job: stem(job.models[0]),
-    told=told,
+    listing=listing,
     stages={
         "load": "reading the model of",
         "tune": "tuning",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.results.folder import Folder
-from bench.results.kinds import Kind, Told
+from bench.results.kinds import Kind, Listing
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.records import stem
 from bench.run import options
@@ -13,10 +13,10 @@ from bench.run import options
 LadderFolder = Folder[Ladder, RungMeasurement]
 
 
-def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
+def listing(ladder: Ladder, cases: Sequence[RungCase]) -> Listing:
     job, environment = ladder.job, ladder.environment
     where = f"{stem(job.model)} {job.node}, batch {job.batch:,}" if job.model else job.title
-    return Told(
+    return Listing(
         what=f"{job.op} ladder: {where}",
         models=(stem(job.model),) if job.model else (),
         backends=(f"engine-{job.device}",),
@@ -37,7 +37,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     parts=("errors",),
     worker=("bench.measure.ladder.worker",),
     titled=lambda job: f"ladder-{job.op}",
-    told=told,
+    listing=listing,
     stages={"prepare": "preparing", "check": "checking", "time": "timing"},
     dispositions={"unsupported": "refused"},
     verb="ladder",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.results.event_files import EVENTS
 from bench.results.folder import Folder
-from bench.results.kinds import Kind, Told
+from bench.results.kinds import Kind, Listing
 from bench.results.profile_records import CaseProfile, Profile, ProfileJob
 from bench.results.records import Case, stem
 from bench.run import options
@@ -15,11 +15,11 @@ from bench.words import units
 ProfileFolder = Folder[Profile, CaseProfile]
 
 
-def told(profile: Profile, cases: Sequence[Case]) -> Told:
+def listing(profile: Profile, cases: Sequence[Case]) -> Listing:
     backends = tuple(dict.fromkeys(case.backend for case in cases))
     environment = profile.environment
     on_gpu = any("-cuda" in name for name in backends)
-    return Told(
+    return Listing(
         what=f"profile: {stem(profile.job.model)}",
         models=(stem(profile.job.model),),
         backends=backends,
@@ -47,7 +47,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     parts=(EVENTS,),
     worker=("bench.measure.profile.worker",),
     titled=lambda job: f"profile-{stem(job.model)}",
-    told=told,
+    listing=listing,
     stages={
         "prepare": "starting cold:",
         "time": "timing, without a profiler:",

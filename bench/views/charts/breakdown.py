@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.results.records import PREPARE_PHASES, Layer, Measurement
-from bench.results.rows import SOUND, Row
+from bench.results.rows import COMPLETED, Row
 from bench.words import palette, units
 
 # Below this, the operators' sum exceeding their pass is noise between two passes and not worth a sentence.
@@ -66,7 +66,7 @@ def category_of(op_types: str) -> str:
 def split(measurement: Measurement) -> Split | None:
     """One pass of one batch, divided; None where no host-to-host pass was measured."""
     wall = measurement.wall_ns
-    if measurement.disposition not in SOUND or not wall or wall <= 0:
+    if measurement.disposition not in COMPLETED or not wall or wall <= 0:
         return None
     phases = measurement.phases
     h2d, d2h = phases.get("h2d", 0.0), phases.get("d2h", 0.0)
@@ -140,7 +140,7 @@ def stages(
 ) -> dict[str, float]:
     """Total execution time in ns by palette.STAGES key: what happens once, then the pass over the data
     set. start_up: what of it is of the process (`start_ups`), and of no batch size a part."""
-    if measurement.disposition not in SOUND:
+    if measurement.disposition not in COMPLETED:
         return {}
     found = {key: ns - start_up.get(key, 0.0) for key, ns in _once(measurement).items()}
     wall = measurement.dataset_ns.get("wall", 0.0)
@@ -156,7 +156,9 @@ def start_ups(items: Sequence[Row]) -> dict[str, dict[str, float]]:
     found = {}
     for who in dict.fromkeys(row.contender for row in items):
         own = [
-            row.measurement for row in items if row.contender == who and row.measurement.disposition in SOUND
+            row.measurement
+            for row in items
+            if row.contender == who and row.measurement.disposition in COMPLETED
         ]
         own = sorted((m for m in own if m.started_at), key=lambda m: m.started_at)
         if len(own) < 2:

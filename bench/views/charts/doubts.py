@@ -65,7 +65,7 @@ def _notes(chart: Chart, found: Iterable[tuple[str, Point | Bar]]) -> list[str]:
     kinds: dict[str, list[tuple[str, str, float]]] = {}
     for who, item in found:
         for text in item.doubts:
-            kinds.setdefault(doubt.alike(text), []).append((text, named.get(item.x, who), item.x))
+            kinds.setdefault(doubt.without_figures(text), []).append((text, named.get(item.x, who), item.x))
     lines = []
     for items in kinds.values():
         where: dict[str, list[int]] = {}

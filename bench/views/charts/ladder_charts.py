@@ -256,7 +256,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
             Point(
                 x=_intensity(ladder, row),
                 y=rate,
-                text=doubt.told(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
+                text=doubt.read_out(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
                 doubts=row.doubts,
             ),
         ),

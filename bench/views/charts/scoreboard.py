@@ -105,7 +105,7 @@ class Scoreboard(msgspec.Struct, frozen=True, kw_only=True):
         return f"{title(self.model)}{of}, forward pass: each backend{beside}, by batch size"
 
     @property
-    def tells(self) -> bool:
+    def has_comparisons(self) -> bool:
         """Whether it has a contender that is compared with a reference, or is to be."""
         return any(not line.is_reference for line in self.lines)
 
@@ -242,7 +242,7 @@ def fill(found: Cell, dark: bool = False) -> str:
 def chart(shown: str, items: Sequence[Row], board: Scoreboard) -> Chart | None:
     """The scoreboard as a picture, or None if it compares nothing. shown: the title of the model. items: the
     rows of the model, which tell of failures below the picture."""
-    if not board.tells:
+    if not board.has_comparisons:
         return None
     several = len(board.references) > 1
     names = [

@@ -29,7 +29,7 @@ def most_images(items: Sequence[Row]) -> list[Row]:
     for row in items:
         case = row.case
         key = (case.model, case.backend, case.precision, case.batch)
-        if key not in best or (row.sound, case.images) > (best[key].sound, best[key].case.images):
+        if key not in best or (row.completed, case.images) > (best[key].completed, best[key].case.images):
             best[key] = row
     return list(best.values())
 
@@ -53,7 +53,7 @@ def point(
     row: Row, y: float, low: float | None, high: float | None, text: str, doubts: tuple[str, ...]
 ) -> Point:
     """What a row came to; doubts: those of the figure, which the read-out ends in."""
-    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.told(text, doubts), doubts=doubts)
+    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.read_out(text, doubts), doubts=doubts)
 
 
 def stack(row: Row, parts: tuple[BarPart, ...], total_ns: float) -> Bar:

@@ -66,7 +66,7 @@ def with_baseline(run: Path, *places: Path, bound: float = SAME_BOUND) -> Diff |
 def _named(folder: Folder[Any, Any]) -> Named:
     """What the result says of a run as a whole: its name, date, machine and command."""
     header = folder.header
-    told = folder.kind.told(header, folder.cases)
+    told = folder.kind.listing(header, folder.cases)
     return Named(
         path=folder.path,
         name=note.read(folder.path).name or folder.path.absolute().name,

@@ -107,7 +107,7 @@ def _side_end_to_end(row: Row) -> Side:
         time=_interval(found.ns, found.low_ns, found.high_ns),
         speedup=_interval(found.speedup, found.speedup_low, found.speedup_high),
         against=found.against,
-        rounds=len(found.record.rounds) > 1,
+        has_rounds=len(found.record.rounds) > 1,
         undecided=across_runs(found.undecided),
         doubts=found.speedup_doubts if found.against else found.doubts,
     )
@@ -124,7 +124,7 @@ def _side(row: Row | None) -> Side | None:
         time=_interval(row.median_ns, row.low_ns, row.high_ns),
         speedup=_interval(row.speedup, row.speedup_low, row.speedup_high),
         against=label(against.case.backend, against.case.precision) if against is not None else "",
-        rounds=stats.tells(found, against or found) if found.samples_ns else False,
+        has_rounds=stats.has_rounds(found, against or found) if found.samples_ns else False,
         undecided=across_runs(row.undecided),
         doubts=(*(row.speedup_doubts if against is not None else row.own_doubts), *row.ratio_unsteady),
         error=accuracy.output if accuracy is not None else None,

@@ -65,7 +65,7 @@ def _undecided(found: Change, a: Side, b: Side) -> str:
     for name, side in (("A", a), ("B", b)):
         if side.undecided:
             return f"{side.undecided} (of {name})"
-    if not (a.rounds and b.rounds):
+    if not (a.has_rounds and b.has_rounds):
         return ONE_ROUND
     return f"{orders.NOT_DECIDED}: {doubt.UNQUIET}" if unquiet(found) else ""
 
@@ -82,7 +82,7 @@ def unquiet(change: Change) -> bool:
 
 
 def _doubts(a: Side, b: Side) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*doubt.of("A", a.doubts), *doubt.of("B", b.doubts))))
+    return tuple(dict.fromkeys((*doubt.of_other("A", a.doubts), *doubt.of_other("B", b.doubts))))
 
 
 def _wrong(a: Side, b: Side) -> str:
@@ -155,7 +155,7 @@ def reason(change: Change, fail_on: Iterable[str]) -> str:
 
 def slower(change: Change) -> str:
     """ "1.18× slower (1.15× to 1.20×)"."""
-    return orders.of(change.verdict, change.ratio, ends=True)
+    return orders.interval_words(change.verdict, change.ratio, ends=True)
 
 
 def cannot_fail(diff: Diff, gates: Collection[str]) -> str:

@@ -93,7 +93,7 @@ def _case(suite: ElementTree.Element, change: Change, why: str, skipped: str, er
 def told(change: Change) -> str:
     """What came of a case, in a line."""
     parts = [
-        orders.of(change.verdict, change.ratio, ends=True),
+        orders.interval_words(change.verdict, change.ratio, ends=True),
         orders.reason(change.undecided),
         change.apart,
     ]

@@ -65,7 +65,7 @@ def _side(row: RungRow | None) -> Side | None:
         time=row.time,
         speedup=row.speedup,
         against="" if row.reference is None else row.reference.case.words,
-        rounds=stats.tells(found, row.reference or found) if found.samples_ns else False,
+        has_rounds=stats.has_rounds(found, row.reference or found) if found.samples_ns else False,
         undecided=across_runs(row.undecided),
         doubts=(*(row.speedup_doubts if row.speedup is not None else row.doubts), *row.ratio_unsteady),
         error=found.error,

@@ -45,9 +45,7 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
             made = waterfall.between(ours, events_in(one.path, ours), theirs, events_in(other.path, theirs))
             falls += [made] if made is not None else []
     pairs = [_pair(ours, theirs, meant) for ours, theirs in found]
-    told = any(
-        pair.a is not None and pair.b is not None and pair.a.rounds and pair.b.rounds for pair in pairs
-    )
+    told = any(all(side is not None and side.has_rounds for side in (pair.a, pair.b)) for pair in pairs)
     in_rounds = any(all(made is not None and len(made.pass_rounds) > 1 for made in pair) for pair in found)
     return Compared(
         pairs=pairs,
@@ -94,7 +92,7 @@ def _side(made: CaseProfile | None, alike: bool) -> Side | None:
         disposition=made.disposition,
         reason=made.reason,
         time=stats.median_interval(times, rounds) if times else None,
-        rounds=alike and len(rounds) > 1,
+        has_rounds=alike and len(rounds) > 1,
         doubts=(made.unrest,) if made.unrest else (),
         facts=made.facts,
         rungs={op.nodes[0]: op.rung for op in made.operators if op.rung and op.nodes},

@@ -28,7 +28,7 @@ class Side:
     time: Interval | None = None
     speedup: Interval | None = None
     against: str = ""
-    rounds: bool = False
+    has_rounds: bool = False
     undecided: str = ""
     doubts: tuple[str, ...] = ()
     error: ErrorStats | None = None

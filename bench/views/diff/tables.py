@@ -12,7 +12,7 @@ from bench.views.diff.judging import inverse, where
 from bench.views.diff.records import Change, Diff, Difference, Side, Step, Waterfall
 from bench.views.sentences import diff_sentences as sentences
 from bench.views.tables.comparison_tables import WORDS, seconds
-from bench.views.tables.table import Column, Table, pick, records, to_json
+from bench.views.tables.table import Column, Table, pick, records
 from bench.words import orders, units
 
 UNSURE = "no more than the passes of one profile differ by"
@@ -63,7 +63,7 @@ def said(change: Change) -> str:
     ratio = change.ratio
     if ratio is None:
         return ""
-    told = orders.of(change.verdict, ratio)
+    told = orders.interval_words(change.verdict, ratio)
     if not told:
         told = orders.span(ratio.low, ratio.high) if ratio.known else orders.NOT_DECIDED
     return ", ".join(filter(None, (told, "by time" if change.by == "time" else "")))
@@ -76,8 +76,8 @@ def _beside(which: str) -> Callable[[Change], str]:
         side: Side | None = getattr(change.pair, which)
         if side is None or side.speedup is None:
             return ""
-        told = verdict(inverse(side.speedup)) if side.rounds and not side.undecided else Verdict.UNCLEAR
-        return orders.of(told, side.speedup)
+        told = verdict(inverse(side.speedup)) if side.has_rounds and not side.undecided else Verdict.UNCLEAR
+        return orders.interval_words(told, side.speedup)
 
     return words
 
@@ -257,36 +257,34 @@ def readable_steps(found: Waterfall, said: bool = True) -> Table[Step]:
     return Table(pick(table.columns, *READ_STEPS), table.rows, table.title, notes, table.key)
 
 
-def as_json(diff: Diff, failing: dict[str, str], fail_on: Sequence[str]) -> str:
+def output(diff: Diff, failing: dict[str, str], fail_on: Sequence[str]) -> dict[str, Any]:
     """All of it. failing: the cases that the gate fails on, by key, with the reason."""
-    return to_json(
-        {
-            "kind": diff.kind,
-            "a": _named(diff, "a"),
-            "b": _named(diff, "b"),
-            "bound": diff.bound,
-            "one_machine": diff.one_machine,
-            "verdict": sentences.verdict(diff),
-            "differences": records(differences(diff)),
-            "cases": [
-                {"key": change.pair.key, **record}
-                for change, record in zip(diff.changes, records(cases(diff)), strict=True)
-            ],
-            "waterfalls": [
-                {
-                    "case": found.words,
-                    "a_s": found.a_ns * 1e-9,
-                    "b_s": found.b_ns * 1e-9,
-                    "explained": found.explained,
-                    "sentence": sentences.waterfall(found),
-                    "steps": records(steps(found)),
-                }
-                for found in diff.waterfalls
-            ],
-            "fail_on": list(fail_on),
-            "failing": failing,
-        }
-    )
+    return {
+        "kind": diff.kind,
+        "a": _named(diff, "a"),
+        "b": _named(diff, "b"),
+        "bound": diff.bound,
+        "one_machine": diff.one_machine,
+        "verdict": sentences.verdict(diff),
+        "differences": records(differences(diff)),
+        "cases": [
+            {"key": change.pair.key, **record}
+            for change, record in zip(diff.changes, records(cases(diff)), strict=True)
+        ],
+        "waterfalls": [
+            {
+                "case": found.words,
+                "a_s": found.a_ns * 1e-9,
+                "b_s": found.b_ns * 1e-9,
+                "explained": found.explained,
+                "sentence": sentences.waterfall(found),
+                "steps": records(steps(found)),
+            }
+            for found in diff.waterfalls
+        ],
+        "fail_on": list(fail_on),
+        "failing": failing,
+    }
 
 
 def _named(diff: Diff, which: str) -> dict[str, str]:

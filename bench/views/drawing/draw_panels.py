@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.views.charts.definitions import Axis, Baseline, Chart, Panel, Series
+from bench.views.charts.label_places import FAR, spread
 from bench.words import palette, units
 
 if TYPE_CHECKING:
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
 TICK_SIZE = 8
 APART = 0.065  # inches between lines that are set apart sideways
+NAME_SIZE = 7.0  # points, of the font of labels at points and lines
 NAME_STEP = 9.0  # points between labels that stand below each other
-NAME_FAR = 60.0  # that a label may stand above or below what it names
+NAME_LEFT = 24.0  # points from a point to its label
+NAME_GAP = 2.5  # points from a line to its label
+NAME_BEYOND = 8.0  # points that a label may reach beyond the axes
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
 HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
 ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
@@ -119,62 +123,55 @@ def _keep_lane(axes: Axes, lane: float) -> None:
 
 
 def _name(axes: Axes, named: Sequence[Series]) -> None:
-    """Labels at the last points: a line's above its end, a point's to its right, set apart where points lie
-    close, with a thin line from the point to its label; where that leads far away, of the leading ones
-    alone."""
-    for series in named:
-        if len(series.points) > 1:
-            axes.annotate(
-                series.label, (series.points[-1].x, series.points[-1].y), xytext=(0, 2.5),
-                textcoords="offset points", ha="right", va="bottom", size=7, color=series.colour, zorder=4,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
-            )  # fmt: skip
-    alone = sorted((s for s in named if len(s.points) == 1), key=lambda s: s.points[0].y)
-    if not alone:
-        return
+    """Labels at the last points, none on another: a line's above its end, or below it where something is in
+    the way; a point's to its right, with a thin line to it. Where not all have room near their points, the
+    leading ones have labels; what does not fit has none."""
     per_point = axes.figure.dpi / 72
-    bottom, top = (axes.transAxes.transform((0, y))[1] / per_point for y in (0, 1))
+    ends = {s.label: axes.transData.transform((s.points[-1].x, s.points[-1].y)) / per_point for s in named}
+    (_, bottom), (right, top) = axes.transAxes.transform([(0, 0), (1, 1)]) / per_point
+    style: dict[str, Any] = {"textcoords": "offset points", "size": NAME_SIZE, "zorder": 4,
+                             "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.3}}  # fmt: skip
+    lines = [s for s in named if len(s.points) > 1]
+    occupied: list[tuple[float, float, float]] = []  # by labels of lines: left edge, low, high
+    for series in lines:
+        x, y = ends[series.label]
+        for gap, align in ((NAME_GAP, "bottom"), (-NAME_GAP, "top")):
+            low, high = sorted((y + gap, y + math.copysign(NAME_STEP, gap)))
+            struck = any(low < ends[s.label][1] < high for s in lines if s is not series)
+            if not struck and not any(low < other[2] and other[1] < high for other in occupied):
+                occupied.append((x - _label_width(series), low, high))
+                axes.annotate(
+                    series.label, (series.points[-1].x, series.points[-1].y), xytext=(0, gap), ha="right",
+                    va=align, color=series.colour, **style,
+                )  # fmt: skip
+                break
+    alone = sorted((s for s in named if len(s.points) == 1), key=lambda s: s.points[0].y)
+    beyond = {s.label: ends[s.label][0] + NAME_LEFT + _label_width(s) - right - NAME_BEYOND for s in alone}
+    fits = [s for s in named if s.leading and beyond[s.label] <= 0]
+    for some, far in ((alone, FAR), *((fits[:count], math.inf) for count in range(len(fits), 0, -1))):
+        shown = [s for s in alone if s in some]
+        heights = [ends[s.label][1] for s in shown]
+        barred = []
+        for series in shown:
+            left = ends[series.label][0] + NAME_LEFT
+            way = [part[1:] for part in occupied if part[0] < left + _label_width(series)]
+            barred.append((min(way)[0] - NAME_STEP / 2, max(way)[1] + NAME_STEP / 2) if way else None)
+        places = spread(heights, NAME_STEP, bottom + 4, top - 4, barred)
+        moved = [abs(at - y) for at, y in zip(places or (), heights, strict=False)]
+        if places and max(beyond[s.label] for s in shown) <= 0 and max(moved) <= far:
+            for series, y, at in zip(shown, heights, places, strict=True):
+                axes.annotate(
+                    series.label, (series.points[0].x, series.points[0].y), xytext=(NAME_LEFT, at - y),
+                    ha="left", va="center", color=palette.INK, **style,
+                    arrowprops={"arrowstyle": "-", "color": series.colour, "linewidth": 0.5,
+                                "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3},
+                )  # fmt: skip
+            break
 
-    def placed(some: Sequence[Series]) -> list[tuple[Series, float, float]]:
-        there = [axes.transData.transform((s.points[0].x, s.points[0].y))[1] / per_point for s in some]
-        return list(zip(some, there, spread(there, NAME_STEP, bottom + 4, top - 4), strict=True))
 
-    found = placed(alone)
-    if max(abs(at - y) for _, y, at in found) > NAME_FAR and any(series.leading for series in alone):
-        found = placed([series for series in alone if series.leading])
-    for series, y, at in found:
-        axes.annotate(
-            series.label, (series.points[0].x, series.points[0].y), xytext=(24, at - y),
-            textcoords="offset points", ha="left", va="center", size=7, color=palette.INK, zorder=4,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
-            arrowprops={"arrowstyle": "-", "color": series.colour, "linewidth": 0.5, "relpos": (0, 0.5),
-                        "shrinkA": 1, "shrinkB": 3},
-        )  # fmt: skip
-
-
-def spread(places: Sequence[float], step: float, low: float, high: float) -> list[float]:
-    """Ascending places moved as little as it takes for neighbours to lie `step` apart within low to high
-    (closer, where there is no room for all)."""
-    step = min(step, (high - low) / max(1, len(places) - 1))
-    groups: list[list[float]] = []  # [sum of what each of its members would like as the first, count, first]
-    for place in places:
-        groups.append([place, 1, place])
-        while len(groups) > 1 and groups[-2][2] + groups[-2][1] * step > groups[-1][2]:
-            total, count, _ = groups.pop()
-            last = groups[-1]
-            last[0] += total - count * last[1] * step
-            last[1] += count
-            last[2] = last[0] / last[1]
-    made = [first + i * step for _, count, first in groups for i in range(int(count))]
-    floor = low
-    for i, at in enumerate(made):
-        made[i] = floor = max(at, floor)
-        floor += step
-    ceiling = high
-    for i in reversed(range(len(made))):
-        made[i] = ceiling = min(made[i], ceiling)
-        ceiling -= step
-    return made
+def _label_width(series: Series) -> float:
+    """About how wide the label is, in points."""
+    return 0.62 * NAME_SIZE * len(series.label)
 
 
 def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:

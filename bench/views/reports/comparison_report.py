@@ -110,7 +110,9 @@ def merge(found: Sequence[RunData]) -> Merged:
             if held is None or stamp >= held[:2]:
                 latest[row.case.key] = (*stamp, row)
     everywhere = {
-        row.case: row.measurement for _, _, row in latest.values() if row.sound and row.measurement.samples_ns
+        row.case: row.measurement
+        for _, _, row in latest.values()
+        if row.completed and row.measurement.samples_ns
     }
     order = dict.fromkeys(case.key for run, _ in found for case in run.cases) | dict.fromkeys(latest)
     chosen, apart = [], []
@@ -140,7 +142,7 @@ def context(
         "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
         "overview": findings.sentences(merged.rows),
         "boards": [(verdict, scoreboard.table(verdict.board)) for verdict in told],
-        "meaning": MEANING if any(verdict.board.tells for verdict in told) else "",
+        "meaning": MEANING if any(verdict.board.has_comparisons for verdict in told) else "",
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
         "pieces": pieces,

@@ -89,7 +89,7 @@ def _group(verdict: str, found: Sequence[Change], of: Sequence[Change], diff: Di
     if verdict == "UNCLEAR":
         alike: dict[str, list[str]] = {}
         for why in filter(None, (orders.reason(change.undecided) for change in found)):
-            alike.setdefault(doubt.alike(why), []).append(why)
+            alike.setdefault(doubt.without_figures(why), []).append(why)
         told = ", ".join(map(doubt.spanned, alike.values()))
         return f"{amount}{where} ({told})" if told else f"{amount}{where}"
     return f"{amount}{where}{_named(found)}"
@@ -117,7 +117,7 @@ def remarks(diff: Diff) -> list[str]:
     for change in diff.changes:
         for text in change.doubts:
             alone, side = _sided(text)
-            grouped.setdefault(doubt.alike(alone), []).append((alone, side, change))
+            grouped.setdefault(doubt.without_figures(alone), []).append((alone, side, change))
     for found in grouped.values():
         who = _and(dict.fromkeys(change.pair.who or change.pair.words for _, _, change in found))
         sides = _and(sorted({side for _, side, _ in found if side}) or [""])

@@ -248,7 +248,7 @@ MEANINGS = {
 }
 
 
-def of(name: str) -> str:
+def meaning(name: str) -> str:
     """Of a chart of this name; "" for one that explains itself."""
     ends = sorted(MEANINGS, key=len, reverse=True)
     families = {"profile-roofline-": "roofline", "diff-waterfall-": "diff-waterfall"}

@@ -71,9 +71,8 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The scoreboard of a model, and the clauses of the sentence above it, in order.
-    (bench.results.stats.Verdict is another thing: the verdict on one pair.)"""
+class ModelVerdict:
+    """The scoreboard of a model, and the clauses of the sentence above it, in order."""
 
     board: Scoreboard
     clauses: tuple[Clause, ...] = ()
@@ -95,11 +94,11 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The sentence after its subject (`about`) and a colon; "" if there is nothing to say."""
-        return f"{self.about}: {self.text}" if self.clauses else ""
+        """The sentence after its subject (`subject`) and a colon; "" if there is nothing to say."""
+        return f"{self.subject}: {self.text}" if self.clauses else ""
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         """The subject of the sentence: the model's name, the precision if there is one sentence for each, and
         what was timed."""
         of = f", {self.precision}" if self.precision else ""
@@ -130,8 +129,8 @@ class Verdict:
         return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
 
 
-def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
-    """One Verdict for each model, in the order of the rows; for a crowded model one for each precision.
+def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[ModelVerdict]:
+    """One ModelVerdict for each model, in the order of the rows; for a crowded model one for each precision.
     items: the rows of any models. runs: the runs that they come from, which may plan more cases than were
     measured."""
     runs, found = tuple(runs), []
@@ -194,8 +193,8 @@ def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
     return found if len(found) > 1 and crowded(cases) else ()
 
 
-def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Verdict:
-    """The Verdict for one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
+def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> ModelVerdict:
+    """The verdict of one model. items: rows of this model alone; runs, precision: as for `scoreboard`."""
     runs, timed = tuple(runs), most_images(items)
     board = scoreboard(model, items, runs, precision)
     compared = [line for line in board.lines if not line.is_reference]
@@ -212,7 +211,7 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
     clauses += _about_references(timed, {row.case.batch for row in items})
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
-    return Verdict(board, tuple(clauses))
+    return ModelVerdict(board, tuple(clauses))
 
 
 # ------------------------------------------------------------------------------------------------ who wins
@@ -296,7 +295,7 @@ def _about_references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]
             where = units.spans((row.case.batch for row in found), known)
             told = " is wrong" if text == "incorrect" else f": no time ({text})"
             yield Clause("missing", f"{who}{told} at batch {where}", tuple(row.case for row in found))
-    if own and len(own) == len(timed) and any(row.sound for row in own):
+    if own and len(own) == len(timed) and any(row.completed for row in own):
         who = " and ".join(dict.fromkeys(row.contender for row in own))
         yield Clause("missing", f"{who} alone was measured, with nothing to compare")
 
@@ -315,7 +314,7 @@ def _not_measured(model: str, items: Sequence[Row], runs: Iterable[Run]) -> Iter
 def answers(items: Sequence[Row]) -> list[Clause]:
     """Clauses on whether each contender gives the same answers as its reference, for all images that were
     compared. items: rows of one model. No clause if there is nothing to say."""
-    sound = [row for row in items if not row.is_reference and row.sound]
+    sound = [row for row in items if not row.is_reference and row.completed]
     differing: dict[str, list[tuple[int, int, Row]]] = {}
     unknown, alike = [], []
     for row in sound:

@@ -10,7 +10,7 @@ from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasuremen
 from bench.results.ladder_rows import RungRow
 from bench.views.tables import ladder_tables
 from bench.views.tables.grid import Grid
-from bench.views.tables.table import Column, Output, Table, pick, records, row_type, to_json
+from bench.views.tables.table import Column, Output, Table, pick, records, row_type
 from bench.words.version import version
 
 if TYPE_CHECKING:
@@ -59,15 +59,14 @@ def table(found: Sequence[RungMeasurement]) -> Table[RungRow]:
     return Table(COLUMNS, [RungRow(measurement) for measurement in found])
 
 
-def as_json(job: LadderJob, found: Sequence[RungMeasurement]) -> str:
-    shown = CompiledOutput(
+def output(job: LadderJob, found: Sequence[RungMeasurement]) -> CompiledOutput:
+    return CompiledOutput(
         kernelscope=version(),
         title=job.title,
         device=job.device,
         precision=job.precision or None,
         rungs=tuple(records(table(found))),
     )
-    return to_json(shown)
 
 
 def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType:

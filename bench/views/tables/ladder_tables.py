@@ -92,7 +92,7 @@ COLUMNS: tuple[Column[RungRow], ...] = (
            units.exponent, title="error", tip="Relative L2 error against the float64 oracle"),
     Column("speedup", _interval(lambda r: r.speedup, "value"), units.times, _reference, "vs ref.",
            "Whether it is faster than the reference: the reference's time over this one's, round by round",
-           cell=lambda r: orders.of(r.verdict, r.speedup)),
+           cell=lambda r: orders.interval_words(r.verdict, r.speedup)),
     Column("speedup_low", _interval(lambda r: r.speedup, "low"), units.times),
     Column("speedup_high", _interval(lambda r: r.speedup, "high"), units.times),
     _word("verdict", lambda r: r.verdict or None),
@@ -204,7 +204,7 @@ def gain(row: RungRow) -> str:
     (03)"."""
     if row.gain is None or row.lower is None or not row.gain_verdict:
         return ""
-    over, told = f"{row.lower.case.number:02d}", orders.of(row.gain_verdict, row.gain)
+    over, told = f"{row.lower.case.number:02d}", orders.interval_words(row.gain_verdict, row.gain)
     if row.gain_verdict not in _OVER:
         return f"{told} ({over})"
     return f"{told.removesuffix(' faster')} {_OVER[row.gain_verdict]} {over}"

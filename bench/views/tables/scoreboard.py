@@ -11,7 +11,7 @@ from bench.results import doubt
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row
 from bench.views.charts.scoreboard import Cell, Line, Scoreboard, fill
-from bench.views.sentences.verdicts import Verdict
+from bench.views.sentences.verdicts import ModelVerdict
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, head, records, row_type
@@ -32,7 +32,7 @@ def table(board: Scoreboard) -> Table[Line]:
     beside: Column[Line] = Column("reference", lambda line: line.reference or None, title="beside", left=True)
     several = (beside,) if len(board.references) > 1 else ()
     columns = (contender, *several, *map(_column, board.batches))
-    return Table(columns, board.lines if board.tells else (), board.title)
+    return Table(columns, board.lines if board.has_comparisons else (), board.title)
 
 
 def _named(line: Line) -> str:
@@ -91,15 +91,15 @@ def _style(cell: Cell) -> str:
     return "dim"
 
 
-def terminal(found: Sequence[Verdict]) -> list[RenderableType]:
+def terminal(found: Sequence[ModelVerdict]) -> list[RenderableType]:
     """Each model's line, and its board below."""
     from rich.text import Text
 
     made: list[RenderableType] = []
     for verdict in found:
         if verdict.line:
-            made.append(Text.assemble((verdict.about, "bold"), f": {verdict.text}"))
-        if verdict.board.tells:
+            made.append(Text.assemble((verdict.subject, "bold"), f": {verdict.text}"))
+        if verdict.board.has_comparisons:
             made += [Grid(table(verdict.board), below=True), Text()]
     return made
 
@@ -114,7 +114,7 @@ class ScoreboardOutput(Scoreboard, frozen=True, kw_only=True):
     line: str
 
 
-def scoreboard_output(verdict: Verdict) -> ScoreboardOutput:
+def scoreboard_output(verdict: ModelVerdict) -> ScoreboardOutput:
     """A model's scoreboard with the line above it."""
     return ScoreboardOutput(**msgspec.structs.asdict(verdict.board), line=verdict.text)
 
@@ -131,7 +131,7 @@ class ComparisonOutput(Output, frozen=True, kw_only=True):
 def output(
     runs: Sequence[Run],
     shown: Sequence[Row],
-    said: Sequence[Verdict],
+    said: Sequence[ModelVerdict],
     layers: Sequence[Measurement] | None,
 ) -> ComparisonOutput:
     """layers: the measurements whose layers are asked for."""

@@ -113,7 +113,7 @@ class Column(Generic[R]):
             holds=self.holds,
         )
 
-    def tells(self, rows: Iterable[R]) -> bool:
+    def has_content(self, rows: Iterable[R]) -> bool:
         """Whether there is something in it."""
         return any(self.words(row) and not (self.idle and not self.of(row)) for row in rows)
 
@@ -132,7 +132,7 @@ class Table(Generic[R]):
         """The same without columns that tell nothing of any row."""
         if not self.rows:
             return self
-        return replace(self, columns=tuple(c for c in self.columns if c.tells(self.rows)))
+        return replace(self, columns=tuple(c for c in self.columns if c.has_content(self.rows)))
 
 
 def pick(columns: Iterable[Column[R]], *wanted: str | Column[R], **titles: str) -> tuple[Column[R], ...]:

@@ -126,7 +126,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         for text in texts:
             grouped.setdefault((row.title, text), []).append((text, row))
         for text in (*unsteady, *doubts, *(f"! {warning}" for warning in told)):
-            grouped.setdefault((row.title, doubt.alike(text)), []).append((text, row))
+            grouped.setdefault((row.title, doubt.without_figures(text)), []).append((text, row))
     lines = []
     known = {row.case.batch for row in rows}
     for (model, _), found in grouped.items():
@@ -145,7 +145,9 @@ def undecided(rows: Sequence[Row]) -> list[str]:
     grouped: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         if row.undecided:
-            grouped.setdefault((row.title, row.contender, doubt.alike(row.undecided)), []).append(row)
+            grouped.setdefault((row.title, row.contender, doubt.without_figures(row.undecided)), []).append(
+                row
+            )
     return [
         f"{model}, {who} at batch {units.spans([row.case.batch for row in found], known)}: "
         f"! {found[0].undecided}"
@@ -207,7 +209,7 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
             continue
         case = measurement.case
         heading = f"{title(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}"
-        heading = doubt.told(heading, doubt.own(measurement))
+        heading = doubt.read_out(heading, doubt.own(measurement))
         columns = _LAYERS
         if all(layer.time_ns is None for layer in measurement.layers):
             heading += ", layers not timed"

@@ -306,7 +306,8 @@ class Trial:
         graph.launch(self.stream.on)
         got = self._output()
         return bool(
-            np.linalg.norm(got - wanted) <= PRECISIONS[self.plan.precision].alike * np.linalg.norm(wanted)
+            np.linalg.norm(got - wanted)
+            <= PRECISIONS[self.plan.precision].model_bound * np.linalg.norm(wanted)
         )
 
     def _times(self, graphs: Sequence[Any]) -> list[float]:

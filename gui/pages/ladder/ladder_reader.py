@@ -152,7 +152,9 @@ RUNG_COLUMNS: tuple[Column[LadderRow], ...] = (
         "its vs ref.",
         "Whether it is faster than the reference's whole model: that one's time over this one's, by rounds",
         cell=lambda ladder_row: (
-            orders.of(ladder_row.model.verdict, ladder_row.model.speedup) if ladder_row.model else ""
+            orders.interval_words(ladder_row.model.verdict, ladder_row.model.speedup)
+            if ladder_row.model
+            else ""
         ),
     ),
     *_rung_columns(AFTER),

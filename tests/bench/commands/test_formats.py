@@ -176,7 +176,7 @@ def test_what_has_no_folder_of_a_kind(tmp_path: Path) -> None:
         )
         for m in found
     ]
-    printed = json.loads(compiled_tables.as_json(ladder.job, compiled))
+    printed = json.loads(to_json(compiled_tables.output(ladder.job, compiled)))
     assert against("ladder --compile --format json", printed) == []
     case = Case(model="m", backend="engine-cpu", precision="fp32", batch=1)
     one = SelfComparison(case=case, ratio=Interval(1.0, 0.9, 1.1), verdict="UNCLEAR", round_ratios=(1.0,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -12,8 +11,11 @@ import pytest
 from bench.questions import ladder_plan
 from bench.results.ladder_records import REFERENCE, Ladder, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
+from bench.results.summaries import BESIDE_SAMPLE
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.charts import ladder_charts
-from bench.views.drawing import draw, draw_panels
+from bench.views.drawing import draw
+from bench.views.drawing.looks import Look
 from bench.views.tables import ladder_tables
 from bench.views.tables.table import records
 from engine import backends, probe
@@ -98,22 +100,21 @@ def test_precisions_are_told_apart_in_tables_and_charts() -> None:
         assert draw.render(chart, ("svg",))["svg"].startswith(b"<?xml")
 
 
-def test_labels_of_near_points_stand_apart() -> None:
-    made = draw_panels.spread([10, 11, 11.5, 40, 41, 99], 5, 0, 100)
-    assert all(b - a >= 4.999 for a, b in pairwise(made))
-    assert 0 <= made[0] < 10.001
-    assert made[-1] <= 100
-    crowded = draw_panels.spread([5.0] * 30, 5, 0, 100)
-    assert crowded[0] == pytest.approx(0)
-    assert crowded[-1] == pytest.approx(100)
-
-
-def test_the_roofline_of_a_long_ladder_can_be_read() -> None:
+@pytest.mark.parametrize("width", ["page", "one-column"])
+def test_the_roofline_of_a_long_ladder_can_be_read(width: str) -> None:
     ladder, found = mixed()
     more = [measured(f"rung_of_a_name_{i}", 10 + i, 1e6 * 1.03**i) for i in range(16)]
     roofline = ladder_charts.roofline(ladder, rows(ladder, [*more, *found]))
     assert roofline is not None
-    assert_texts_apart(roofline)
+    assert_texts_apart(roofline, Look(width))
+
+
+@pytest.mark.parametrize("width", ["page", "one-column"])
+def test_of_forty_rungs_at_one_place_the_names_stand_apart(width: str) -> None:
+    folder = LADDER.open(BESIDE_SAMPLE[0])
+    roofline = ladder_charts.roofline(folder.header, rows(folder.header, folder.measurements()))
+    assert roofline is not None
+    assert_texts_apart(roofline, Look(width))
 
 
 OTHER = HEADER + '# precision = "{precision}"\n'

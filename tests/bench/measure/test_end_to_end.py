@@ -44,7 +44,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = timing.Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02, sample_ns_host=500_000)
     monkeypatch.setattr(end_to_end, "rules", lambda job: rules)
     # How quiet this machine is, is no matter of these tests.
-    monkeypatch.setattr(end_to_end, "few", lambda timed: [])
+    monkeypatch.setattr(end_to_end, "too_few_samples", lambda timed: [])
     monkeypatch.setattr(end_to_end.unrest, "warning", lambda timed: "")
 
 
@@ -126,7 +126,9 @@ def test_batches_that_begin_alike_by_chance_are_no_doubt(monkeypatch: pytest.Mon
 
 def test_a_rate_that_moved_or_rests_on_little_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a forward pass is: a verdict between two runs follows from neither."""
-    monkeypatch.setattr(end_to_end, "few", lambda timed: [f"only {len(timed.samples_ns)} samples"])
+    monkeypatch.setattr(
+        end_to_end, "too_few_samples", lambda timed: [f"only {len(timed.samples_ns)} samples"]
+    )
     monkeypatch.setattr(end_to_end.unrest, "warning", lambda timed: f"{doubt.UNQUIET}: {len(timed.rounds)}")
     found = measured(JOB)
     for one in found.values():

@@ -52,7 +52,7 @@ def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if ort-cpu were what can be tuned, on a machine that tells nothing of how quiet it is."""
     rules = timing.Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02, sample_ns_host=500_000)
     monkeypatch.setattr(end_to_end, "rules", lambda job: rules)
-    monkeypatch.setattr(end_to_end, "few", lambda timed: [])
+    monkeypatch.setattr(end_to_end, "too_few_samples", lambda timed: [])
     monkeypatch.setattr(end_to_end.unrest, "warning", lambda timed: "")
     plain = backends.get("ort-cpu")
     found = {

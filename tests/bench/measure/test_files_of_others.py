@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from bench.measure import net_runner, timing
-from bench.measure.answers import oracle, room
+from bench.measure.answers import memory_check, oracle
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
 from bench.results.messages import Log, Measured
@@ -327,7 +327,7 @@ def test_a_shape_that_only_the_reference_gives_ends_nothing_of_ours(tmp_path):
 
 
 def test_what_memory_does_not_hold_is_refused_before_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "free_nbytes", lambda: 4 << 30)
+    monkeypatch.setattr(memory_check, "free_nbytes", lambda: 4 << 30)
     rows = measured(tmp_path / "net.onnx", net(node("Relu", "x"), x=("N", 2_000_000_000), rank=2), (1,))
     assert {one.disposition for row in rows for one in row} == {"out_of_memory"}
     assert all("of memory at the least" in one.reason for row in rows for one in row)

@@ -73,7 +73,7 @@ def test_what_is_made_in_no_time_is_made_more_often_than_asked(asked, seconds, t
     clock = iter(range(100))
     monkeypatch.setattr(instances, "MOST_ON_HOST", 5)
     monkeypatch.setattr(instances.time, "perf_counter", lambda: seconds * next(clock))
-    made, short = instances.further(asked, 1, "cpu", 100, lambda number: Made())
+    made, short = instances.create_more(asked, 1, "cpu", 100, lambda number: Made())
     assert (len(made) + 1, short) == (there, "")
 
 
@@ -85,7 +85,7 @@ def test_memory_that_does_not_suffice_for_more_than_was_asked_is_not_told(monkey
             raise OutOfMemoryError("full")
         return Made()
 
-    assert [instances.further(asked, 1, "cpu", 100, make)[1] != "" for asked in (2, 3, 4)] == [
+    assert [instances.create_more(asked, 1, "cpu", 100, make)[1] != "" for asked in (2, 3, 4)] == [
         False,
         False,
         True,
@@ -330,8 +330,8 @@ def test_the_words_say_how_many_were_timed():
 
 def test_an_answer_apart_by_more_than_two_bounds_is_another():
     first = {"y": np.linspace(1, 2, 100, dtype=np.float32)}
-    assert instances.alike({"y": first["y"] * np.float32(1 + 1e-6)}, first, "fp32").ok
-    assert not instances.alike({"y": first["y"] * np.float32(1 + 1e-4)}, first, "fp32").ok
+    assert instances.error_against_first({"y": first["y"] * np.float32(1 + 1e-6)}, first, "fp32").ok
+    assert not instances.error_against_first({"y": first["y"] * np.float32(1 + 1e-4)}, first, "fp32").ok
     with pytest.raises(Incorrect, match="in instance 3: before timing"), instances.named(2):
         raise Incorrect(None, "before timing", "it is wrong")
 

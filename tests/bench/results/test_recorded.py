@@ -83,7 +83,7 @@ def test_what_is_missing_is_gone_on_with_and_the_rest_left_as_it_is(recorded):
 def test_a_header_that_changes_is_written_in_the_version_of_today(recorded):
     """The recorded ladder and profile are of the first, with the limits of one device and with one model."""
     folder = open_folder(recorded)
-    folder.heard(ModelLoaded(model=ModelInfo(name="another")))
+    folder.take_message(ModelLoaded(model=ModelInfo(name="another")))
     again = open_folder(recorded).header
     assert again == folder.header
     known = [] if recorded.name == "ladder" else ["lenet5-digits"]

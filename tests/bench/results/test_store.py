@@ -77,11 +77,11 @@ def test_the_last_measurement_of_a_case_counts(folder):
 
 
 def test_the_environment_is_filled_in_once_and_models_as_they_are_told(folder):
-    folder.heard(Hello(environment=Environment(machine="first")))
-    folder.heard(ModelLoaded(model=ModelInfo(name="net")))
-    folder.heard(Hello(environment=Environment(machine="second")))
-    folder.heard(ModelLoaded(model=ModelInfo(name="other")))
-    folder.heard(ModelLoaded(model=ModelInfo(name="net", parameters=7)))
+    folder.take_message(Hello(environment=Environment(machine="first")))
+    folder.take_message(ModelLoaded(model=ModelInfo(name="net")))
+    folder.take_message(Hello(environment=Environment(machine="second")))
+    folder.take_message(ModelLoaded(model=ModelInfo(name="other")))
+    folder.take_message(ModelLoaded(model=ModelInfo(name="net", parameters=7)))
     run = COMPARISON.open(folder.path).header
     assert run.environment.machine == "first"
     assert [(model.name, model.parameters) for model in run.models] == [("net", 7), ("other", 0)]

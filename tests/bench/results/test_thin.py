@@ -51,7 +51,7 @@ def test_a_thinned_run_shows_the_same_and_fits(tmp_path: Path) -> None:
     measurements = [many(m) for m in measurements]
     source = saved(tmp_path / "source", run, measurements)
     info = msgspec.structs.replace(run.models[0], dataset="digits")
-    source.heard(ModelLoaded(model=info))
+    source.take_message(ModelLoaded(model=info))
     case = next(m.case for m in measurements if m.case.backend == "ort-cpu" and m.case.batch == 2048)
     pixels = np.random.default_rng(0).integers(0, 255, (360, 28, 28), dtype=np.uint8)
     gallery.keep_images(gallery.images_path(source.path, "digits", case), pixels, tuple("0123456789"), 360)

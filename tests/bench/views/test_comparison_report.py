@@ -218,7 +218,7 @@ def test_a_report_opens_with_a_line_and_a_scoreboard_of_each_model() -> None:
     )
     opening = text.partition("## How it was measured")[0]
     for found in verdicts(rows(measured), [run]):
-        assert f"**{found.about}**: {found.text}\n\n{to_markdown(scoreboard.table(found.board))}" in opening
+        assert f"**{found.subject}**: {found.text}\n\n{to_markdown(scoreboard.table(found.board))}" in opening
     assert max(len(line.split()) for line in opening.splitlines()) < 50
 
 

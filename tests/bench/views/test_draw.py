@@ -22,6 +22,7 @@ from PIL import Image
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Axis, Bar, BarPart, Category, Chart, Panel
 from bench.views.drawing import draw, draw_panels, draw_together
+from bench.views.drawing.looks import PAGE, Look
 from kernels.errors import InputError
 from tests.bench import synthetic
 
@@ -162,10 +163,10 @@ def test_an_interval_that_says_nothing_leaves_the_values_to_be_seen() -> None:
             assert any(p.high is not None and p.high > 1e3 * high for p in points)
 
 
-def assert_texts_apart(chart: Chart) -> None:
+def assert_texts_apart(chart: Chart, look: Look = PAGE) -> None:
     """No text of the chart, drawn for paper, leaves the page or lies on another."""
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
-        figure = draw.figure(chart)
+        figure = draw.figure(chart, look)
         figure.canvas.draw()
         page = figure.bbox
         renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]

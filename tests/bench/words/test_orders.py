@@ -24,7 +24,10 @@ RATIOS = st.floats(1e-3, 1e3)
 def test_a_ratio_is_told_as_the_verdict_has_it_and_never_below_1(ends: list[float], known: bool) -> None:
     ratio = Interval(ends[1], ends[0], ends[2], known)
     for verdict in Verdict:
-        for told in (orders.of(verdict, ratio, ends=True), orders.order(verdict, ratio, "a", "b", 0.02)):
+        for told in (
+            orders.interval_words(verdict, ratio, ends=True),
+            orders.order(verdict, ratio, "a", "b", 0.02),
+        ):
             assert not re.search(r"\b0\.\d+×", told), told
             head = told.partition("(")[0]
             assert ("faster" in head) == (verdict == "FASTER")
@@ -48,7 +51,7 @@ def test_a_ratio_is_told_as_the_verdict_has_it_and_never_below_1(ends: list[floa
 )  # fmt: skip
 def test_words_of_an_order(verdict: str, ratio: tuple[float, float, float], cell: str, order: str) -> None:
     found = Interval(*ratio)
-    assert orders.of(verdict, found, ends=True) == cell
+    assert orders.interval_words(verdict, found, ends=True) == cell
     assert orders.order(verdict, found, "a", "b", stats.SAME_BOUND) == order
 
 

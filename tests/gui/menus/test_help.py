@@ -180,7 +180,7 @@ def test_a_charts_title_says_what_the_chart_means(make_window, qtbot):
         QTest.mouseClick(view._title, LEFT, pos=QPoint(5, 5))
         popup = view._title.popup
         assert popup.isVisible()
-        assert popup.words.text() == linked(findings.of(view.chart.name))
+        assert popup.words.text() == linked(findings.meaning(view.chart.name))
         links = popup.words.text().count("<a ")
         assert links >= 1
         popup.close()

@@ -13,10 +13,10 @@ from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment
 from bench.views.charts import ladder_charts
+from bench.views.charts.label_places import spread
 from gui.base.theme import Theming
 from gui.plots.base import place
 from gui.plots.chart import ChartView, entries
-from gui.plots.lines import spread
 
 BEST = {
     "fp32": "20 rung_20",

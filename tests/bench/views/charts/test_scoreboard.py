@@ -147,8 +147,8 @@ def test_what_is_planned_has_its_place_before_it_is_measured() -> None:
         ("ort-cpu", True),
     ]
     assert [made.grade for line in board.lines for made in line.cells][1:] == ["pending"] * 3
-    assert board.tells
-    assert not scoreboard(MODEL, [], ()).tells
+    assert board.has_comparisons
+    assert not scoreboard(MODEL, [], ()).has_comparisons
     assert all(
         "scoreboard" not in c.name for c in charts([synthetic.run(backends=("ort-cpu",), batches=(1,))])
     )

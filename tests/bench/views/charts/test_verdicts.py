@@ -19,7 +19,7 @@ from bench.views import comparison
 from bench.views.charts.comparison_charts import charts
 from bench.views.reports import comparison_report as report
 from bench.views.reports import report_form
-from bench.views.sentences.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
+from bench.views.sentences.verdicts import DOUBTFUL, Clause, ModelVerdict, verdict, verdicts
 from bench.views.tables import terminal_tables
 from bench.words import units
 from tests.bench import synthetic
@@ -28,11 +28,11 @@ CPU = ("engine-cpu", "ort-cpu")
 MODEL = "lenet5-digits"
 
 
-def said(run: Run, measured: Sequence[Measurement]) -> Verdict:
+def said(run: Run, measured: Sequence[Measurement]) -> ModelVerdict:
     return verdict(MODEL, rows(measured), [run])
 
 
-def of(found: Verdict, kind: str) -> Clause:
+def of(found: ModelVerdict, kind: str) -> Clause:
     return next(clause for clause in found.clauses if clause.kind == kind)
 
 

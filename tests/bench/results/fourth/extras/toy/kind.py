@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.results.kinds import Kind, Told
+from bench.results.kinds import Kind, Listing
 from bench.results.records import Asked, CaseResult, Header, Record
 from bench.words.option import Numbers, Option
 
@@ -38,8 +38,8 @@ class Toy(Header[ToyJob, ToyCase], frozen=True):
     pass
 
 
-def told(toy: Toy, cases: Sequence[ToyCase]) -> Told:
-    return Told(
+def listing(toy: Toy, cases: Sequence[ToyCase]) -> Listing:
+    return Listing(
         what=f"toy: {len(cases)} numbers",
         models=(),
         backends=("head",),
@@ -57,7 +57,7 @@ KIND: Kind[Toy, Square] = Kind(
     line=Square,
     schema=SCHEMA,
     worker=("tests.bench.results.fourth.extras.toy.worker",),
-    told=told,
+    listing=listing,
     titled=lambda job: "toy",
     stages={"square": "squaring"},
     verb="toy",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from bench.measure.answers import oracle, room
+from bench.measure.answers import memory_check, oracle
 from engine.cpu import session
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
@@ -31,7 +31,7 @@ def chain(length: int, shape: tuple[int, ...]) -> Graph:
 def test_no_less_is_planned_than_what_is_held(length: int, shape: list[int], images: int) -> None:
     graph = chain(length, tuple(shape))
     answers = oracle.run(graph, {"t0": random((images, *shape))}, [f"t{i + 1}" for i in range(length)])
-    found = room.needs(graph, images, images)
+    found = memory_check.needs(graph, images, images)
     assert found.answers >= sum(array.nbytes for array in answers.values())
     elements = math.prod((images, *shape))
     assert found.passes >= 2 * 4 * (2 + 1) * elements, (
@@ -44,10 +44,10 @@ def test_no_less_is_planned_than_what_is_held(length: int, shape: list[int], ima
 def test_what_no_memory_holds_is_refused_by_arithmetic(
     elements: int, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "free_nbytes", lambda: free)
+    monkeypatch.setattr(memory_check, "free_nbytes", lambda: free)
     told = r"needs .* of memory at the least .* are free: a smaller batch|more elements than any memory holds"
     with pytest.raises((OutOfMemoryError, UnsupportedError), match=told):
-        room.check(chain(1, (elements,)), 1, 2)
+        memory_check.check(chain(1, (elements,)), 1, 2)
 
 
 def test_a_container_has_what_its_limit_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_a_container_has_what_its_limit_leaves(tmp_path: Path, monkeypatch: pyte
 
 def test_a_batch_that_fits_is_taken_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain(3, (1000,))
-    monkeypatch.setattr(room, "free_nbytes", lambda: room.needs(graph, 64, 2).total)
-    room.check(graph, 64, 2)
+    monkeypatch.setattr(memory_check, "free_nbytes", lambda: memory_check.needs(graph, 64, 2).total)
+    memory_check.check(graph, 64, 2)
     with pytest.raises(OutOfMemoryError):
-        room.check(graph, 65, 2)
+        memory_check.check(graph, 65, 2)
