@@ -5,8 +5,10 @@ HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nob
 """
 
 import atexit
+import builtins
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +16,12 @@ from pathlib import Path
 
 # Where Python is told to write no bytecode, as in containers, every process of the hundreds that tests start
 # would compile all that it imports, which is most of its start. It is kept apart from the sources instead,
-# for all of them. Before Hypothesis is loaded, whose modules pytest would rewrite each time, too: seconds.
+# for all of them: with the environment, since most of it is of the libraries there, which another clone that
+# uses the environment need not compile again. Before Hypothesis is loaded, whose modules pytest would rewrite
+# each time, too: seconds.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    beside = Path(__file__).parents[1] / ".pytest_cache"
+    kept = (Path(sys.prefix) if os.access(sys.prefix, os.W_OK) else beside) / "bytecode"
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
     sys.dont_write_bytecode = False
 
@@ -54,6 +59,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What the person who runs the tests has imported is no part of the catalogue that they are about.
 os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-models")
 
+PLAIN_IMPORT = builtins.__import__
+
 # Before the processes that share the tests are started: they all take the same.
 sampling.settle()
 
@@ -78,22 +85,34 @@ def _brief_processes():
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_bytecode_of_what_is_gone(tmp_path_factory):
+    """What tests write in their folders and import is compiled beside all else."""
+    yield
+    if sys.pycache_prefix:
+        shutil.rmtree(f"{sys.pycache_prefix}{tmp_path_factory.getbasetemp()}", ignore_errors=True)
+
+
 @pytest.fixture
 def blank_pictures(monkeypatch):
     """For tests that look at words, tables and names of files alone: pictures are written in each format,
     with title and finding, and nothing is on them. Drawing is most of what a report costs."""
     from matplotlib.figure import Figure
 
-    from bench.views.drawing import draw, draw_timeline
+    from bench.views.drawing import draw, draw_timeline, draw_together
 
     def timeline(profile, cases, form, among=(), scale=1.0, look=None):
         return draw.saved(Figure(figsize=(1, 1)), form, scale, "", "")
 
+    monkeypatch.setattr(draw_together, "cores", lambda: 1)  # other processes would draw
     monkeypatch.setattr(draw, "figure", lambda chart, look=None: Figure(figsize=(1, 1)))
     monkeypatch.setattr(draw_timeline, "render", timeline)
 
 
 def pytest_collection_finish():
+    # PySide6 looks at every import of everybody, whether it switches how names of Qt are written; nobody here
+    # asks for that, and an import within a function takes three times as long.
+    builtins.__import__ = PLAIN_IMPORT
     gc.freeze()
     # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.
     gc.set_threshold(20_000, 20, 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -114,13 +115,26 @@ def python_is_told_of_ctrl_c(pid: int) -> bool:
     return bool(int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
-# From its first line on: while it is read in, while a comparison is prepared, while it is measured.
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.25, 0.5, 1.0, 3.0])
-def test_ctrl_c_at_any_moment_is_a_word(folder: Path, after_s: float) -> None:
+def all_with(mark: str) -> list[int]:
+    """Processes that have a word in the environment in which they were started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+# From its first line on: while it is read in, while a comparison is prepared, while it is measured. At all of
+# them: `KERNELSCOPE_SEED=all python -m pytest tests/test_streams.py -k any_moment`.
+@pytest.mark.sampled(60)
+@pytest.mark.parametrize("after_s", [n / 20 for n in range(60)])
+def test_ctrl_c_at_any_moment_is_a_word_and_leaves_nobody(folder: Path, after_s: float) -> None:
+    mark = f"INTERRUPTED={os.getpid()}-{after_s}-"
     process = subprocess.Popen(
         [sys.executable, "-c", BEGUN, str(MAIN), "compare", "--charts", "none", "--out", f"c{after_s}"],
         cwd=folder,
+        env=os.environ | dict([mark.split("=")]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -139,6 +153,10 @@ def test_ctrl_c_at_any_moment_is_a_word(folder: Path, after_s: float) -> None:
             process.kill()
     assert "Traceback" not in out + err, err
     assert process.returncode in (130, -signal.SIGINT), err
+    until = time.monotonic() + 30.0
+    while (left := all_with(mark)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left
 
 
 def test_ctrl_c_waits_until_a_library_is_loaded(folder: Path) -> None:
@@ -163,6 +181,31 @@ def test_ctrl_c_waits_until_a_library_is_loaded(folder: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "loaded\n", "cancelled\n")
+
+
+def test_ctrl_c_where_python_drops_what_is_raised_comes_again(folder: Path) -> None:
+    """In the middle of a finalizer or a callback of C."""
+    text = (
+        "import signal, time\n"
+        "from bench.words import streams\n"
+        "streams.quiet_interrupts()\n"
+        "class Held:\n"
+        "    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
+        "Held()\n"
+        "print('dropped', flush=True)\n"
+        "time.sleep(60)\n"
+        "print('slept')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(MAIN.parent)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "dropped\n", "cancelled\n")
 
 
 def test_what_runs_behind_a_shell_hears_no_ctrl_c(folder: Path) -> None:

@@ -21,6 +21,7 @@ from bench.results.folder import Folder
 from bench.results.kinds import Kind
 from bench.run import supervisor
 from bench.run.supervisor import Supervisor
+from bench.words import streams
 from kernels.errors import InputError
 
 TICK_S = 0.1
@@ -133,7 +134,8 @@ def run(
 
     If a worker crashes or hangs, only the case that it was measuring is lost; the next worker measures the
     rest. Ctrl-C (or setting `stop`) ends the worker after its current pass; a second Ctrl-C kills it. Cases
-    that were not measured are reported as cancelled and not written, so that a resume runs them.
+    that were not measured are reported as cancelled and not written, so that a resume runs them. Ctrl-C takes
+    effect between two steps, never within one: what has come is written whole, and no worker is left behind.
 
     - job: what the user asked for. cases: () lets the worker decide.
     - command: starts the workers, instead of the kind's own command. environment: variables that they get in
@@ -142,21 +144,25 @@ def run(
     - on_worker: called as on_worker(pid, False) when a worker was started, and as on_worker(pid, True) before
       the supervisor has it killed.
 
-    Raises InputError if another process writes to the folder, and if it cannot be written (the running worker
-    is ended first).
+    Raises InputError if another process writes to the folder (the worker of `spare` still waits then), and if
+    it cannot be written (the running worker is ended first). Raises KeyboardInterrupt if Ctrl-C came when all
+    cases were settled.
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
-    first = spare.take() if spare is not None else None
-    folder.claim()
-    driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
-    driver.environment, driver.on_worker = dict(environment or {}), on_worker
-    try:
-        driver.loop(stop)
-    finally:
-        driver.end()
-        folder.close()
-        if spare is not None and spare.renewed:
-            spare.start()
+    with streams.counted_interrupts() as interrupts:
+        folder.claim()
+        first = spare.take() if spare is not None else None
+        driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
+        driver.environment, driver.on_worker = dict(environment or {}), on_worker
+        try:
+            driver.loop(stop, interrupts)
+        finally:
+            driver.end()
+            folder.close()
+            if spare is not None and spare.renewed:
+                spare.start()
+    if interrupts() and not machine.cancelled:
+        raise KeyboardInterrupt
     return Outcome(tuple(driver.measured), machine.cancelled, machine.reason)
 
 
@@ -210,18 +216,18 @@ class _Driver:
         # (process, bytes read or None at its end): one queue, so that its words come before its end.
         self._outputs: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
 
-    def loop(self, stop: threading.Event | None) -> None:
-        """Run until the supervisor has finished."""
+    def loop(self, stop: threading.Event | None, interrupts: Callable[[], int]) -> None:
+        """Run until the supervisor has finished. interrupts: how often Ctrl-C was pressed so far."""
+        seen = 0
         self._do(self.supervisor.start(time.monotonic()))
         while not self.supervisor.finished:
-            try:
-                self._step()
-                if stop is not None and stop.is_set():
-                    self._do(self.supervisor.cancel(time.monotonic()))
-            except KeyboardInterrupt:
-                # The second time the user means it.
+            self._step()
+            while seen < interrupts():
+                seen += 1
                 if self.supervisor.cancelled and self._process is not None:
-                    end_worker(self._process.pid)
+                    end_worker(self._process.pid)  # the second time the user means it
+                self._do(self.supervisor.cancel(time.monotonic()))
+            if stop is not None and stop.is_set():
                 self._do(self.supervisor.cancel(time.monotonic()))
 
     def end(self) -> None:

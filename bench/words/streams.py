@@ -4,17 +4,19 @@ half of the characters; and Ctrl-C when nobody waits for it. None of these ends 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import errno
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 
 from kernels.errors import system_words
 
 CANCELLED = 130
-# Whose frames say that a module is being loaded; after how long a Ctrl-C meanwhile is heard again.
+# Whose frames say that a module is being loaded; after how long a Ctrl-C that could not be heard comes again.
 _IMPORTING, _AGAIN_S = "<frozen importlib._bootstrap>", 0.02
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
 _OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
@@ -61,7 +63,8 @@ def last_words(status: int) -> int:
 
 def quiet_interrupts() -> None:
     """Ctrl-C where nobody waits for it ends the process with one word. While a module is loaded it waits
-    until that is done: a native library may crash if an exception interrupts its start."""
+    until that is done: a native library may crash if an exception interrupts its start. Where it comes in the
+    middle of a finalizer or a callback, whose errors Python drops, it comes again."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
@@ -69,21 +72,58 @@ def quiet_interrupts() -> None:
             os._exit(CANCELLED)
         sys.__excepthook__(kind, error, trace)
 
+    def dropped(what: sys.UnraisableHookArgs) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            _soon()
+        else:
+            sys.__unraisablehook__(what)
+
     sys.excepthook = hook
+    sys.unraisablehook = dropped
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it of what runs behind it
         signal.signal(signal.SIGINT, _interrupted)
+
+
+@contextlib.contextmanager
+def counted_interrupts() -> Iterator[Callable[[], int]]:
+    """In this context Ctrl-C raises nothing. The function that is given says how often it was pressed so far.
+
+    For work that must not be torn between any two of its steps. KeyboardInterrupt may come right after a lock
+    was taken, say: then nobody ever releases it. In a thread other than the main one nothing changes, and
+    where Ctrl-C is ignored it stays so: the function then says 0.
+    """
+    presses = 0
+
+    def count(number: int, frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield lambda: 0
+        return
+    signal.signal(signal.SIGINT, count)
+    try:
+        yield lambda: presses
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
     at = frame
     while at is not None:
         if at.f_code.co_filename == _IMPORTING:
-            later = threading.Timer(_AGAIN_S, _again)
-            later.daemon = True
-            later.start()
+            _soon()
             return
         at = at.f_back
     raise KeyboardInterrupt
+
+
+def _soon() -> None:
+    """Have Ctrl-C once more."""
+    later = threading.Timer(_AGAIN_S, _again)
+    later.daemon = True
+    later.start()
 
 
 def _again() -> None:

@@ -76,7 +76,8 @@ class Looks:
 
 class Judge(Generic[V, S]):
     """Checks whether variants are correct. This base class accepts all; subclasses override the methods. If
-    `first` or `again` raises KernelscopeError or MemoryError, the variant is refused."""
+    one of them raises KernelscopeError or MemoryError, the variant is refused. (If `timed` runs out of memory
+    while several sessions are open, the variants are first timed again, one after the other.)"""
 
     def first(self, session: S, tried: Tried[V]) -> Tried[V]:
         """Check the answer of the session's last pass. Returns `tried` with the result: `refused` if the
@@ -145,9 +146,11 @@ class Sweep(Generic[V, S]):
                 self._forget_slower()
             # The next best is checked, too: it is used if the winner is found wrong later.
             next((v for v in self._by_time() if v != best and self._right(v)), None)
-            if lenient != best and (loose := self.choice.of(lenient)) is not None:
+            while lenient != best and (loose := self.choice.of(lenient)) is not None:
                 # For the record: which part has the largest error.
-                self._note(self.judge.closely(loose, whole=True))
+                if not self._checked_closely(loose, whole=True).refused:
+                    break
+                lenient = next((v for v in self._by_time() if self._confirmed(v)), None)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             self._update_and_store(
                 best=best, lenient=lenient, done=True, chosen_at=now, trying=None, attempts=0
@@ -228,7 +231,8 @@ class Sweep(Generic[V, S]):
             rivals = (t.variant for t in good if t is not right and self._near(t, right))
             own_field = right.variant not in near
             found += [right.variant, *itertools.islice(filter(self._right, rivals), int(own_field))]
-        return list(dict.fromkeys([*found, *near]))[: self.looks.most]
+        refused = {tried.variant for tried in self.choice.tried if tried.refused}  # some of them just now
+        return [v for v in dict.fromkeys([*found, *near]) if v not in refused][: self.looks.most]
 
     def _near(self, tried: Tried[V], best: Tried[V]) -> bool:
         return (tried.first_ns or 0.0) <= self.looks.near * (best.first_ns or 0.0)
@@ -275,7 +279,12 @@ class Sweep(Generic[V, S]):
             variant = by_name[name]
             if isinstance(timing.error, OutOfMemoryError | MemoryError):
                 raise timing.error
-            reason = str(timing.error) if timing.error else self.judge.timed(self._open[variant])
+            try:
+                reason = _why(timing.error) if timing.error else self.judge.timed(self._open[variant])
+            except (OutOfMemoryError, MemoryError):
+                raise
+            except KernelscopeError as error:
+                reason = _why(error)
             if reason:
                 self._refuse(variant, reason)
             elif (tried := self.choice.of(variant)) is not None:
@@ -321,8 +330,19 @@ class Sweep(Generic[V, S]):
         only if the whole is right."""
         tried = self.choice.of(variant)
         if tried is not None and tried.eligible is None:
-            self._note(tried := self.judge.closely(tried))
+            tried = self._checked_closely(tried)
         return tried is not None and bool(tried.eligible)
+
+    def _checked_closely(self, tried: Tried[V], whole: bool = False) -> Tried[V]:
+        """Check all parts of a variant, and note the result, which is returned. If that fails, the variant is
+        refused."""
+        try:
+            checked = self.judge.closely(tried, whole)
+        except (KernelscopeError, MemoryError) as error:
+            self._refuse(tried.variant, _why(error))
+            return self.choice.of(tried.variant) or tried
+        self._note(checked)
+        return checked
 
     def _right_again(self, variant: V) -> bool:
         """Whether it is right, and still is when it is checked once more."""

@@ -133,6 +133,7 @@ def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.
     code = main.main(
         ["ladder", "conv", "--model", DEFAULT_MODEL, "--node", "1", "--device", "cpu", "--rung", "2",
          "--rung", "im2col", "--rung", "fft", "--whole-model", "--budget", "0.02", "--instances", "1",
+         "--threads", "1",
          "--charts", "svg", "--format", "csv", "--out", "here"]
     )  # fmt: skip
     out, err = capsys.readouterr()

@@ -18,6 +18,7 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 from kernels.processes import exit_words
+from tests import sampling
 
 pytestmark = pytest.mark.slow
 
@@ -378,6 +379,65 @@ def test_two_interrupts_end_even_a_deaf_worker(drive):
         timer.join()
     assert outcome.cancelled
     assert written == {}
+
+
+LINES = 6000  # of Python that such a run goes through at least, in whichever module
+
+
+@pytest.mark.sampled
+def test_ctrl_c_between_any_two_lines_loses_nothing_and_leaves_nobody(tmp_path):
+    """Python raises KeyboardInterrupt after whichever step it was at: a lock that was just taken is never
+    released then, and the end of a worker that was just heard of is never heard of again."""
+    line = 0
+    last = 0
+
+    def trace(frame, event, _):
+        nonlocal line
+        line += 1
+        if line == last:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    def interrupted(folder, workers):
+        """The outcome, None where it raised."""
+        command = [sys.executable, str(FAKE), str(folder.path.with_suffix(".state")), "anew", "ok"]
+        sys.settrace(trace)
+        try:
+            return client.run(
+                JOB, CASES, folder, command=command, on_worker=lambda pid, _: workers.append(pid)
+            )
+        except KeyboardInterrupt:
+            return None
+        finally:
+            sys.settrace(None)
+
+    for last in sampling.some("interrupts", range(10, LINES, 10), 10):
+        folder = COMPARISON.create(tmp_path / f"run{last}", Run(job=JOB, cases=CASES))
+        workers, line = [], 0
+        found = interrupted(folder, workers)
+        kept = [m.case for m in COMPARISON.open(folder.path).measurements()]
+        if found is None:
+            assert len(kept) == (len(CASES) if workers else 0), f"before the first or behind the last: {last}"
+        else:
+            assert found.cancelled == (line >= last), f"heard (line {last} of {line})"
+            assert sorted(m.case.backend for m in found.measurements) == sorted(JOB.backends)
+            assert [m.case for m in found.measurements if m.disposition != "cancelled"] == kept
+        for pid in workers:
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+
+
+def test_the_worker_started_ahead_is_not_lost_where_another_process_writes_to_the_folder(tmp_path):
+    command = [sys.executable, str(FAKE), str(tmp_path / "state"), "ok"]
+    held = COMPARISON.create(tmp_path / "run", Run(job=JOB, cases=CASES))
+    held.claim()
+    folder = COMPARISON.open(held.path)
+    with client.StandbyWorker(COMPARISON, renewed=False, command=command) as spare:
+        with pytest.raises(InputError, match="by another process"):
+            client.run(JOB, CASES, folder, spare=spare)
+        held.close()
+        assert not client.run(JOB, CASES, folder, command=["/nowhere"], spare=spare).reason
+    assert len((tmp_path / "state").read_text()) == 1, "it was that one"
 
 
 def test_a_full_disk_ends_the_worker_and_says_so(drive, monkeypatch, tmp_path):

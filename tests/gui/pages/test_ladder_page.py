@@ -109,7 +109,7 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     assert page.reader.diff.titles[0].text() == "01 shift_and_add"
     assert page.reader.diff.changes
     # Another model, whose operator is one with rungs to compare; and back.
-    for model in ("alexnet-digits", defaults.JOB.models[0]):
+    for model in ("lenet5-fashion", defaults.JOB.models[0]):
         page.bar.model.setCurrentIndex(page.bar.model.findData(model))
         page.bar.model.activated.emit(page.bar.model.currentIndex())
         qtbot.waitUntil(lambda model=model: page.session.state.ladder.job.model == model and page.at_rest)

@@ -18,8 +18,10 @@ from kernels.errors import KernelError, OutOfMemoryError
 BRIEF = timing.Rules(warmup_s=0.0, rewarm_s=0.0, rounds=1, min_s=0.0001, min_samples=1, budget_s=0.001)
 OPEN = Looks(final=BRIEF, first_s=0.0, short_ns=1e6, far=4.0, worth=0.02, open=True)  # as of rungs
 ANEW = Looks(final=BRIEF, first_s=0.0, near=1.25, default=True)  # as of configurations
-FAULTS = ("prepare", "first", "timed", "again", "layers", "output", "later")
-LENIENT = FAULTS[4:]  # an answer by the loosest bound it is
+FAULTS = (
+    *("prepare", "first", "timed", "again", "timed raises", "layers raise"),
+    *(LENIENT := ("layers", "output", "later")),  # an answer by the loosest bound it is
+)
 
 
 @dataclass
@@ -44,10 +46,12 @@ class Told(Judge[str, Planted]):
         return msgspec.structs.replace(tried, refused=wrong, within=session.fault != "output")
 
     def timed(self, session: Planted) -> str:
+        if session.fault == "timed raises":
+            raise KernelError("it failed after timing")
         return "wrong after timing" if session.fault == "timed" else ""
 
     def again(self, session: Planted) -> tuple[str, str]:
-        if session.fault in ("again", "timed"):  # what one alone was not timed for shows here
+        if session.fault in ("again", "timed", "timed raises"):  # what one alone was not timed for shows here
             return "wrong in full", ""
         return "", "off in another session" if session.fault == "later" else ""
 
@@ -55,7 +59,10 @@ class Told(Judge[str, Planted]):
         self.variants = variants
 
     def closely(self, tried: Tried[str], whole: bool = False) -> Tried[str]:
-        return msgspec.structs.replace(tried, strict=self.variants[tried.variant].fault != "layers")
+        fault = self.variants[tried.variant].fault
+        if fault == "layers raise" or (fault == "all layers raise" and whole):
+            raise KernelError("a layer failed alone")
+        return msgspec.structs.replace(tried, strict=fault not in ("layers", "all layers raise"))
 
 
 class Killed(BaseException):
@@ -185,3 +192,22 @@ def test_an_answer_that_is_wrong_after_the_timed_passes_is_none() -> None:
         choice, _ = swept({"default": Planted(1e5), "late": Planted(0.99e5, "timed")}, looks)
         assert choice.of("late").refused == "wrong after timing"
         assert choice.of("default").time_ns is not None
+
+
+@pytest.mark.parametrize("looks", [OPEN, ANEW], ids=["open", "anew"])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("timed raises", "it failed after timing"),
+        ("layers raise", "a layer failed alone"),
+        ("all layers raise", "a layer failed alone"),
+    ],
+)
+def test_who_fails_while_it_is_checked_is_refused_and_the_others_are_not(
+    looks: Looks, fault: str, reason: str
+) -> None:
+    variants = {"default": Planted(1.1e5), "loose": Planted(1.05e5, "layers"), "failing": Planted(1e5, fault)}
+    choice, _ = swept(variants, looks)
+    assert choice.done
+    assert choice.of("failing").refused == reason
+    assert (choice.best, choice.lenient) == ("default", "loose")
