@@ -27,12 +27,12 @@ SUITE = "trixie"  # what the base image is made of: its Python is the one that t
 QUICK = "--batch 1 --images 8 --budget 0.3 --charts none"
 COMMANDS = (
     "",  # the file's own CMD
-    "--version",
     f"compare lenet5-digits --backend engine-cpu,ort-cpu {QUICK} --out run",
     "runs show run --format md",
     "ladder --new conv my_kernels --device cpu",
     "ladder conv --device cpu --model lenet5-digits --node conv1 --batch 1 --kernels my_kernels --rung mine"
     " --budget 0.2 --charts none --out ladder",
+    "--version",
 )
 
 
@@ -168,7 +168,8 @@ def main(given: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept) / "root"
         if asked.base:
-            shutil.copytree(asked.base, folder, symlinks=True)
+            # Its devices are copied as devices, and not read.
+            subprocess.run(["cp", "--archive", "--one-file-system", str(asked.base), str(folder)], check=True)
         else:
             made(folder, asked.mirror)
         prepared(folder)

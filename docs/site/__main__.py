@@ -28,8 +28,6 @@ def main(given: Sequence[str] | None = None) -> int:
         words = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", here, "-d", str(kept)]
         if build_main([*words, str(tree), str(built)]):
             return 1
-        for name in (".buildinfo", "objects.inv"):
-            (built / name).unlink(missing_ok=True)
         found = list(links.faults(built))
         print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
         if found:

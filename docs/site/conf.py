@@ -1,4 +1,8 @@
-"""How Sphinx builds the site. `make docs` calls it (docs/site/__main__.py)."""
+"""How Sphinx builds the site. `make docs` calls it (docs/site/__main__.py).
+
+Sphinx, because it checks links and their headings by itself, also those by GitHub's rule, and makes the
+reference from docstrings; with furo, whose fonts and scripts are all its own.
+"""
 
 import re
 import tomllib
@@ -35,12 +39,23 @@ pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 
 def _docstring(app, what, name, obj, options, lines):
-    """Docstrings are plain text with code in backticks: what else would mean something to Sphinx is text."""
-    for number, line in enumerate(lines):
-        parts = re.split(r"(`[^`]*`)", line)
-        lines[number] = "".join(
-            part if part.startswith("`") else re.sub(r"([*|]|_(?=\W|$))", r"\\\1", part) for part in parts
+    """Docstrings are plain text with code in backticks, and blocks of it behind four spaces: what else would
+    mean something to Sphinx is text."""
+    found, block = [], False
+    for line, before in zip(lines, ["", *lines], strict=False):
+        if line.strip() and not line.startswith("    "):
+            block = False
+        elif line.startswith("    ") and not before.strip() and not block:
+            found += ["::", ""]
+            block = True
+        parts = [line] if block else re.split(r"(`[^`]*`)", line)
+        found.append(
+            "".join(
+                part if block or part.startswith("`") else re.sub(r"([*|]|_(?=\W|$))", r"\\\1", part)
+                for part in parts
+            )
         )
+    lines[:] = found
 
 
 def setup(app):

@@ -8,12 +8,14 @@ lead where they lead there.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import kernelscope
 from docs.site import commands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,16 +57,16 @@ BESIDE = (
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 FENCED = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)", re.MULTILINE | re.DOTALL)
-API = """# The Python package
 
-Everything that `import kernelscope` gives, from its docstrings.
 
-```{eval-rst}
-.. automodule:: kernelscope
-   :members:
-   :imported-members:
-```
-"""
+def reference() -> str:
+    """What `import kernelscope` gives, in the order in which it names it itself."""
+    text = "# The Python package\n\n```{eval-rst}\n.. automodule:: kernelscope\n```\n"
+    for name in getattr(kernelscope, "__all__", ()):
+        kind = "class" if inspect.isclass(getattr(kernelscope, name)) else "function"
+        members = "   :members:\n   :inherited-members: Struct, BaseException\n" if kind == "class" else ""
+        text += f"\n## {name}\n\n```{{eval-rst}}\n.. auto{kind}:: kernelscope.{name}\n{members}```\n"
+    return text
 
 
 def left_out() -> list[str]:
@@ -81,7 +83,7 @@ def lay_out(tree: Path) -> None:
     for page in (*BESIDE, *(page for pages in NAVIGATION.values() for page in pages)):
         if page not in (COMMANDS, PYTHON):
             _copy(page, tree)
-    for page, text in ((COMMANDS, commands.markdown()), (PYTHON, API)):
+    for page, text in ((COMMANDS, commands.markdown()), (PYTHON, reference())):
         _write(tree / page, text)
     index = tree / "index.md"
     _write(index, index.read_text("utf-8") + "".join(_contents()))
