@@ -9,8 +9,9 @@ UV := $(BIN)/uv
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/run/pick_extra.py))$(EXTRA)
 
 RIVALS := torch openvino
-# What lies beside ours in an environment of its own: rivals, and the compilers of CUDA rungs in Python.
-APART := $(RIVALS) languages
+# What lies beside ours in an environment of its own: rivals, the compilers of CUDA rungs in Python, and what
+# makes the site.
+APART := $(RIVALS) languages docs
 
 .PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz attack lint lock clean help
 
@@ -30,6 +31,7 @@ help:
 	@echo "make torch           PyTorch, in an environment of its own (.venv-torch): 5.4 GB"
 	@echo "make openvino        OpenVINO, in an environment of its own"
 	@echo "make languages       the compilers of Triton, Numba-CUDA and CuTe DSL, too"
+	@echo "make docs            the documents as a site, in site/; a broken link is an error"
 	@echo "make lock            resolve the dependencies again"
 	@echo "make clean           remove what was set up"
 
@@ -125,6 +127,10 @@ ASK_torch = if [ "$(TORCH)" != yes ] && [ "$$(uname -s)" = Linux ] && [ "$(EXTRA
 	@$(UV) venv --quiet --allow-existing --python $(BIN)/python .venv-$*
 	@$(UV) pip install --quiet --python .venv-$* --require-hashes -r $< && touch $@
 
+# Links are checked, with their headings; nothing in a page is loaded from elsewhere.
+docs:
+	@.venv-docs/bin/python -m docs.site $(ARGS)
+
 # One file an extra, hashes and no addresses: uv's own lock would name the host packages came from.
 lock: $(UV)
 	@for extra in cpu cuda cuda12; do \
@@ -147,5 +153,5 @@ lock: $(UV)
 	  -c locks/cpu.txt -o locks/numba.txt
 
 clean:
-	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,9 +1,13 @@
-"""Versions: this program's, read where it is written, and those of installed packages."""
+"""Versions: this program's, read where it is written, and those of installed packages.
+
+It needs no other module of the program: what builds a package, and what starts the program, run it as a file.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +21,28 @@ def version() -> str:
         return ""
     match = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
     return match[1] if match else ""
+
+
+def commit() -> str:
+    """The commit that this is, in short, with "+" where files have changed since; "" where nobody knows. A
+    package has a file that tells it; a checkout is asked."""
+    try:
+        return (ROOT / "commit.txt").read_text(encoding="utf-8").strip()
+    except OSError:
+        pass
+    if not (ROOT / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=8", "--exclude=*", "--dirty=+"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def described() -> str:
+    """Version and commit: "0.1.0 (1a2b3c4d)"."""
+    known = commit()
+    return f"{version()} ({known})" if known else version()
 
 
 def of_package(name: str) -> str:

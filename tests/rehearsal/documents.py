@@ -17,7 +17,7 @@ from tests.rehearsal.content import ROOT
 SHELLS = ("sh", "bash", "shell", "console", "powershell")
 _PROGRAM = re.compile(
     r"(?:\$ )?(?:sudo |\w+=\S+ )*"
-    r"(?:python[0-9.]*|uvx?|pip3?|make|git|bash|sh|conda|apt(?:-get)?|docker|curl|wget|\S+/bin/\S+|\./\S+)"
+    r"(?:python[0-9.]*|uvx?|pip3?|make|git|bash|sh|conda|apt(?:-get)?|docker|podman|curl|wget|\S+/bin/\S+|\./\S+)"
     r"(?: |$)"
 )
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")

@@ -26,6 +26,7 @@ LEFT_OUT = {
     r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
     r"python main\.py \w+ .*--backend mine": "tests/engine/backends/test_plugins.py runs it",
     r"git ": "it fetches",
+    r"(docker|podman) ": "it needs containers; `python -m tests.container` runs the Containerfile's steps",
     r"(python main\.py )?models import\b": (
         "it reads weights of the user's; tests/bench/extras/weights makes and imports such files"
     ),
