@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from bench.words.called import CALLED
+
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
 
@@ -27,7 +29,7 @@ def list_command(
 
     found = summaries(folder)
     if not found:
-        raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
+        raise InputError(f"there is no run in {folder}; `{CALLED} compare` makes one")
     # The run whole, so that it can be copied into the next command.
     given = ("called", "note")
     columns = pick(

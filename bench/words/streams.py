@@ -11,9 +11,9 @@ import sys
 import threading
 from types import FrameType, TracebackType
 
+from bench.words.exits import CANCELLED
 from kernels.errors import system_words
 
-CANCELLED = 130
 # Whose frames say that a module is being loaded; after how long a Ctrl-C meanwhile is heard again.
 _IMPORTING, _AGAIN_S = "<frozen importlib._bootstrap>", 0.02
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
