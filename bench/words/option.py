@@ -58,6 +58,10 @@ class Text:
         else:
             _loaded(self.look)(text)
 
+    def begun(self, text: str) -> list[str]:
+        """The known values that begin with a text."""
+        return [name for name in _loaded(self.known) if name.startswith(text)]
+
     def read_line(self, line: str) -> Any:
         """A line of the form → a value that passes its check. Raises InputError."""
         parts = line.split(self.between) if self.between else [line]
