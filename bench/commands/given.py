@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import shlex
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import typer
 import typer.core
 
+from bench.words.called import CALLED
 from bench.words.option import Option, Switch, by_name
 from kernels.errors import InputError
 
@@ -62,13 +65,20 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
                 if option.name in names and option.needs and option.needs not in names:
                     raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
             lasting: dict[str, Any] = {}
+            said: list[str] = []
             found = settings.values(option for option in options if option.name not in names)
-            for name, value in found.items():
-                option = by_name(options, name)
+            for option in (by_name(options, name) for name in found):
+                if option.needs and option.needs not in names | found.keys():
+                    continue
+                value = found[option.name]
+                said += option.words(value)
                 if option.fields:
                     lasting |= option.as_fields(value)
-                elif not option.needs or option.needs in names | found.keys():
+                else:
                     others[option.parameter] = value
+            if said:
+                told = f"settings: {shlex.join(said)} (`{CALLED} config` says where from)"
+                print(told, file=sys.stderr)
             raise typer.Exit(function(Given(frozenset(names), fields, lasting), **others))
 
         del run.__dict__["__wrapped__"]  # whose parameters are others
@@ -111,6 +121,8 @@ def _parameter(option: Option) -> inspect.Parameter:
     else:
         kind = list[str] | None if value.repeated else str | None
         about["metavar"] = option.metavar or "|".join(value.known)
+        if value.known:
+            about["autocompletion"] = value.begun
         default = typer.Argument(None, **about) if option.argument else typer.Option(None, flag, **about)
     return inspect.Parameter(
         option.parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind

@@ -6,7 +6,7 @@ A value is looked for in this order, and the first that is found holds:
 2. an environment variable, KERNELSCOPE_BUDGET for --budget;
 3. the project's file: `kernelscope.toml`, or the table [tool.kernelscope] of `pyproject.toml`, in the current
    folder or in the nearest folder above that has one;
-4. the user's file: `kernelscope.toml` in the user's configuration folder.
+4. the user's file: `kernelscope.toml` in the user's configuration folder, or what KERNELSCOPE_CONFIG names.
 
 A project's file may come from anybody. What has a program or a machine of somebody's run (`Option.runs`) is
 taken from it only if the user has agreed to the file as it is (`trust`).
@@ -122,7 +122,10 @@ def trust() -> Path:
 
 
 def user_file() -> Path:
-    """Where the user's own settings stand; it need not exist."""
+    """Where the user's own settings stand: KERNELSCOPE_CONFIG, else in the system's place for them. It need
+    not exist."""
+    if named := os.environ.get("KERNELSCOPE_CONFIG", ""):
+        return Path(named).expanduser()
     return platformdirs.user_config_path("kernelscope", appauthor=False) / NAME
 
 
@@ -179,7 +182,7 @@ def _line(text: str, heading: str, key: str) -> str:
     for number, line in enumerate(text.splitlines(), 1):
         if begins := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
             at = begins[1]
-            if not heading and at.partition(".")[0] == key:
+            if f"{at}.".startswith(f"{heading}.{key}.".lstrip(".")):
                 return f", line {number}"
         elif at == heading and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""", line):
             return f", line {number}"
