@@ -102,11 +102,11 @@ def how_to_install(name: str) -> str:
 def installing(*packages: str, without: tuple[str, ...] = ()) -> str:
     """The commands that bring packages into the Python in use, by pip and by uv, each in backquotes. without:
     packages that are to be removed before."""
-    python = shlex.quote(sys.executable)
+    quoted = '"{}"'.format if os.name == "nt" else shlex.quote
+    python, wanted = quoted(sys.executable), " ".join(map(quoted, packages))
     pip, uv = f"{python} -m pip", "uv pip"
     removed = f"{pip} uninstall -y {' '.join(without)} && " * bool(without)
     with_uv = f"{uv} uninstall --python {python} {' '.join(without)} && " * bool(without)
-    wanted = shlex.join(packages)
     return f"`{removed}{pip} install {wanted}` or `{with_uv}{uv} install --python {python} {wanted}`"
 
 

@@ -14,6 +14,7 @@ taken from it only if the user has agreed to the file as it is (`trust`).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -31,7 +32,7 @@ from kernels.cache import Store
 from kernels.errors import InputError, system_words
 
 NAME, PROJECT = "kernelscope.toml", "pyproject.toml"
-_OUR_TABLE = re.compile(r"^\s*\[tool\.kernelscope\]", re.MULTILINE)
+_OUR_TABLE = re.compile(r"^\s*\[tool\.kernelscope[\].]", re.MULTILINE)
 _TRUSTED = Store("settings", 1, "which files of settings are trusted", most=1000)
 # By name; where two commands have an option of one name, either reads what stands in a file.
 LASTING = {option.name: option for listed in options.TABLE.values() for option in listed if option.lasting}
@@ -133,10 +134,11 @@ def project_file() -> Path | None:
     """The file with this project's settings."""
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / NAME).is_file():
+        if os.path.isfile(folder / NAME):  # False, and no error, for what may not be looked at
             return folder / NAME
-        if (folder / PROJECT).is_file() and _OUR_TABLE.search(_text(folder / PROJECT)):
-            return folder / PROJECT
+        with contextlib.suppress(OSError):  # what cannot be read need not be ours
+            if _OUR_TABLE.search((folder / PROJECT).read_text(encoding="utf-8", errors="replace")):
+                return folder / PROJECT
     return None
 
 
@@ -166,7 +168,7 @@ def _of_file(file: Path, trusted: bool = True) -> dict[str, Setting]:
         raise InputError(f"{file} is no TOML: {error}") from error
     heading = ""
     if file.name == PROJECT:
-        heading, table = "tool.kernelscope", table["tool"]["kernelscope"]
+        heading, table = "tool.kernelscope", table.get("tool", {}).get("kernelscope", {})
     found = {}
     for key, value in table.items():
         where = f"{file}{_line(text, heading, key)}"

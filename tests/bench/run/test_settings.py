@@ -57,6 +57,8 @@ def test_the_command_line_goes_before_a_variable_that_before_the_project_that_be
     assert budget() == 2
     (project / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     assert budget() == 2, "a pyproject.toml that says nothing of us is passed over"
+    (project / "pyproject.toml").write_bytes(b"[tool.other]\nname = \xff = no TOML\n")
+    assert budget() == 2, "nor need it be one that can be read"
     (project / "pyproject.toml").write_text("[tool.kernelscope]\nbudget = 3\n")
     assert budget() == 3
     monkeypatch.setenv("KERNELSCOPE_BUDGET", "4")
