@@ -14,7 +14,8 @@ from tests.package import building
 
 ROOT = building.ROOT
 NOBODY = 65534
-SETPRIV = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+# What it starts is still opened with the rights of before; what that starts is not.
+SETPRIV = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", "env")
 
 
 class BrokenError(Exception):

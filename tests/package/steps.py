@@ -46,7 +46,7 @@ def look():
     across, down = range(0, picture.width(), 7), range(0, picture.height(), 7)
     seen.append(len({picture.pixel(x, y) for x in across for y in down}))
     window.close()
-QTimer.singleShot(4000, look)
+QTimer.singleShot(2500, look)
 code = app.run()
 print(seen, len(about.licence()))
 sys.exit(code)
