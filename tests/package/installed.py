@@ -49,9 +49,10 @@ class Installed:
         return {"HOME": str(self.home), "PATH": f"{self.venv / 'bin'}:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
     def run(
-        self, *words: str | Path, code: int = 0, seconds: float = 240, **variables: str
+        self, *words: str | Path, code: int | None = 0, seconds: float = 240, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """A command of the user in his home. Raises BrokenError where it ends otherwise than with `code`."""
+        """A command of the user in his home. Raises BrokenError where it ends otherwise than with `code`; None
+        is any."""
         told = [*self.user, *map(str, words)]
         done = subprocess.run(
             told,
@@ -62,7 +63,7 @@ class Installed:
             timeout=seconds,
             check=False,
         )
-        if done.returncode != code:
+        if code not in (None, done.returncode):
             said = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}".strip()
             raise BrokenError(f"`{' '.join(map(str, words))}` ended with {done.returncode}:\n{said}")
         return done

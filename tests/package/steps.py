@@ -207,7 +207,7 @@ def from_one_build_to_the_other(there: Installed) -> None:
     for added, form in (("onnxruntime-gpu", 0), ("onnxruntime-gpu", 1)):
         building.run(building.uv(), "pip", "install", "-q", "--python", there.python, added, "pip")
         shutil.rmtree(there.home / "both", ignore_errors=True)
-        done = there.run(*COMPARE, "--out", "both")
+        done = there.run(*COMPARE, "--out", "both", code=None)  # with two builds anything may happen
         wanted("are both installed and overwrite each other" in done.stderr, done.stderr)
         _mended(there, done.stderr, form)
 
