@@ -51,8 +51,7 @@ class Installed:
     def run(
         self, *words: str | Path, code: int | None = 0, seconds: float = 240, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """A command of the user in his home. Raises BrokenError where it ends otherwise than with `code`; None
-        is any."""
+        """A command of the user in his home. Raises BrokenError where it ends not with `code` (None: any)."""
         told = [*self.user, *map(str, words)]
         done = subprocess.run(
             told,
