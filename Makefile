@@ -13,7 +13,7 @@ RIVALS := torch openvino
 # makes the site.
 APART := $(RIVALS) languages docs
 
-.PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz attack lint lock clean help
+.PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz attack lint lock release clean help
 
 help:
 	@echo "make run             the window; without a display, the default comparison"
@@ -28,6 +28,7 @@ help:
 	@echo "make fuzz            damaged files for ten minutes, goes on in fuzz-state/"
 	@echo "make attack          kernels that cheat against the judge, and 500 right ones"
 	@echo "                     (of the last three ARGS=--help says what else)"
+	@echo "make release         source distribution and wheel in dist/, checked; nothing is uploaded"
 	@echo "make torch           PyTorch, in an environment of its own (.venv-torch): 5.4 GB"
 	@echo "make openvino        OpenVINO, in an environment of its own"
 	@echo "make languages       the compilers of Triton, Numba-CUDA and CuTe DSL, too"
@@ -82,6 +83,10 @@ fuzz: $(VENV)/dev.stamp
 # All of tests/bench/judge/cheats; the tests take a few of them.
 attack: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.bench.judge.attack $(or $(ARGS),--honest 500)
+
+# Builds twice, and from the source distribution: equal bytes. CHANGELOG.md gets the version's section.
+release: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.package.release
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

@@ -1,7 +1,6 @@
 """Kernelscope's command line; without arguments, the window, or the default comparison where none can open.
 
-Exit codes: 0 all well; 1 a case failed; 2 bad usage or input, or what cannot be had here, told in one
-sentence; 130 cancelled.
+Exit codes: `bench.words.exits`.
 """
 
 import _signal  # built in: `signal` takes its time to load, as all that follows
@@ -19,23 +18,25 @@ from bench import modules
 from bench.commands import diff, models, runs
 from bench.commands.compare import compare
 from bench.commands.compare import default as default_comparison
+from bench.commands.config import config
 from bench.commands.export import export
 from bench.commands.given import Grouped
 from bench.commands.ladder import ladder
 from bench.commands.profile import profile
 from bench.commands.selfcheck import selfcheck
-from bench.words import plain, streams
+from bench.words import called, exits, plain, streams
+from kernels.environment import PACKAGED
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
 app = typer.Typer(
     name="kernelscope",
     help="Is my kernel right, how fast is it beside the reference, and what holds it back?",
-    add_completion=False,
+    add_completion=PACKAGED,  # a shell completes the name of a command, and `python main.py` is none
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 groups = {"models": models.app, "runs": runs.app}
-commands = [compare, export, ladder, profile, selfcheck]
+commands = [compare, config, export, ladder, profile, selfcheck]
 for module in modules("extras/*/command.py"):  # satellites are found by their files
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND
@@ -63,13 +64,25 @@ def doctor() -> None:
 
 
 @app.callback(invoke_without_command=True)
-def default(context: typer.Context) -> None:
+def default(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version, with the commit where known."),
+) -> None:
     """Without a command: the window; without a display, the default comparison in the terminal."""
+    if version:
+        from bench.words.version import described
+
+        print(f"kernelscope {described()}")
+        raise typer.Exit(exits.OK)
     if context.invoked_subcommand is not None:
         return
+    from bench.commands.measuring import warn_of_runtime
+    from bench.run import settings
     from gui.base import display
 
+    settings.known()  # what is wrong with a file of settings is told here, and not in the window
     if (problem := display.problem()) is None:
+        warn_of_runtime()
         from gui.shell.app import run
 
         raise typer.Exit(run())
@@ -81,6 +94,9 @@ def default(context: typer.Context) -> None:
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+# As usage and errors name the command.
+_NAME = called.WORDS[0] if PACKAGED else None
+
 # What was asked for cannot be had, wrong input or right; everything else was tried and failed.
 NOT_TO_BE_HAD = (InputError, UnsupportedError, UnavailableError)
 
@@ -89,13 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (sys.argv's unless given); the exit code."""
     streams.lenient()
     try:
-        result = _command()(args=arguments, standalone_mode=False)
+        result = _command()(args=arguments, prog_name=_NAME, standalone_mode=False)
         streams.flush()
     except typer.Abort:
-        return 130
+        return exits.CANCELLED
     except KeyboardInterrupt:
         print("cancelled", file=sys.stderr)
-        return 130
+        return exits.CANCELLED
     except OSError as error:
         # Whoever read standard output has gone (`| head`), or it cannot be written; all else that reads and
         # writes says in a sentence what it was at.
@@ -103,19 +119,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if reason:
             print(reason, file=sys.stderr)
-        return 1
+        return exits.FAILED
     except UnicodeEncodeError as error:
         print(f"a name is no text: {error.object[:200]!r}; rename it to go on", file=sys.stderr)
-        return 2
+        return exits.REFUSED
     except UsageError as error:
         text = error.format_message()  # type: ignore[attr-defined]
         # Of a group without a command it is the whole help, which stays as it is.
         print(text if text.startswith("Usage:") else _one_line(text), file=sys.stderr)
-        return 2
+        return exits.REFUSED
     except KernelscopeError as error:
         print(_one_line(str(error)), file=sys.stderr)
-        return 2 if isinstance(error, NOT_TO_BE_HAD) else 1
-    return result if isinstance(result, int) else 0
+        return exits.REFUSED if isinstance(error, NOT_TO_BE_HAD) else exits.FAILED
+    return result if isinstance(result, int) else exits.OK
 
 
 @functools.cache

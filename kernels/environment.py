@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from kernels.errors import UnavailableError
 
 _PROGRAM = Path(__file__).resolve().parents[1]
 ROOT = _PROGRAM  # where its environments lie
+PACKAGED = _PROGRAM.name == "_program"  # this is what a wheel brought, and no checkout with its make
 NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of an isolated process itself
 
 
@@ -86,10 +88,26 @@ class Environment:
 
 def how_to_install(name: str) -> str:
     """How to set up an environment that `make` knows, for `get`."""
+    if PACKAGED:
+        return (
+            f"{installing(name)} brings it into this one, and the variable KERNELSCOPE_PYTHON_{name.upper()} "
+            "names another Python that has it"
+        )
     return (
         f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
         f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
     )
+
+
+def installing(*packages: str, without: tuple[str, ...] = ()) -> str:
+    """The commands that bring packages into the Python in use, by pip and by uv, each in backquotes. without:
+    packages that are to be removed before."""
+    quoted = '"{}"'.format if os.name == "nt" else shlex.quote
+    python, wanted = quoted(sys.executable), " ".join(map(quoted, packages))
+    pip, uv = f"{python} -m pip", "uv pip"
+    removed = f"{pip} uninstall -y {' '.join(without)} && " * bool(without)
+    with_uv = f"{uv} uninstall --python {python} {' '.join(without)} && " * bool(without)
+    return f"`{removed}{pip} install {wanted}` or `{with_uv}{uv} install --python {python} {wanted}`"
 
 
 @functools.lru_cache(maxsize=256)

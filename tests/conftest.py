@@ -59,6 +59,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What the person who runs the tests has imported is no part of the catalogue that they are about.
 os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-models")
 
+# Nor are that person's settings.
+os.environ["KERNELSCOPE_CONFIG"] = str(Path(__file__).parent / "no-settings.toml")
+
 PLAIN_IMPORT = builtins.__import__
 
 # Before the processes that share the tests are started: they all take the same.

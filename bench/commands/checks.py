@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.words.version import of_package
+from bench.run import pick_extra
+from bench.words.version import of_package, requirements
 from kernels import numba_support
+from kernels.environment import installing
 from kernels.errors import system_words
 
 Status = Literal["ok", "note", "missing"]
+RUNTIMES = ("onnxruntime", "onnxruntime-gpu")  # the two builds of ONNX Runtime that extras bring
 ROOM_NBYTES = 2 << 30  # what models, data sets and a few runs take at the most
 
 
@@ -68,15 +71,24 @@ def runs_anything(found: Iterable[Check]) -> bool:
     return any(check.topic == "backends" and check.status == "ok" for check in found)
 
 
-def both_runtimes() -> str | None:
-    """The sentence to say where onnxruntime and onnxruntime-gpu are both installed; None where not."""
-    names = ("onnxruntime", "onnxruntime-gpu")
-    if not all(of_package(name) for name in names):
-        return None
-    return (
-        "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files; "
-        "`pip uninstall onnxruntime onnxruntime-gpu`, then install one of them again"
-    )
+def runtime_problem() -> str | None:
+    """Why ONNX Runtime is not as it must be, and the commands that mend it: neither build of it is installed,
+    or both are, which overwrite each other's files. None where all is well."""
+    there = [name for name in RUNTIMES if of_package(name)]
+    if len(there) == 1 or (not there and importlib.util.find_spec("onnxruntime") is not None):
+        return None  # a build of another name has the module, too
+    if there:
+        from engine.ort.sessions import two_builds
+
+        if two_builds() is None:
+            return None  # they lie in different folders
+    extra, why = pick_extra.wanted()
+    mends = installing(*requirements(extra), without=RUNTIMES if there else ())
+    if there:
+        told = "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files"
+    else:
+        told = "ONNX Runtime is not installed, so there is nothing to compare with"
+    return f"{told}; {mends} brings what fits this machine ({why})"
 
 
 def _python() -> Iterable[Check]:
@@ -140,32 +152,26 @@ def _packages() -> Iterable[Check]:
     """Each package that pyproject.toml requires; of onnxruntime's two builds, one."""
     for name in required():
         found = of_package(name)
-        helps = f"not installed; `pip install {name}` brings it"
+        helps = f"not installed; {installing(name)} brings it"
         yield Check("packages", name, "ok" if found else "missing", found or helps)
     reason = numba_support.unavailable()
     without = f"{reason}; engine-cpu runs its kernels in NumPy, which are slower"
+    if not of_package("numba"):
+        without += f"; {installing('numba')} brings it"
     yield Check("packages", "numba", "note" if reason else "ok", without if reason else of_package("numba"))
-    runtimes = [name for name in ("onnxruntime", "onnxruntime-gpu") if of_package(name)]
-    if (sentence := both_runtimes()) is not None:
+    if (sentence := runtime_problem()) is not None:
         yield Check("packages", "onnxruntime", "missing", sentence)
-    elif runtimes:
-        yield Check("packages", runtimes[0], "ok", of_package(runtimes[0]))
-    else:
-        text = "not installed, so there is no reference; `pip install onnxruntime` (or -gpu) brings it"
-        yield Check("packages", "onnxruntime", "missing", text)
+    for name in filter(of_package, RUNTIMES if sentence is None else ()):
+        yield Check("packages", name, "ok", of_package(name))
 
 
 def required() -> list[str]:
     """Names of the distributions in pyproject.toml's dependencies."""
-    import tomllib
-
-    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
-        listed = tomllib.load(file)["project"]["dependencies"]
-    return [re.split(r"[\[<>=!~; ]", item, maxsplit=1)[0] for item in listed]
+    return [re.split(r"[\[<>=!~; ]", item, maxsplit=1)[0] for item in requirements()]
 
 
 def _gpu() -> Iterable[Check]:
-    from bench.run import nvml, pick_extra
+    from bench.run import nvml
 
     version, why = pick_extra.ask_driver()
     driver, cuda = nvml.versions()
@@ -183,7 +189,7 @@ def _gpu() -> Iterable[Check]:
     extra, reason = pick_extra.choose(version, why)
     wanted = "onnxruntime-gpu"
     if not of_package(wanted):
-        helps = f"`pip install -r locks/{extra}.txt` brings the CUDA set"
+        helps = f"{installing(*requirements(extra), without=RUNTIMES[:1])} brings the CUDA set"
         text = f"{wanted} is not installed though {reason}; {helps}"
         yield Check("gpu", "packages", "note", text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,7 @@ def compare(
     from kernels.errors import InputError
 
     wanted = Output(format, charts, layers, bisect, cluster, gpu)
-    job = Job(**usual(options.COMPARE) | given.fields)
+    job = Job(**usual(options.COMPARE) | given.lasting | given.fields)
     job = msgspec.structs.replace(job, models=with_distinct_stems(job.models))
     for option, asked in (("layers", layers), ("bisect", bisect), ("layer-pass-of", job.layers_of)):
         if asked and not job.layers:
@@ -90,7 +89,6 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
         from bench.results.records import Run
         from bench.run import progress
 
-        warn_twice_installed()
         planned = [
             (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
         ]
@@ -107,7 +105,6 @@ def go_on(
 
     from bench.run.kinds.comparison import KIND as COMPARISON
 
-    warn_twice_installed()
     held = COMPARISON.open(path).job
     wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
     with measuring.gone_on(COMPARISON, path, wanted, trusted or "kernel_dirs" in fields, retry) as folder:
@@ -146,11 +143,3 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
             if ours and all(m.disposition == "unsupported" for m in ours):
                 return True
     return not any(measured for _, measured in found)
-
-
-def warn_twice_installed() -> None:
-    """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
-    from bench.commands.checks import both_runtimes
-
-    if (sentence := both_runtimes()) is not None:
-        print(f"warning: {sentence}", file=sys.stderr)

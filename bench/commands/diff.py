@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.words.called import CALLED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -122,7 +124,7 @@ def _two(runs: Sequence[Path], where: Path | None) -> tuple[Path, Path]:
     kept = baselines.anywhere(summary(runs[0]), *places)
     if kept is None:
         raise InputError(
-            f"there is no baseline in {where or RUNS} for {runs[0]}; `python main.py runs baseline set RUN` "
+            f"there is no baseline in {where or RUNS} for {runs[0]}; `{CALLED} runs baseline set RUN` "
             "keeps one, or name the run to hold it against first"
         )
     return kept, runs[0]
@@ -236,7 +238,7 @@ def show_command(where: Path = _WHERE) -> None:
 
     kept = baselines.read(where)
     if not kept:
-        raise InputError(f"there is no baseline in {where}; `python main.py runs baseline set RUN` keeps one")
+        raise InputError(f"there is no baseline in {where}; `{CALLED} runs baseline set RUN` keeps one")
     for path, of in kept:
         found = listed(path)
         state = "is not there any more" if found is None else found.problem or found.started

@@ -5,23 +5,28 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import shlex
+import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import typer
 import typer.core
 
-from bench.words.option import Option, Switch
+from bench.words.called import CALLED
+from bench.words.option import Option, Switch, by_name
 from kernels.errors import InputError
 
 
 @dataclass(frozen=True)
 class Given:
-    """What stands on the command line. names: of options; fields: of the job, as values."""
+    """What stands on the command line. names: of options; fields: of the job, as values. lasting: further
+    fields, as environment and configuration files have them."""
 
     names: frozenset[str]
     fields: dict[str, Any]
+    lasting: dict[str, Any] = field(default_factory=dict)
 
     def refuse_others(self, allowed: Collection[str], why: str) -> None:
         """Raises InputError, in words, where an option was given that is not allowed there."""
@@ -37,6 +42,8 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
     def made(function: Callable[..., int]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(**typed: Any) -> None:
+            from bench.run import settings
+
             names: set[str] = set()
             fields: dict[str, Any] = {}
             others: dict[str, Any] = {}
@@ -57,7 +64,22 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
             for option in options:
                 if option.name in names and option.needs and option.needs not in names:
                     raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
-            raise typer.Exit(function(Given(frozenset(names), fields), **others))
+            lasting: dict[str, Any] = {}
+            said: list[str] = []
+            found = settings.values(option for option in options if option.name not in names)
+            for option in (by_name(options, name) for name in found):
+                if option.needs and option.needs not in names | found.keys():
+                    continue
+                value = found[option.name]
+                said += option.words(value)
+                if option.fields:
+                    lasting |= option.as_fields(value)
+                else:
+                    others[option.parameter] = value
+            if said:
+                told = f"settings: {shlex.join(said)} (`{CALLED} config` says where from)"
+                print(told, file=sys.stderr)
+            raise typer.Exit(function(Given(frozenset(names), fields, lasting), **others))
 
         del run.__dict__["__wrapped__"]  # whose parameters are others
         parameters = [_parameter(option) for option in options]
@@ -99,6 +121,8 @@ def _parameter(option: Option) -> inspect.Parameter:
     else:
         kind = list[str] | None if value.repeated else str | None
         about["metavar"] = option.metavar or "|".join(value.known)
+        if value.known:
+            about["autocompletion"] = value.begun
         default = typer.Argument(None, **about) if option.argument else typer.Option(None, flag, **about)
     return inspect.Parameter(
         option.parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind

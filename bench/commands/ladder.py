@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bench.commands import measuring
 from bench.commands.given import Given, command
 from bench.run import options
+from bench.words.called import CALLED
 
 if TYPE_CHECKING:
     from bench.measure.net_operator import Net
@@ -65,7 +66,7 @@ def ladder(
             _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu))
-    asked = usual(options.LADDER) | given.fields
+    asked = usual(options.LADDER) | given.lasting | given.fields
     op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
     node, batch = asked.pop("node"), asked.pop("batch")
     ladder_plan.op_of(op, kernels=new or compile)
@@ -76,7 +77,7 @@ def ladder(
         print(ladder_template.write(op, where, folder))
         only = "--compile " if where not in ladder_plan.usable() else f"--device {where} "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
-        print(f"try it: python main.py ladder {op} {_on(op)}{rest}", file=sys.stderr)
+        print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
         return 0
     if folder is not None:
         raise InputError(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bench.commands.measuring import CANCELLED
+from bench.words.exits import CANCELLED
 
 if TYPE_CHECKING:
     from bench.results.ladder_records import LadderJob, RungMeasurement

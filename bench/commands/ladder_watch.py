@@ -29,6 +29,7 @@ from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.progress import RunProgress
 from bench.run.watching import Stamps, stamps
 from bench.views.tables.ladder_tables import terminal
+from bench.words.exits import CANCELLED
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05
@@ -185,6 +186,6 @@ def watch(job: LadderJob) -> int:
             following.poll()
             time.sleep(POLL_S)
     except KeyboardInterrupt:
-        return 130
+        return CANCELLED
     finally:
         following.close()

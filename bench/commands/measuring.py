@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench.words import plain
+from bench.words import called, plain
+from bench.words.exits import CANCELLED
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from bench.run.client import StandbyWorker
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
-CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 H = TypeVar("H", bound="Header[Any, Any]")
 M = TypeVar("M", bound="CaseResult[Any]")
@@ -43,7 +43,7 @@ class Ending:
 
 def command_line() -> str:
     """The command as the user typed it, to stand in the footer of every chart."""
-    return shlex.join(["python", "main.py", *sys.argv[1:]])
+    return called.command_line(sys.argv[1:])
 
 
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
@@ -51,7 +51,16 @@ def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     from bench.results import folders
     from bench.results.store import RUNS
 
+    warn_of_runtime()
     return folders.begin(kind, header, out, RUNS, command_line())
+
+
+def warn_of_runtime() -> None:
+    """Say it where there is no ONNX Runtime to compare with, or a broken one, and what mends it."""
+    from bench.commands.checks import runtime_problem
+
+    if (sentence := runtime_problem()) is not None:
+        print(f"warning: {sentence}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -62,6 +71,7 @@ def gone_on(
     kernels that it names."""
     from bench.results import trust
 
+    warn_of_runtime()
     with kind.resume(path, job) as folder:
         folder.claim()
         if folder.missing(retry):
@@ -116,7 +126,7 @@ def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu:
 def _tell_left(folder: Folder[Any, Any]) -> None:
     """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
     if folder.kind.resumes and (left := len(folder.missing())):
-        again = f"python main.py {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
+        again = f"{called.CALLED} {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
 
 
@@ -136,7 +146,7 @@ def _tell_baseline(folder: Folder[Any, Any]) -> None:
         return
     if found is not None:
         print(plain.printable(sentences.summary(found)), file=sys.stderr)
-        again = shlex.join(["python", "main.py", "runs", "diff", str(found.a.path), str(found.b.path)])
+        again = called.command_line(["runs", "diff", str(found.a.path), str(found.b.path)])
         print(f"`{again}` tells the difference", file=sys.stderr)
 
 

@@ -52,7 +52,7 @@ def profile(
     if load is not None:
         return again(load, shown, trace)
     one_pass = {"runs": 1, "warm_up": 0} if report else {}
-    job = ProfileJob(**usual(options.PROFILE) | one_pass | given.fields)
+    job = ProfileJob(**usual(options.PROFILE) | given.lasting | one_pass | given.fields)
     return run(job, out, shown, charts, trace, cluster, gpu)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from bench.commands.diff import RUNS
+from bench.words.called import CALLED
 
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
@@ -29,7 +30,7 @@ def list_command(
     if not found:
         if folder != RUNS and not folder.is_dir():
             raise InputError(f"there are no runs in {folder}: there is no such folder")
-        print(f"no runs yet in {folder}; `python main.py compare` makes one")
+        print(f"no runs yet in {folder}; `{CALLED} compare` makes one")
         return
     # The run whole, so that it can be copied into the next command.
     given = ("called", "note")

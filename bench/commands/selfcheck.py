@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from bench.commands.given import Given, command
 from bench.run import options
+from bench.words import called
+from bench.words.exits import CANCELLED
 from bench.words.option import arguments, usual
 from kernels.errors import InputError
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     # A case's names and what its comparisons came to.
     _Line = tuple[tuple[str, str, str], SelfcheckSummary]
 
-CANCELLED = 130
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 # Set for the process that measures a model's file: whether what it finds outlives it.
 APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
@@ -80,7 +81,7 @@ def selfcheck(
     if out is not None and out.exists():
         raise InputError(f"{out} is there already; go on with it by --resume, or name another file")
     held = check.Selfcheck(
-        job=Job(**usual(options.SELFCHECK) | given.fields),
+        job=Job(**usual(options.SELFCHECK) | given.lasting | given.fields),
         times=times,
         instances=instances,
         slower=slower,
@@ -138,7 +139,7 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     except KeyboardInterrupt:
         cancelled = True
         lasts = path is not None and os.environ.get(APART) != _LOST
-        again = f": python main.py selfcheck --resume {shlex.quote(str(path))} goes on" if lasts else ""
+        again = f": {called.CALLED} selfcheck --resume {shlex.quote(str(path))} goes on" if lasts else ""
         print(f"cancelled{again}", file=sys.stderr)
     if not held.comparisons:
         return CANCELLED
@@ -227,8 +228,8 @@ def page(held: Selfcheck) -> str:
 
 def _command(held: Selfcheck) -> str:
     """The command that makes it."""
-    words = ["python", "main.py", "selfcheck", *arguments(held.job, options.SELFCHECK)]
-    return shlex.join([*words, "--times", str(held.times), "--instances", str(held.instances)])
+    words = ["selfcheck", *arguments(held.job, options.SELFCHECK)]
+    return called.command_line([*words, "--times", str(held.times), "--instances", str(held.instances)])
 
 
 def table(found: Sequence[SelfComparison]) -> RenderableType:

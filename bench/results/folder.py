@@ -20,6 +20,7 @@ from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
 from bench.results.records import CaseResult, Environment, Header
 from bench.results.results_file import ResultsFile
 from bench.results.store import LOG_FILE, RESULTS_FILE, to_run_again, write_atomically
+from bench.words.called import CALLED
 from kernels.errors import InputError, system_words
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Folder(Generic[H, M]):
         """The same as `measurements`, but raises InputError also if there is no measurement yet."""
         if found := self.measurements():
             return found
-        again = f"; `python main.py {self.kind.verb} --resume {self.path}` takes them" * self.kind.resumes
+        again = f"; `{CALLED} {self.kind.verb} --resume {self.path}` takes them" * self.kind.resumes
         raise InputError(f"{self.path} holds no measurement yet{again}")
 
     def missing(self, retry: bool = False) -> tuple[Any, ...]:

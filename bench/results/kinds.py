@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from bench.results.folder import Folder
 from bench.results.messages import Start, WorkerMessage
 from bench.results.records import CaseResult, Header, stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
+from bench.words.called import command_line
 from bench.words.option import Option, arguments
 from kernels.errors import InputError, system_words
 
@@ -181,7 +181,7 @@ class Kind(Generic[H, M]):
 
     def command_line(self, job: Any) -> str:
         """The whole command, quoted for a shell."""
-        return shlex.join(["python", "main.py", *self.arguments(job)])
+        return command_line(self.arguments(job))
 
     def part(self, which: str) -> ModuleType:
         """The module of "view", "report" or "diff". Raises InputError where this kind has none."""

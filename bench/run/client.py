@@ -57,13 +57,20 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, [environment.get("PYTHONPATH", "")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
-    if environment.pop("PYTHONDONTWRITEBYTECODE", "") and not environment.get("PYTHONPYCACHEPREFIX"):
+    told_not_to = environment.pop("PYTHONDONTWRITEBYTECODE", "")
+    if (told_not_to or _without_bytecode()) and not environment.get("PYTHONPYCACHEPREFIX"):
         # As containers often have it. Without bytecode every worker compiles all that it imports, which is
         # half of its start; kept in the cache, none of it appears beside the sources.
         from kernels.cache import cache_dir
 
         environment["PYTHONPYCACHEPREFIX"] = str(cache_dir() / "bytecode")
     return environment
+
+
+def _without_bytecode() -> bool:
+    """Whether there is none of this program, nor can be: it was installed without, for others to use."""
+    here = Path(__file__).parent
+    return not (here / "__pycache__").is_dir() and not os.access(here, os.W_OK)
 
 
 @dataclass(frozen=True)

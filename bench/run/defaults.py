@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bench.results.records import Job
-from bench.run import nvml
+from bench.run import nvml, options, settings
 
 # A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
 # them, whose kernels were chosen before, in no more. Two instances suffice where they take long to make, as
@@ -24,5 +24,7 @@ BUDGET_WITHOUT_GPU_S = 0.6
 
 
 def job() -> Job:
-    """The default comparison on this machine."""
-    return JOB if nvml.Gpu.first() else msgspec.structs.replace(JOB, budget_s=BUDGET_WITHOUT_GPU_S)
+    """The default comparison on this machine, with what the user's and the project's files say. Raises
+    InputError as `bench.run.settings` does."""
+    fitting = JOB if nvml.Gpu.first() else msgspec.structs.replace(JOB, budget_s=BUDGET_WITHOUT_GPU_S)
+    return msgspec.structs.replace(fitting, **settings.fields(options.COMPARE))

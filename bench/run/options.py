@@ -132,6 +132,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(C, S),
             fields=("backends",),
             usual=(),
+            lasting=True,
         ),
         Option(
             "backend",
@@ -141,6 +142,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(P,),
             fields=("backends",),
             usual=(),
+            lasting=True,
         ),
         Option(
             "batch",
@@ -308,6 +310,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=COMMANDS,
             fields=("threads",),
             label="Thre&ads",
+            lasting=True,
         ),
         Option(
             "l2",
@@ -316,6 +319,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(C, L, S),
             fields=("l2",),
             label="&L2 cache",
+            lasting=True,
         ),
         Option(
             "budget",
@@ -326,6 +330,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             fields=("budget_s",),
             label="&Time",
             hint="s a case",
+            lasting=True,
         ),
         Option(
             "timeout",
@@ -334,6 +339,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "S",
             on=ALL,
             fields=("timeout_s",),
+            lasting=True,
         ),
         Option(
             "instances",
@@ -346,6 +352,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             usual=INSTANCES,
             label="I&nstances",
             hint="or more of each",
+            lasting=True,
         ),
         Option(
             "instances",
@@ -353,6 +360,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Sessions on each side, alive at the same time and timed in turn.",
             "N",
             on=(S,),
+            lasting=True,
         ),
         Option(
             "runs",
@@ -487,6 +495,8 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "DIR",
             on=ALL,
             fields=("kernel_dirs",),
+            lasting=True,
+            runs=True,
         ),
         Option(
             "tune",
@@ -593,6 +603,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Some of png, svg, pdf; or none.",
             "F,F,…",
             on=ALL,
+            lasting=True,
         ),
         Option(
             "format",
@@ -635,8 +646,28 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Have a Ray cluster do it (needs the extra `cluster`).",
             "ADDRESS|local",
             on=ALL,
+            lasting=True,
+            runs=True,
         ),
-        Option("gpu", Text(), "On this kind of GPU, such as H200.", "KIND", on=ALL, needs="cluster"),
+        Option(
+            "gpu",
+            Text(),
+            "On this kind of GPU, such as H200.",
+            "KIND",
+            on=ALL,
+            needs="cluster",
+            lasting=True,
+        ),
+    ),
+    "In a configuration file alone": (
+        Option(
+            "editor",
+            Text(),
+            "The command that opens a kernel from the window; {file} and {line} in it are filled in.",
+            "COMMAND",
+            lasting=True,
+            runs=True,
+        ),
     ),
 }
 

@@ -46,11 +46,16 @@ def choose(version: int | None, why_not: str) -> tuple[str, str]:
     return "cpu", f"{words}, too old for CUDA 12; driver 580 or newer would help"
 
 
-def main() -> None:
+def wanted() -> tuple[str, str]:
+    """The extra for this machine, and why."""
     wish = os.environ.get("KERNELSCOPE_EXTRA", "")
     if wish and wish not in EXTRAS:
         sys.exit(f"KERNELSCOPE_EXTRA={wish} is not one of {', '.join(EXTRAS)}")
-    extra, why = (wish, "KERNELSCOPE_EXTRA says so") if wish else choose(*ask_driver())
+    return (wish, "KERNELSCOPE_EXTRA says so") if wish else choose(*ask_driver())
+
+
+def main() -> None:
+    extra, why = wanted()
     print(f"dependencies: {extra} ({why})", file=sys.stderr)
     print(extra)
 

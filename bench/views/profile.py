@@ -16,6 +16,7 @@ from bench.results.profile_records import TIMELINE, CaseProfile, Profile
 from bench.results.thin import keep
 from bench.run.kinds.profile import ProfileFolder
 from bench.words import units
+from bench.words.called import CALLED
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def show_chosen(folder: ProfileFolder, shown: ShownProfile) -> None:
     if found and shown.format == "table" and shown.chosen == MAIN:
         told.append(
             "every table, with kernels, calls and the cold start: "
-            f"python main.py profile --load {folder.path} --table all"
+            f"{CALLED} profile --load {folder.path} --table all"
         )
     heads = [profile_tables.heads(measurements)] if shown.chosen in (MAIN, "all") else []
     views.show(
@@ -191,7 +192,7 @@ def _fine(folder: ProfileFolder) -> list[CaseProfile]:
     """The cases that went well. Raises InputError where there is none."""
     fine = [made for made in folder.measurements() if made.disposition == "ok"]
     if not fine:
-        raise InputError(f"{folder.path} holds no profile of a case; `python main.py profile` takes one")
+        raise InputError(f"{folder.path} holds no profile of a case; `{CALLED} profile` takes one")
     return fine
 
 

@@ -58,6 +58,10 @@ class Text:
         else:
             _loaded(self.look)(text)
 
+    def begun(self, text: str) -> list[str]:
+        """The known values that begin with a text."""
+        return [name for name in _loaded(self.known) if name.startswith(text)]
+
     def read_line(self, line: str) -> Any:
         """A line of the form → a value that passes its check. Raises InputError."""
         parts = line.split(self.between) if self.between else [line]
@@ -224,7 +228,8 @@ class Option:
     part of the job. usual: what applies where it is not given, where that is not what a record without the
     field means. always: it is written though it has its usual value. label: its name in the window's form,
     with "&" before the letter that leads there ("": it has no field); hint: what the form's empty field says,
-    or what follows a number there."""
+    or what follows a number there. lasting: it may stand in a configuration file (bench.run.settings); runs:
+    such a value has a program or a machine of somebody's run."""
 
     name: str
     value: Text
@@ -239,6 +244,8 @@ class Option:
     argument: bool = False
     label: str = ""
     hint: str = ""
+    lasting: bool = False
+    runs: bool = False
 
     @property
     def typed(self) -> str:

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 
+from bench.words.exits import CANCELLED
 from kernels.errors import system_words
 
-CANCELLED = 130
 # Whose frames say that a module is being loaded; after how long a Ctrl-C that could not be heard comes again.
 _IMPORTING, _AGAIN_S = "<frozen importlib._bootstrap>", 0.02
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.

@@ -23,6 +23,15 @@ def version() -> str:
     return match[1] if match else ""
 
 
+def requirements(extra: str = "") -> list[str]:
+    """What pyproject.toml says that is needed, or that an extra adds, as pip takes it: "numpy>=2.2"."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: list[str] = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    return found
+
+
 def commit() -> str:
     """The commit that this is, in short, with "+" where files have changed since; "" where nobody knows. A
     package has a file that tells it; a checkout is asked."""

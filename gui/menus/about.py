@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from bench.results.messages import Hello
 from bench.results.records import Environment
 from bench.words import units
-from bench.words.version import ROOT, of_package, version
+from bench.words.version import ROOT, described, of_package, version
 from gui.base.boxes import filled
 from gui.base.theme import resized
 from gui.shell.main_window import Actions, MainWindow
@@ -80,7 +80,7 @@ class About(QDialog):
 def facts(environment: Environment | None) -> str:
     """Versions and facts of the machine, one in each line."""
     lines = [
-        f"Kernelscope {version()}".rstrip(),
+        f"Kernelscope {described()}".rstrip(),
         f"Python {platform.python_version()}",
         f"Qt {qVersion()} on {QApplication.platformName()}",
     ]

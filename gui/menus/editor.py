@@ -1,7 +1,7 @@
 """Opens a file in the user's editor at a line, and the entry of File that names the editor.
 
-The editor is the one in the window's settings, else VISUAL or EDITOR, else what the desktop opens the
-file with.
+The editor is the one in the window's settings, else that of a configuration file, else VISUAL or EDITOR, else
+what the desktop opens the file with.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from PySide6.QtCore import QProcess, QSettings, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QInputDialog
 
+from bench.run import settings
 from gui.pages.ladder import LadderPage
 from gui.shell.main_window import Actions, MainWindow
+from kernels.errors import InputError
 
 SETTING = "editor"
+_OPTION = settings.LASTING[SETTING]
 FILE, LINE = "{file}", "{line}"  # placeholders in a command
 # The arguments with which editors open a file at a line.
 _GOTO = ("--goto", f"{FILE}:{LINE}")
@@ -50,9 +53,9 @@ _TERMINALS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def editor_command(settings: QSettings, environment: Mapping[str, str] = os.environ) -> str:
-    """The command of the user's editor, "" if none is set."""
-    named = str(settings.value(SETTING, "") or "").strip()
+def editor_command(stored: QSettings, environment: Mapping[str, str] = os.environ) -> str:
+    """The command of the user's editor, "" if none is set. Raises InputError as `bench.run.settings` does."""
+    named = str(stored.value(SETTING, "") or "").strip() or settings.values([_OPTION]).get(SETTING, "")
     return named or environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
 
 
@@ -82,12 +85,16 @@ def in_terminal(words: Sequence[str], environment: Mapping[str, str] = os.enviro
     return None
 
 
-def open_in_editor(file: Path, line: int, settings: QSettings) -> str:
+def open_in_editor(file: Path, line: int, stored: QSettings) -> str:
     """Open a file at a line. Returns "" or, in a sentence, what prevented it and what helps."""
     helps = "; File → Editor… names one"
     if not file.is_file():
         return f"{file} is not there any more."
-    if not (editor := editor_command(settings)):
+    try:
+        editor = editor_command(stored)
+    except InputError as error:
+        return f"{error}."
+    if not editor:
         if QDesktopServices.openUrl(QUrl.fromLocalFile(str(file))):
             return ""
         return f"No editor is known for {file}{helps}."
@@ -110,7 +117,7 @@ def _program_name(program: str) -> str:
 ORDER = 16
 ASKED = (
     "The command that opens a file. {file} and {line} in it are filled in; the usual editors need none.\n"
-    "Empty: VISUAL or EDITOR, else the desktop's choice."
+    "Empty: the configuration file's, VISUAL or EDITOR, else the desktop's choice."
 )
 
 

@@ -20,6 +20,7 @@ from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_co
 from bench.questions.preview import Preview, WhichPreview
 from bench.results.kinds import kinds
 from bench.results.store import RESULTS_FILE
+from bench.words.called import CALLED
 from gui.base.theme import Theming, resized
 from gui.pages.model import ModelPage
 from gui.sessions.processes import Asker
@@ -191,7 +192,7 @@ class ModelFiles(QObject):
 def refusal(path: Path, there: bool = True) -> str:
     """Why a file is not even looked at, in a sentence; "" if it is. there: whether it must exist."""
     if path.suffix.lower() in WEIGHTS:
-        return f"{path.name} holds weights: `python main.py models import {path.name}` makes a model of them."
+        return f"{path.name} holds weights: `{CALLED} models import {path.name}` makes a model of them."
     if path.suffix.lower() != SUFFIX:
         return f"{path.name} is not an {SUFFIX} file; a model has to be one."
     return "" if not there or path.is_file() else f"{path.name} is not there."

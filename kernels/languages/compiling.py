@@ -147,7 +147,7 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
             if unusable := failure["language"]:
                 raise UnavailableError(
                     f"{rung.label} cannot be compiled here: {language.title} does not compile the least "
-                    f"kernel there is ({unusable}); `make languages` brings an environment in which it does"
+                    f"kernel there is ({unusable}); other versions of it may: {language.environment.get}"
                 )
             line = f":{failure['line']}" if failure["line"] else ""
             reason = f"{rung.label} does not compile for {arch}: {failure['text']}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kernels.environment import Environment
+from kernels.environment import PACKAGED, Environment, installing
 
 FOLDER = Path(__file__).with_name("compilers")
 
@@ -30,6 +31,8 @@ class Language:
     def environment(self) -> Environment:
         """The environment of its compiler: this one, or that of `make languages`."""
         get = f"pip install {self.install}, or `make languages`"
+        if PACKAGED:
+            get = installing(*shlex.split(self.install))
         return Environment("languages", self.title, self.module, get)
 
     def unavailable(self) -> str | None:

@@ -19,8 +19,10 @@ LEFT_OUT = {
     r"make (test|lint|sanitize|fuzz|attack|rehearse)|python -m (tests\.|pytest )": (
         "tests and rehearsal are run by themselves"
     ),
+    r"make release": "it builds what `python -m tests.package` builds and tries",
     r"make ": "it sets up an environment",
-    r"uvx? |pip3? |python3 -m venv|\S+/bin/pip ": "it installs",
+    r"kernelscope ": "`python -m tests.package` runs it from the wheel",
+    r"uvx? |pip[3x]? |python3 -m venv|\S+/bin/pip ": "it installs",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"\S+/bin/python -m tests\.zoo\.export": "it exports for minutes, in an environment of its own",
     r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
@@ -36,6 +38,7 @@ LEFT_OUT = {
     r"ray |export RAY_AUTH_MODE=|.* --cluster ": (
         "it needs Ray and a cluster; tests/bench/extras/fleet starts one where Ray is installed"
     ),
+    r"(python main\.py )?config --trust": "it takes a project's file, as tests of settings have",
     r"(python main\.py )?models remove\b": "it removes what the user imported",
     r"python -m bench\.commands\.formats": "it writes the schemas again; tests hold them against the types",
     r"(python main\.py )?ladder --saves\b": "it shows the log that `ladder --watch` writes; tests do both",

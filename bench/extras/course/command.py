@@ -34,12 +34,13 @@ def new_command(
     It is one TOML file, which says what each entry means."""
     from bench.extras.course import template
     from bench.questions.ladder_plan import DEVICES, op_of
+    from bench.words.called import CALLED
     from bench.words.option import one_of
 
     path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)
     print(path)
     out = shlex.quote(str(folder) + "-handout")
-    print(f"hand it out: python main.py course handout {shlex.quote(str(path))} {out}", file=sys.stderr)
+    print(f"hand it out: {CALLED} course handout {shlex.quote(str(path))} {out}", file=sys.stderr)
 
 
 @app.command("handout")

@@ -8,11 +8,12 @@ from pathlib import Path
 from bench.extras.course.assignment import FILE
 from bench.questions import rung_template as kernel_template
 from bench.results.store import write_atomically
+from bench.words.called import CALLED
 from kernels import registry
 from kernels.errors import InputError
 
 _TEXT = """\
-# An assignment. `python main.py course handout {file} FOLDER` writes what students get: this file without
+# An assignment. `{called} course handout {file} FOLDER` writes what students get: this file without
 # hidden shapes and answers, and a kernel to begin from for each task.
 name = "{name}"
 title = "{title}"
@@ -78,6 +79,7 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
     problem, hidden = _problem(op)
     text = _TEXT.format(
+        called=CALLED,
         file=path, name=name, title=f"A {op} that is right, then fast", device=device, op=op,
         problem=problem, hidden=hidden, rung=first[0].name,
     )  # fmt: skip

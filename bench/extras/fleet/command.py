@@ -61,7 +61,7 @@ def accuracy(
 
     if not model:
         raise InputError("accuracy needs a model, by name or as an .onnx file: accuracy alexnet-digits")
-    asked = {"models": (model,), "backends": (), "batches": (batch,)} | given.fields
+    asked = {"models": (model,), "backends": (), "batches": (batch,)} | given.lasting | given.fields
     job = Job(**asked, budget_s=0.2, layers=False, tune="none")
     job = msgspec.structs.replace(job, dataset=model_spec(model, job).dataset)
     assert job.dataset is not None

@@ -21,6 +21,8 @@ from bench.extras.fleet import devices
 from bench.extras.fleet.executor import Heard
 from bench.extras.fleet.work import Said, Work, perform
 from bench.results.messages import CaseStarted, Progress, Provisional
+from bench.words.version import requirements
+from kernels.environment import PACKAGED, installing
 from kernels.errors import InputError, UnavailableError
 
 LOCAL = "local"
@@ -37,9 +39,10 @@ def library() -> Any:
     try:
         import ray
     except ImportError as error:
+        brings = installing(*requirements("cluster")) if PACKAGED else "`pip install -r locks/cluster.txt`"
         raise UnavailableError(
-            f"--cluster needs Ray, which is not installed ({error}); `pip install -r locks/cluster.txt` "
-            "brings it, and without --cluster processes of this machine do the same"
+            f"--cluster needs Ray, which is not installed ({error}); {brings} brings it, and "
+            "without --cluster processes of this machine do the same"
         ) from error
     return ray
 

@@ -7,18 +7,17 @@ that ran; "failed" has the compiler's message at the line of the rung's file.
 from __future__ import annotations
 
 import re
-import shlex
-import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan
 from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
+from bench.words.version import requirements
 from engine.cuda import rung as rung_cuda
 from engine.machine import driver as cuda_driver
 from kernels import launch, nvrtc, registry
+from kernels.environment import installing
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
 from kernels.languages.compiling import settled
 from kernels.ops import Params
@@ -27,7 +26,6 @@ from kernels.registry import Rung
 # For rungs that name no architecture, where no GPU does: the oldest that the ladder is held to.
 OLDEST = "sm_75"
 _ARCH = re.compile(r"(?:sm_)?(\d{2,3})a?")
-_PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 Progress = Callable[[str, float | None], None]
 
@@ -35,13 +33,8 @@ Progress = Callable[[str, float | None], None]
 def check_compiler() -> None:
     """Raises UnavailableError where NVRTC is not installed, saying what brings it."""
     if reason := nvrtc.unavailable():
-        project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
-        needed = project["optional-dependencies"]["nvrtc"]
-        line = shlex.join([sys.executable, "-m", "pip", "install", *needed])
-        raise UnavailableError(
-            f"nothing can be compiled here: {reason.partition(';')[0]}; `{line}` brings it, or "
-            "`uv run --extra cpu --extra nvrtc main.py …`"
-        )
+        mends = installing(*requirements("nvrtc"))
+        raise UnavailableError(f"nothing can be compiled here: {reason.partition(';')[0]}; {mends} brings it")
 
 
 def architectures(names: Sequence[str]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from bench.views.tables import comparison_tables as tables
 from bench.views.tables import scoreboard, terminal_tables
 from bench.views.tables.table import Column, Table
 from bench.words import units
+from bench.words.called import CALLED
 from kernels.errors import InputError
 
 RunData = tuple[Run, Sequence[Measurement]]
@@ -90,7 +91,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     merged = merge(found)
     if not merged.rows:
         names = ", ".join(map(str, paths))
-        raise InputError(f"there is no measurement in {names}; `python main.py compare --resume` takes them")
+        raise InputError(f"there is no measurement in {names}; `{CALLED} compare --resume` takes them")
     form = report_form.form_of(out, charts)
     sections = []
     for model, items in by_model(merged.rows).items():

@@ -25,6 +25,7 @@ from bench.views.tables import ladder_report_tables as tables
 from bench.views.tables import ladder_tables
 from bench.views.tables.table import Table
 from bench.words import orders, units
+from bench.words.called import CALLED
 from kernels.errors import InputError
 
 TEMPLATE = "ladder"
@@ -113,9 +114,7 @@ def read(path: Path) -> Climbed:
     folder = LADDER.open(path)
     measurements = folder.measurements()
     if not measurements:
-        raise InputError(
-            f"there is no measurement in {path}; `python main.py ladder --resume {path}` takes them"
-        )
+        raise InputError(f"there is no measurement in {path}; `{CALLED} ladder --resume {path}` takes them")
     return Climbed(folder.header, measurements, tuple(rows(folder.header, measurements)))
 
 

@@ -32,6 +32,7 @@ from bench.views.tables import event_lines as profile_lines
 from bench.views.tables import profile_tables
 from bench.views.tables.profile_columns import ProfileTable, named
 from bench.words import units
+from bench.words.called import CALLED
 from kernels.errors import InputError
 
 TEMPLATE = "profile"
@@ -79,7 +80,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     for folder in folders:
         measurements = folder.measurements()
         if not measurements:
-            raise InputError(f"there is no case in {folder.path}; `python main.py profile` takes them")
+            raise InputError(f"there is no case in {folder.path}; `{CALLED} profile` takes them")
         charted = _draw_parts if is_table(folder.header) else _draw
         sections.append(section(folder, measurements, charted(folder, measurements, form)))
     return form.write(TEMPLATE, context([folder.header for folder in folders], sections, heading))

@@ -17,6 +17,7 @@ from bench.results.store import write_atomically
 from bench.views.drawing import looks
 from bench.views.drawing.looks import PAGE, Look
 from bench.views.reports import report_files, report_html
+from bench.words.called import CALLED
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def rendered(name: str, context: dict[str, Any], among: Environment | None = Non
     """A report's text by its template, in Markdown unless templates of another form are given."""
     found = among or report_files.templates()
     ending = "html" if among is not None else "md"
-    return found.get_template(f"{name}.{ending}.j2").render(context)
+    return found.get_template(f"{name}.{ending}.j2").render({"called": CALLED} | context)
 
 
 def form_of(out: Path, charts: Path | None = None, most_nbytes: int = 0) -> ReportForm:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import msgspec
@@ -41,17 +43,34 @@ def test_every_topic_has_its_line() -> None:
     assert machine.runs_anything(found)
 
 
-def test_both_runtimes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "of_package", lambda name: "1.0")
-    sentence = machine.both_runtimes()
-    assert sentence is not None
-    assert "pip uninstall" in sentence
-    assert any(c.status == "missing" and c.text == sentence for c in machine._packages())
+@pytest.mark.parametrize("there", [(), machine.RUNTIMES])
+@pytest.mark.parametrize(("extra", "build"), [("cpu", "onnxruntime"), ("cuda", "onnxruntime-gpu")])
+def test_no_build_of_onnx_runtime_and_two_are_told_with_what_mends_it(
+    there: tuple[str, ...], extra: str, build: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands are for the Python in use, and name the build that this machine can run."""
+    monkeypatch.setattr(sys, "executable", "/a b/python")
+    monkeypatch.setattr(machine, "of_package", lambda name: "1.0" if name in there else "")
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("engine.ort.sessions.two_builds", lambda: "both are in one folder")
+    monkeypatch.setenv("KERNELSCOPE_EXTRA", extra)
+    (check,) = (c for c in machine.checks() if c.name == "onnxruntime" and c.topic == "packages")
+    assert check.status == "missing"
+    pip, uv = re.findall("`(.*?)`", check.text)
+    assert f"'/a b/python' -m pip install '{build}>=" in pip
+    assert f"uv pip install --python '/a b/python' '{build}>=" in uv
+    for command in (pip, uv):
+        assert ("uninstall" in command and " onnxruntime onnxruntime-gpu && " in command) == bool(there)
+
+
+def test_one_build_of_onnx_runtime_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in machine.RUNTIMES:
+        monkeypatch.setattr(machine, "of_package", lambda asked, name=name: "1.0" if asked == name else "")
+        assert machine.runtime_problem() is None
 
 
 def test_a_missing_package_names_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "of_package", lambda name: "")
-    assert machine.both_runtimes() is None
     checks = by_name(list(machine._packages()))
     assert checks["numpy"].status == "missing"
     assert "pip install numpy" in checks["numpy"].text

@@ -1,0 +1,245 @@
+"""What a newcomer does with the package, in this order. Each step raises BrokenError, or is done."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.words import version
+from tests.package import building
+from tests.package.installed import BrokenError, Installed
+
+Step = Callable[[Installed], None]
+# Before all else: nothing of the program is to be found by whoever imports the package.
+IMPORTED = """
+import importlib.util, sys
+before = set(sys.modules)
+import kernelscope
+from kernelscope import program
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+strange = sorted(name for name in new - {"kernelscope"} if name not in sys.stdlib_module_names)
+assert not strange, strange
+rooms = ("main", "bench", "engine", "gui", "kernels", "models")
+found = [name for name in rooms if importlib.util.find_spec(name)]
+assert not found, found
+print(program.version())
+"""
+# The window as `kernelscope` opens it, on a screen that nobody sees; it is looked at, and closed.
+WINDOW = """
+import sys
+from kernelscope import program
+sys.path.insert(0, str(program.root()))
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from gui.menus import about
+from gui.shell import app
+from gui.shell.main_window import MainWindow
+application = QApplication(sys.argv[:1])
+seen = []
+def look():
+    window = next(it for it in application.topLevelWidgets() if isinstance(it, MainWindow))
+    picture = window.grab().toImage()
+    across, down = range(0, picture.width(), 7), range(0, picture.height(), 7)
+    seen.append(len({picture.pixel(x, y) for x in across for y in down}))
+    window.close()
+QTimer.singleShot(2500, look)
+code = app.run()
+print(seen, len(about.licence()))
+sys.exit(code)
+"""
+QUICK = ("--batch", "1", "--charts", "none", "--no-layer-pass", "--images", "8")
+
+COMPARE = ("kernelscope", "compare", "lenet5-digits", *QUICK, "--budget", "0.02")
+
+
+def wanted(good: object, what: str) -> None:
+    if not good:
+        raise BrokenError(what)
+
+
+def imports_nothing_of_the_program(there: Installed) -> None:
+    """`import kernelscope` brings the standard library at most, and no `models` or `gui` to find."""
+    said = there.run(there.python, "-c", IMPORTED).stdout.strip()
+    wanted(said == version.described(), f"{said!r} is not {version.described()!r}")
+
+
+def says_its_version(there: Installed) -> None:
+    for words in (("kernelscope",), (there.python, "-m", "kernelscope")):
+        said = there.run(*words, "--version").stdout
+        wanted(said == f"kernelscope {version.described()}\n", f"--version says {said!r}")
+    told = there.run("kernelscope", "compar", code=2).stderr
+    wanted("Did you mean 'compare'?" in told, told)
+    wanted("Usage: kernelscope " in there.run("kernelscope", "--help").stdout, "--help names another command")
+
+
+def the_doctor_finds_what_runs(there: Installed) -> None:
+    said = there.run("kernelscope", "doctor").stdout
+    for name in ("engine-cpu", "ort-cpu", "digits"):
+        wanted(re.search(rf"✓\s+{name}", said), f"the doctor does not find {name}:\n{said}")
+    wanted("make " not in said, f"the doctor names make, which a wheel does not have:\n{said}")
+
+
+def the_default_comparison(there: Installed) -> None:
+    """Without a display, and with less time a case than usual."""
+    done = there.run("kernelscope", KERNELSCOPE_BUDGET="0.03", KERNELSCOPE_INSTANCES="1")
+    wanted("there is no display" in done.stderr, done.stderr)
+    (run,) = (there.home / "runs").glob("*/run.json")
+    held = json.loads(run.read_text(encoding="utf-8"))
+    wanted(held["command"] == "kernelscope", held["command"])
+    lines = (run.parent / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    wanted(len(lines) == len(held["cases"]) == 8, f"{len(lines)} cases of {len(held['cases'])}")
+    wanted(len([*run.parent.glob("charts/*.png")]) > 5, "there are no charts")
+    said = there.run("kernelscope", "runs", "report", run.parent, "--out", "report.html")
+    wanted((there.home / "report.html").stat().st_size > 10_000, said.stderr)
+
+
+def the_window(there: Installed) -> None:
+    said = there.run(there.python, "-c", WINDOW, QT_QPA_PLATFORM="offscreen").stdout.split()
+    colours, licence = (int(re.sub(r"\D", "", word)) for word in said)
+    wanted(colours > 20, f"the window has {colours} colours")
+    wanted(licence > 1000, "the window finds no licence")
+
+
+def a_kernel_of_ones_own(there: Installed) -> None:
+    done = there.run("kernelscope", "ladder", "--new", "conv", "mein Kern")
+    again = re.search("try it: (.*)", done.stderr)
+    wanted(again and again[1].startswith("kernelscope ladder conv "), done.stderr)
+    options = ("--kernels", "mein Kern", "--device", "cpu", "--model", "lenet5-digits", "--node", "conv1")
+    said = there.run(
+        "kernelscope", "ladder", "conv", *options, "--rung", "90", "--budget", "0.05", "--charts", "none"
+    ).stdout
+    wanted(re.search(r"\b90\b.*\bok\b", said), f"the kernel is not right:\n{said}")
+
+
+def the_settings_of_a_project(there: Installed) -> None:
+    """A file in the folder holds, a variable goes before it, and what is wrong in it is told by its line."""
+    file = there.home / "kernelscope.toml"
+    file.write_text('threads = 1\nbudget = 0.02\nkernels = "mein Kern"\n', encoding="utf-8")
+    said = " ".join(there.run("kernelscope", "config", KERNELSCOPE_BUDGET="0.01").stdout.split())
+    wanted(f"threads 1 {file}, line 1" in said, said)
+    wanted("budget 0.01 the variable KERNELSCOPE_BUDGET" in said, said)
+    told = there.run("kernelscope", "compare", "lenet5-digits", *QUICK, code=2).stderr
+    wanted("`kernelscope config --trust`" in told, told)
+    there.run("kernelscope", "config", "--trust")
+    there.run("kernelscope", "compare", "lenet5-digits", *QUICK, "--backend", "engine-cpu", "--out", "set")
+    job = json.loads((there.home / "set" / "run.json").read_text(encoding="utf-8"))["job"]
+    wanted((job["threads"], job["budget_s"]) == (1, 0.02), str(job))
+    wanted(job["kernel_dirs"] == [str(there.home / "mein Kern")], str(job))
+    file.write_text("\nbugdet = 1\n", encoding="utf-8")
+    told = there.run("kernelscope", code=2).stderr
+    wanted("kernelscope.toml, line 2: 'bugdet'" in told, told)
+    file.unlink()
+
+
+def colours_are_left_out_where_they_are_not_wanted(there: Installed) -> None:
+    """In a terminal that shows them; util-linux's script is one."""
+    if shutil.which("script") is None:
+        return
+    command = ("script", "-qec", "kernelscope doctor", "/dev/null")
+    coloured = there.run(*command, TERM="xterm-256color", COLUMNS="120").stdout
+    plain = there.run(*command, TERM="xterm-256color", COLUMNS="120", NO_COLOR="1").stdout
+    wanted(re.search(r"\x1b\[[0-9;]*3[0-9]", coloured), "a terminal gets no colours, so nothing is shown")
+    wanted(not re.search(r"\x1b\[[0-9;]*[349][0-9]", plain), "NO_COLOR does not keep colours away")
+
+
+def the_shell_completes(there: Installed) -> None:
+    """bash does; zsh and fish where they are to be had."""
+    there.run("bash", "-c", "kernelscope --install-completion")
+    asked = r"""
+        source ~/.bashrc
+        COMP_WORDS=(kernelscope compare --l2 c); COMP_CWORD=3
+        _kernelscope_completion kernelscope; echo "${COMPREPLY[*]}"
+        COMP_WORDS=(kernelscope lad); COMP_CWORD=1
+        _kernelscope_completion kernelscope; echo "${COMPREPLY[*]}"
+    """
+    said = there.run("bash", "-c", asked).stdout.split()
+    wanted(said == ["cold", "ladder"], f"bash completes {said}")
+    reads = {
+        "zsh": "autoload -Uz compinit; compinit -u; source ~/.zfunc/_kernelscope; print $_comps[kernelscope]",
+        "fish": "source ~/.config/fish/completions/kernelscope.fish; complete -C 'kernelscope lad'",
+    }
+    for shell, read in reads.items():
+        asks = {"_KERNELSCOPE_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        said = there.run("kernelscope", _TYPER_COMPLETE_ARGS="kernelscope lad", **asks).stdout
+        wanted("ladder" in said, f"{shell} is told {said!r}")
+        if place := shutil.which(shell):
+            there.run(place, "-c", "kernelscope --install-completion; true", SHELL=place)
+            said = there.run(place, "-c", read).stdout
+            wanted(("ladder" if shell == "fish" else "_kernelscope_completion") in said, f"{shell}: {said!r}")
+
+
+def a_runtime_that_is_missing_is_mended_as_it_is_said(there: Installed) -> None:
+    """Of ONNX Runtime there is none: what is said brings it, word for word."""
+    building.run(building.uv(), "pip", "uninstall", "-q", "--python", there.python, "onnxruntime")
+    done = there.run(*COMPARE, "--out", "without")
+    wanted("warning: ONNX Runtime is not installed" in done.stderr, done.stderr)
+    _mended(there, done.stderr)
+
+
+def _mended(there: Installed, said: str, form: int = 1) -> None:
+    """As the message says: 0 the form of pip, 1 that of uv."""
+    command = re.findall("`(.*?)`", said)[form]
+    wanted(f"'{there.python}'" in command, f"{command} is not for the interpreter in use")
+    place = str(Path(building.uv()).parent)
+    building.run("bash", "-c", f'PATH="{place}:$PATH"; {command}')
+    shutil.rmtree(there.home / "again", ignore_errors=True)
+    done = there.run(*COMPARE, "--out", "again")
+    wanted("warning" not in done.stderr and "ort-cpu" in done.stdout, done.stderr)
+
+
+def without_installing(there: Installed) -> None:
+    """`uvx` from the file."""
+    said = building.run(
+        building.uv(), "tool", "run", "--isolated", "--from", there.wheel, "kernelscope", "--version"
+    )
+    wanted(f"kernelscope {version.described()}" in said, said)
+
+
+# ------------------------------------------------------------------------ what brings much from the registry
+
+
+def from_one_build_to_the_other(there: Installed) -> None:
+    """Both builds are there: what is said leaves one; then the other way."""
+    for added, form in (("onnxruntime-gpu", 0), ("onnxruntime-gpu", 1)):
+        building.run(building.uv(), "pip", "install", "-q", "--python", there.python, added, "pip")
+        shutil.rmtree(there.home / "both", ignore_errors=True)
+        done = there.run(*COMPARE, "--out", "both", code=None)  # with two builds anything may happen
+        wanted("are both installed and overwrite each other" in done.stderr, done.stderr)
+        _mended(there, done.stderr, form)
+
+
+def pip_and_pipx(there: Installed) -> None:
+    folder = there.folder / "by pip"
+    building.run(sys.executable, "-m", "venv", folder)
+    building.run(folder / "bin" / "python", "-m", "pip", "install", "-q", f"{there.wheel}[cpu]")
+    building.run(folder / "bin" / "kernelscope", "doctor")
+    places = {"PIPX_HOME": str(there.folder / "pipx"), "PIPX_BIN_DIR": str(there.folder / "pipx" / "bin")}
+    building.run(building.uv(), "tool", "run", "pipx", "install", f"{there.wheel}[cpu]", **places)
+    building.run(there.folder / "pipx" / "bin" / "kernelscope", "doctor")
+
+
+def every_extra_can_be_resolved(there: Installed) -> None:
+    for extra in ("cpu", "cuda", "cuda12", "nvrtc", "cluster", "torch", "openvino", "cpu,nvrtc,cluster"):
+        dry = ("--dry-run", "--python-platform", "x86_64-unknown-linux-gnu", "--python", there.python)
+        building.run(building.uv(), "pip", "install", "-q", *dry, f"{there.wheel}[{extra}]")
+
+
+STEPS: tuple[Step, ...] = (
+    imports_nothing_of_the_program,
+    says_its_version,
+    the_doctor_finds_what_runs,
+    a_kernel_of_ones_own,
+    # Here the Python API's: a right and a wrong kernel are judged, and a run becomes a data frame.
+    the_default_comparison,
+    the_window,
+    the_settings_of_a_project,
+    colours_are_left_out_where_they_are_not_wanted,
+    the_shell_completes,
+    a_runtime_that_is_missing_is_mended_as_it_is_said,
+    without_installing,
+)
+WHOLE: tuple[Step, ...] = (from_one_build_to_the_other, every_extra_can_be_resolved, pip_and_pipx)
