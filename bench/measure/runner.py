@@ -106,7 +106,7 @@ class Contender:
         warnings = [*timing.warnings, *self.warnings, *few(timing), *filter(None, [unrest.warning(timing)])]
         if reason := self.facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
-        made = self._made(
+        return self._made(
             "ok",
             samples_ns=tuple(shown.samples_ns),
             runs_per_sample=timing.runs_per_sample,
@@ -123,11 +123,6 @@ class Contender:
             **self.recorded,
             **own,
         )
-        if renewal is not None and self.job.l2 == "cold":  # over new inputs caches are warm
-            return msgspec.structs.replace(
-                made, disposition="invalid", reason=renewal.untaken, samples_ns=(), rounds=(), instances=()
-            )
-        return made
 
     def failed(self, error: BaseException) -> Any:
         """The record of a closed case that ended with `error`."""

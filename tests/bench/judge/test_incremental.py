@@ -13,6 +13,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Trial
+from bench.measure.answers import renewed
 from bench.measure.answers.renewed import Mixing, Renewal
 from bench.measure.ladder.runner import LadderRunner
 from bench.questions import ladder_plan as plan
@@ -47,13 +48,12 @@ class Made:
         same: float,
         seed: int,
         fast: Callable[[int, int], bool] = lambda ago, apart: ago > 0,
-        after_pauses: bool = True,
     ) -> None:
         self._new, self._same, self._fast = new, same, fast
         self._random = random.Random(seed)
         self._ago = self._apart = 1 << 30
         self.asked, self.now = 0, 0.0
-        self._after_pauses, self._paused = after_pauses, False  # whether it is fast then, too; and one was
+        self._alike = SAME
         self.fresh = True  # the next pass is over inputs that are all new
 
     def clock(self) -> float:
@@ -64,13 +64,15 @@ class Made:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self._paused = True
 
-    def time_renewed(self, count: int, alike: int) -> float:
-        self.asked += count
+    def renew(self, count: int, alike: int) -> None:
+        self._alike = alike
         self.wait(2e-5 * count)  # all values are written
-        taken = self._passes(count, alike) / count
-        if alike == NEW:
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        self.asked += count
+        taken = self._passes(count, self._alike) / count
+        if self._alike == NEW:
             self.fresh = True
         return taken
 
@@ -82,7 +84,6 @@ class Made:
 
     def _passes(self, count: int, alike: int) -> float:
         taken = 20_000 if self._random.random() < 0.1 else 0.0
-        paused, self._paused = self._paused, False
         for left in range(count, 0, -1):
             if alike == NEW or self.fresh:
                 self._apart, self._ago = self._ago + 1, 0
@@ -90,7 +91,6 @@ class Made:
                 self._ago += 1
             self.fresh = False
             fast = self._fast(self._ago, self._apart) and alike == SAME
-            fast = fast and (self._after_pauses or not paused)
             taken += self._same if fast else self._new
             last = self._ago + left - 1
             if alike == SAME and self._fast(last, self._apart) == fast and self._ago > 0:
@@ -109,7 +109,7 @@ def _judged(made: Made, count: int, turns: int = 10, samples: int = 1) -> tuple[
     def afresh() -> None:
         made.fresh = True
 
-    mixing, shown = Mixing(made, renewal, afresh, pauses=True), []
+    mixing, shown = Mixing(made, renewal, afresh, host=True), []
     for _ in range(turns):
         until = made.now + 0.05
         while made.now < until:
@@ -178,15 +178,6 @@ def test_who_is_slow_after_a_wait_is_told_by_the_timed_trains() -> None:
     assert settled(1_000.0, 4_000) == ""  # of which some microseconds say nothing
 
 
-@pytest.mark.parametrize("same", [0.7, 0.8])
-def test_who_is_honest_after_a_pause_is_told(same: float) -> None:
-    for seed in range(MACHINES):
-        made = Made(NS, same * NS, seed, after_pauses=False)
-        assert "a pause goes before" in _judged(made, 200, samples=5)[0].told, seed
-        honest = Made(NS, 0.97 * NS, seed, after_pauses=False)
-        assert _judged(honest, 200, samples=5)[0].told == "", seed
-
-
 def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
     made = Made(1e6, 1e6, 0)
     _judged(made, 4)
@@ -195,13 +186,15 @@ def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
 
 def test_rounds_tell_whose_they_are() -> None:
     made = Made(9000, 9000, 0)
-    found = Renewal(made.clock, lambda: 1.0, made.wait)
+    found = Renewal(made.clock, made.chance, made.wait)
     mixings = [Mixing(made, found) for _ in range(2)]
     for instance in (0, 1, 0):
-        mixings[instance].time_runs(10)
+        while not all(mixings[instance]._found.values()):
+            mixings[instance].time_runs(10)
         mixings[instance].end_turn()
     assert found.instances == [0, 1, 0]
-    assert found.rounds == [0, 1, 2]
+    assert found.rounds[0] == 0
+    assert found.rounds == sorted({*found.rounds})
 
 
 def _timed(trial: Trial) -> None:
@@ -212,7 +205,6 @@ def _timed(trial: Trial) -> None:
         trial.check_between()
         assert trial.failure is None, trial.failure.finding.reason
         assert trial.broken is None
-    assert len(trial.renewal.taken) >= TURNS
     assert trial.check("after timing") is None
 
 
@@ -223,6 +215,7 @@ def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(name: str) -> 
     with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         _timed(trial)
         assert trial.check_new("after timing") is None
+        assert len(trial.renewal.taken) >= renewed.HURRIED
         # Where it was honest for a while after it saw new inputs, it was so in the timed passes, too.
         shown = trial.renewal.samples_ns if trial.renewal.told else [trial.time_runs(1) for _ in range(3)]
         assert statistics.median(shown) > 0.8e9 * WORK_S
@@ -254,10 +247,11 @@ def test_inputs_are_new_or_as_in_timed_passes(alike: int) -> None:
     session = CpuRungSession(rung, Unary("relu", size), [x], 1)
     try:
         assert isinstance(session, Renewable)
-        assert session.time_renewed(6, alike) > 0
-        way = session._trains._way
-        assert way is not None
-        slots = way.slots
+        assert session.time_renewed(6) == 0  # nothing is made
+        session.renew(6, alike)
+        assert session.time_renewed(6) > 0
+        assert session._trains._renewed is not None
+        slots = session._trains._renewed.slots
         seen = slots.given["input 0"][:6]
         for one, other in itertools.pairwise(seen):
             assert ((one != other).mean() > 0.9) == (alike == NEW)
@@ -274,7 +268,8 @@ def test_inputs_are_new_or_as_in_timed_passes(alike: int) -> None:
             changed = (seen != x).sum(axis=1)
             assert (changed <= stirring.places_of(x.shape)).all()
         before = seen[0].copy()
-        session.time_renewed(6, alike)
+        session.renew(6, alike)
+        assert session.time_renewed(6) > 0
         assert ((seen[0] != before).mean() < 0.5) == (alike == SAME)
         assert (seen[0] != before).any(), "the same few are not changed twice"
         # What was written lies there again, and is what is stirred.
@@ -306,19 +301,15 @@ def _laddered(name: str, l2: str) -> RungMeasurement:
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_a_ladder_shows_the_time_over_new_inputs(l2: str) -> None:
     """A kernel that saves work where few of its inputs changed is told so, and its time is the one over new
-    inputs. With cold caches there is no such time, and it is invalid.
+    inputs, with warm caches or cold ones.
 
     The ladder is brief, and other tests run beside it. What they add to a pass may once be more than what the
     kernel saves: the ladder then sees no difference, and calls the kernel right. This test is not about that
     case, so of three ladders one has to tell. A judge that does not look at new inputs tells in none."""
     for _ in range(TRIES):
         found = _laddered("incremental_tanh", l2)
-        if found.disposition == "invalid" or any("over new inputs" in note for note in found.notes):
+        if any("over new inputs" in note for note in found.notes):
             break
-    if l2 == "cold":  # over new inputs caches are warm
-        assert found.disposition == "invalid"
-        assert "is faster where few of its inputs changed" in found.reason
-        return
     assert found.disposition == "ok"
     assert any("its time is the one over new inputs" in note for note in found.notes)
     assert statistics.median(found.samples_ns) > 0.8e9 * WORK_S

@@ -279,7 +279,8 @@ def test_each_train_leaves_a_pass_that_can_be_looked_at(
         np.testing.assert_array_equal(witness.outputs["output"][1], right)
     assert session.witnesses() == ()
     for alike in (SAME, NEW, NEW):
-        session.time_renewed(2, alike)
+        session.renew(2, alike)
+        session.time_renewed(2)
     pairs = session.renewed()
     assert len(pairs) == 3
     for given, left in pairs:
