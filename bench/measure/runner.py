@@ -26,6 +26,7 @@ from bench.measure.telemetry import Sampler
 from bench.measure.timing import Instances, Stopped, Timing, few, time_together
 from bench.results.messages import CaseStarted, Done, Log, Measured, Message, Provisional, Start
 from bench.results.records import Disposition, Telemetry, Validity
+from kernels import confine
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
 Recorder = Callable[[Any, Timing, str, Reporter], None]
@@ -170,6 +171,8 @@ class Runner:
         self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         self._job, self._cases, self._folder = start.job, start.cases, start.folder
+        if start.folder:
+            confine.keep_unwritten(start.folder)
         self._say, self._stopped = say, stopped
         self._reporter = Reporter(say, stopped)
         self._progress, self._go_on = self._reporter.progress, self._reporter.go_on

@@ -108,7 +108,7 @@ class CudaTrains(Stirs):
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass"), cold) / count
         renewing, new = self._prepared_renewing(alike == NEW), alike == NEW
-        self._ready().took(0)  # what the last timed train left is not kept any longer
+        self._ready().lose()
         # Before each train passes of its kind: one over the same inputs then finds them there.
         self._stream.put(self._pieces(SETTLING, f"renewed {alike}"))
         renewing.number += SETTLING

@@ -10,8 +10,8 @@ work = "a tanh of 4,096 values, and 1 ms of waiting"
 beside = "sleeps"
 """
 
-import time
 import resource
+import time
 
 import numpy as np
 
