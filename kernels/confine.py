@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import site
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -102,7 +103,7 @@ def forbid_background_work() -> None:
     _without(*_OF_THE_MACHINE)
     writes = _WRITE_FILE | _CHANGE | _MAKE_DEVICES | _REFER
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
-    kept = [_ROOT, cache_dir(), Path(sys.prefix), Path(sys.base_prefix)]
+    kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
     kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
     with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
         places += _all_but({Path("/proc"), Path("/sys"), Path("/dev"), *(path.resolve() for path in kept)})
@@ -112,7 +113,8 @@ def forbid_background_work() -> None:
 
 def keep_unwritten(folder: str) -> None:
     """No process of a user's kernels that is started from now on may write to this folder."""
-    names = [*filter(None, os.environ.get(KEPT, "").split(os.pathsep)), str(Path(folder).resolve())]
+    whole = str(Path(folder).expanduser().resolve())
+    names = [*filter(None, os.environ.get(KEPT, "").split(os.pathsep)), whole]
     os.environ[KEPT] = os.pathsep.join(dict.fromkeys(names))
 
 
@@ -254,10 +256,11 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _MODE_FILTER, _ALL_THREADS, _AS_FAST_AS_BEFORE = 1, 1, 4
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _OTHER_NUMBERS = 0x40000000  # of x86_64's second set
-# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace
+# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace; and socket,
+# by which another process could be asked to do the work
 _REFUSED = {
-    "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101),
-    "aarch64": (107, 85, 0, 241, 274, 280, 117),
+    "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101, 41),
+    "aarch64": (107, 85, 0, 241, 274, 280, 117, 198),
 }
 # clone3, whose flags a filter cannot see, and io_uring_setup: whoever calls them has another way
 _ABSENT = (435, 425)

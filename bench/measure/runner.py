@@ -171,8 +171,9 @@ class Runner:
         self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         self._job, self._cases, self._folder = start.job, start.cases, start.folder
-        if start.folder:
-            confine.keep_unwritten(start.folder)
+        # A kernel could write other figures, or what its rivals do.
+        for folder in filter(None, (start.folder, *getattr(self._job, "kernel_dirs", ()))):
+            confine.keep_unwritten(folder)
         self._say, self._stopped = say, stopped
         self._reporter = Reporter(say, stopped)
         self._progress, self._go_on = self._reporter.progress, self._reporter.go_on

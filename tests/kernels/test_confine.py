@@ -73,7 +73,7 @@ def test_memory_is_limited_for_what_is_started_too() -> None:
 
 
 KEPT = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, site, socket, sys, threading
 from kernels import confine
 confine.forbid_background_work()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -99,6 +99,7 @@ tried("timer by a file", libc.timerfd_create, 1, 0)
 tried("counter", libc.syscall, perf_event_open, bytes(128), 0, -1, -1, 0)
 tried("group", open, "/proc/self/autogroup", "w")
 tried("own name", open, "/proc/self/comm", "w")
+tried("socket", socket.socket, socket.AF_UNIX)
 tried("signal", os.kill, os.getppid(), 0)
 tried("own signal", os.kill, os.getpid(), 0)
 for name in ("here", "there"):
@@ -116,6 +117,7 @@ tried("made", open, f"{run}/new", "w")
 tried("folder moved", os.rename, run, f"{run}-2")
 tried("in the cache", open, os.path.join(os.environ["KERNELSCOPE_CACHE"], "entry"), "w")
 tried("in the program", open, confine.__file__, "r+")
+tried("in the user's packages", os.makedirs, os.path.join(site.getusersitepackages(), "new"))
 tried("by a link", open, f"{sys.argv[1]}/link/results.jsonl", "a")
 thread = threading.Thread(target=print, args=("thread done",))
 thread.start(); thread.join()
@@ -125,7 +127,7 @@ print("open" if confine.missing_restrictions(os.getpid()) else "kept")
 
 IN_A_RUN = (
     "line in a run", "cut", "replaced", "removed", "linked", "linked from outside", "made", "folder moved",
-    "in the cache", "in the program", "by a link",
+    "in the cache", "in the program", "in the user's packages", "by a link",
 )  # fmt: skip
 
 
@@ -142,7 +144,7 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
     (tmp_path / "cache").mkdir()
     monkeypatch.delenv(confine.KEPT, raising=False)
     confine.keep_unwritten(str(runs / "run"))
-    environment = os.environ | {"KERNELSCOPE_CACHE": str(tmp_path / "cache")}
+    environment = os.environ | {"KERNELSCOPE_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
     environment |= {} if kept else {confine.OPEN: "1"}
     command = [sys.executable, "-c", KEPT, str(elsewhere), str(runs / "run")]
     said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
@@ -153,7 +155,7 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
         return
     if "open" in lines:
         pytest.skip("this system has no seccomp")
-    wanted = ("process", "program", "process by clone", "timer", "timer by a file", "counter")
+    wanted = ("process", "program", "process by clone", "timer", "timer by a file", "counter", "socket")
     assert {f"{what} refused" for what in wanted} <= lines
     if "own name refused" in lines:  # there is Landlock
         assert "group refused" in lines

@@ -50,13 +50,16 @@ from bench.words import units
 from engine import backend
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 
-HANGS = 1.1  # the time depends on new inputs if the whole interval of the ratio new / same is above this
+# The time depends on new inputs if NEW trains surely take more than HANGS times as long as SAME ones: by the
+# ranks of their times, because other programs make single trains much longer (SURELY standard deviations of
+# Mann and Whitney's U, one in a hundred by chance).
+HANGS, SURELY = 1.1, 2.33
 # Timed trains are "far faster" if a pass of the fastest NEW train takes at least FAR times as long, and
 # FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
 # a GPU more often: there all inputs are written right before the passes of a NEW train.
 FAR_ON_HOST, FAR, FAR_NS = 1.25, 1.5, 5_000.0
 # Turns from which the ratio is computed: at least, at most; and seconds for those beyond the fewest.
-FEWEST, MOST, SECONDS = 5, 30, 1.0
+FEWEST, MOST, SECONDS = 5, 30, 2.0
 HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many turns are enough
 # Passes of a train at most, and about how many ns it takes, where none was timed before.
 PASSES, TRAIN_NS = 64, 1e6
@@ -114,9 +117,9 @@ class Renewal:
     numbers: itertools.count[int] = field(default_factory=itertools.count)  # of the next instance
 
     def settle(self, mixing: Mixing) -> None:
-        """Run turns of `mixing` until it is clear whether the ratio of the times new / same is above HANGS,
-        or until there were enough turns. A ratio above HANGS has to be confirmed by new turns. If it is not
-        above, compare timed trains with NEW ones. Sets `told`."""
+        """Run turns of `mixing` until it is clear whether NEW trains take more than HANGS times as long, or
+        until there were enough turns. If they do, it has to be confirmed by new turns. If they do not,
+        compare timed trains with NEW ones. Sets `told`."""
         self._until_clear(mixing, 0)
         if not _clearly_slower(self.taken):
             self.told = self._timed_too_fast(mixing.far)
@@ -148,14 +151,15 @@ class Renewal:
         )
 
     def _until_clear(self, mixing: Mixing, start: int) -> None:
-        """Run turns until it is clear whether the ratio of taken[start:] is above HANGS."""
+        """Run turns until it is clear by taken[start:] whether NEW trains take more than HANGS times as
+        long."""
         started = self.clock()
         while len(self.taken) < start + FEWEST:
             mixing.turn()
             if len(self.taken) >= start + HURRIED and self.clock() - started > LONG_S:
                 break
         end = self.clock() + SECONDS
-        while (found := _ratio(self.taken[start:])).low <= HANGS < found.value:
+        while 0 < _slower(self.taken[start:]) <= SURELY:
             if len(self.taken) >= start + MOST or self.clock() > end:
                 break
             mixing.turn()
@@ -369,9 +373,19 @@ def _ratio(taken: Sequence[Mixed]) -> stats.Interval:
     return stats.ratio_interval(new, same, range(len(new)), range(len(same)))
 
 
+def _slower(taken: Sequence[Mixed]) -> float:
+    """By how many standard deviations NEW trains take more than HANGS times as long as SAME ones: of the
+    number of pairs of which that is true. Below 0: they do not."""
+    new = np.array([ns for one in taken for ns in one.new_ns])
+    same = np.array([ns for one in taken for ns in one.same_ns])
+    pairs = new[:, None] - HANGS * same
+    true, count = (pairs > 0).sum() + (pairs == 0).sum() / 2, pairs.size
+    return float((true - count / 2) / np.sqrt(count * (len(new) + len(same) + 1) / 12))
+
+
 def _clearly_slower(taken: Sequence[Mixed]) -> bool:
-    """Whether passes over new inputs take more than HANGS times as long: by the whole interval of the ratio,
-    and by the fastest trains of all turns. Disturbances only make trains longer, so on a busy machine the
-    fastest ones say more than the mean."""
+    """Whether passes over new inputs take more than HANGS times as long: by `_slower`, and by the fastest
+    trains of all turns. Disturbances only make trains longer, so on a busy machine the fastest ones say more
+    than the others."""
     fastest = min(min(one.new_ns) for one in taken) / min(min(one.same_ns) for one in taken)
-    return min(_ratio(taken).low, fastest) > HANGS
+    return _slower(taken) > SURELY and fastest > HANGS
