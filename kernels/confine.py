@@ -256,8 +256,8 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _MODE_FILTER, _ALL_THREADS, _AS_FAST_AS_BEFORE = 1, 1, 4
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _OTHER_NUMBERS = 0x40000000  # of x86_64's second set
-# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace; and socket,
-# by which another process could be asked to do the work
+# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace;
+# socket, by which another process could be asked to do the work
 _REFUSED = {
     "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101, 41),
     "aarch64": (107, 85, 0, 241, 274, 280, 117, 198),
