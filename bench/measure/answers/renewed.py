@@ -50,10 +50,12 @@ from bench.words import units
 from engine import backend
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 
-# The time depends on new inputs if NEW trains surely take more than HANGS times as long as SAME ones: by the
-# ranks of their times, because other programs make single trains much longer (SURELY standard deviations of
-# Mann and Whitney's U, one in a hundred by chance).
-HANGS, SURELY = 1.1, 2.33
+# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest
+# SAME one, and if among all pairs of a NEW and a SAME train the first takes as much longer more often than the
+# second. Other programs, which make single trains much longer, do that to both alike. More often means: by
+# SURELY standard deviations of what MIXTURES random mixtures of these trains give (a permutation test; by
+# chance in one of a hundred).
+HANGS, SURELY, MIXTURES = 1.1, 2.33, 300
 # Timed trains are "far faster" if a pass of the fastest NEW train takes at least FAR times as long, and
 # FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
 # a GPU more often: there all inputs are written right before the passes of a NEW train.
@@ -121,12 +123,12 @@ class Renewal:
         until there were enough turns. If they do, it has to be confirmed by new turns. If they do not,
         compare timed trains with NEW ones. Sets `told`."""
         self._until_clear(mixing, 0)
-        if not _clearly_slower(self.taken):
+        if _slower(self.taken) <= SURELY:
             self.told = self._timed_too_fast(mixing.far)
             return
         before = len(self.taken)
         self._until_clear(mixing, before)
-        if not _clearly_slower(self.taken[before:]):
+        if _slower(self.taken[before:]) <= SURELY:
             self.told = self._timed_too_fast(mixing.far)
             return
         found = _ratio(self.taken)
@@ -274,7 +276,9 @@ class Mixing:
             if renewal.gaps:
                 renewal.wait(min(PAUSE_S, renewal.gaps[int(renewal.chance() * len(renewal.gaps))]))
             if not self._mixes_in(session, MIXED):
-                self._timed()
+                taken = self._timed()
+                if self._host:  # it is as a SAME train is
+                    self._found[SAME].append(taken / renewal.count)
             if all(self._found.values()):
                 break
         for alike in (SAME, NEW):
@@ -374,18 +378,18 @@ def _ratio(taken: Sequence[Mixed]) -> stats.Interval:
 
 
 def _slower(taken: Sequence[Mixed]) -> float:
-    """By how many standard deviations NEW trains take more than HANGS times as long as SAME ones: of the
-    number of pairs of which that is true. Below 0: they do not."""
-    new = np.array([ns for one in taken for ns in one.new_ns])
-    same = np.array([ns for one in taken for ns in one.same_ns])
-    pairs = new[:, None] - HANGS * same
-    true, count = (pairs > 0).sum() + (pairs == 0).sum() / 2, pairs.size
-    return float((true - count / 2) / np.sqrt(count * (len(new) + len(same) + 1) / 12))
+    """By how many standard deviations NEW trains take more than HANGS times as long as SAME ones more often
+    than the other way round. 0 where the fastest of them does not."""
+    new = [ns for one in taken for ns in one.new_ns]
+    times = np.array(new + [ns for one in taken for ns in one.same_ns])
+    if times[: len(new)].min() <= HANGS * times[len(new) :].min():
+        return 0.0
+    longer = (times[:, None] > HANGS * times).astype(np.int64)
+    longer -= longer.T
 
+    def more_often(order: np.ndarray) -> int:
+        return int(longer[np.ix_(order[: len(new)], order[len(new) :])].sum())
 
-def _clearly_slower(taken: Sequence[Mixed]) -> bool:
-    """Whether passes over new inputs take more than HANGS times as long: by `_slower`, and by the fastest
-    trains of all turns. Disturbances only make trains longer, so on a busy machine the fastest ones say more
-    than the others."""
-    fastest = min(min(one.new_ns) for one in taken) / min(min(one.same_ns) for one in taken)
-    return _slower(taken) > SURELY and fastest > HANGS
+    random = np.random.default_rng(len(times))
+    mixtures = [more_often(random.permutation(len(times))) for _ in range(MIXTURES)]
+    return more_often(np.arange(len(times))) / max(1e-9, float(np.std(mixtures)))

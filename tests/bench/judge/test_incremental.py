@@ -102,8 +102,11 @@ class Made:
         return taken
 
 
-def _judged(made: Made, count: int, turns: int = 10, samples: int = 1) -> tuple[Renewal, list[float]]:
-    """As a ladder does it: turns of so many samples. Returns the samples, too."""
+def _judged(
+    made: Made, count: int, turns: int = 10, samples: int = 1, rival_s: float = 0.0
+) -> tuple[Renewal, list[float]]:
+    """As a ladder does it: turns of so many samples; before every other one a rival takes rival_s. Returns
+    the samples, too."""
     renewal = Renewal(made.clock, made.chance, made.wait)
 
     def afresh() -> None:
@@ -114,7 +117,9 @@ def _judged(made: Made, count: int, turns: int = 10, samples: int = 1) -> tuple[
         until = made.now + 0.05
         while made.now < until:
             mixing.warm_runs(count)
-        shown += [mixing.time_runs(count) / count for _ in range(samples)]
+        for sample in range(samples):
+            made.wait(rival_s * (sample % 2))
+            shown.append(mixing.time_runs(count) / count)
         mixing.end_turn()
         afresh()
     renewal.settle(mixing)
@@ -176,6 +181,69 @@ def test_who_is_slow_after_a_wait_is_told_by_the_timed_trains() -> None:
     for timed in (93_000.0, 80_000.0):
         assert settled(timed, 93_000) == ""
     assert settled(1_000.0, 4_000) == ""  # of which some microseconds say nothing
+
+
+class Paused(Made):
+    """One whose passes of a train are fast or not by the seconds that went by since its last train."""
+
+    def __init__(self, seed: int, honest: Callable[[float], bool]) -> None:
+        super().__init__(NS, 0.7 * NS, seed)
+        self._honest, self._ended = honest, 0.0
+        self.after: dict[str, list[float]] = {"mixed in": [], "timed": []}
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        self.after["mixed in"].append(self.now - self._ended)
+        return super().time_renewed(count)
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self.after["timed"].append(self.now - self._ended)
+        return super().time_runs(count)
+
+    def _passes(self, count: int, alike: int) -> float:
+        each = self._new if alike == NEW or self._honest(self.now - self._ended) else self._same
+        taken = count * each * self._random.lognormvariate(0, 0.03)
+        self.now += taken / 1e9
+        self._ended = self.now
+        return taken
+
+
+RIVAL_S = 0.016
+PAUSES: dict[str, Callable[[float], bool]] = {
+    "5 ms": lambda s: s > 0.005,
+    "1 ms": lambda s: s > 0.001,
+    "as long as inputs are made": lambda s: 0.003 < s < 0.005,
+    "shorter than a rival's turn": lambda s: s < 0.01,
+    "a rival's turn": lambda s: s > 0.01,
+    "none": lambda s: s < 0.001,
+}
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+@pytest.mark.parametrize("samples", [1, 12])
+def test_nothing_is_gained_by_looking_at_pauses(pause: str, samples: int) -> None:
+    """A kernel that is honest after such pauses alone: as above."""
+    for seed in range(MACHINES):
+        made = Paused(seed, PAUSES[pause])
+        found, shown = _judged(made, 200, samples=samples, rival_s=RIVAL_S)
+        time = statistics.median(found.samples_ns if found.told else shown)
+        assert time > 0.8 * NS, (seed, found.told)
+
+
+def test_before_a_train_that_is_mixed_in_are_the_same_pauses_as_before_a_timed_one() -> None:
+    made = Paused(0, lambda s: True)
+    mixing = Mixing(made, Renewal(made.clock, made.chance, made.wait), host=True)
+    mixing.time_runs(200)
+    for part in range(6000):
+        made.wait(RIVAL_S if part % 3 == 0 else 0.0)
+        mixing.time_runs(200)
+    shares = {
+        kind: [
+            np.mean([low <= s < high for s in seen]) for low, high in itertools.pairwise((0, 1e-3, 1e-2, 1))
+        ]
+        for kind, seen in made.after.items()
+    }
+    assert min(map(len, made.after.values())) > 500
+    np.testing.assert_allclose(shares["mixed in"], shares["timed"], atol=0.06)
 
 
 def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
