@@ -50,11 +50,11 @@ from bench.words import units
 from engine import backend
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 
-# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest
-# SAME one, and if among all pairs of a NEW and a SAME train the first takes as much longer more often than the
-# second. Other programs, which make single trains much longer, do that to both alike. More often means: by
-# SURELY standard deviations of what MIXTURES random mixtures of these trains give (a permutation test; by
-# chance in one of a hundred).
+# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest of
+# as many SAME ones, and if among all pairs of a NEW and a SAME train the first takes as much longer more often
+# than the second. Other programs, which make single trains much longer, do that to both alike. More often
+# means: by SURELY standard deviations of what MIXTURES random mixtures of these trains give (a permutation
+# test; by chance in one of a hundred).
 HANGS, SURELY, MIXTURES = 1.1, 2.33, 300
 # Timed trains are "far faster" if a pass of the fastest NEW train takes at least FAR times as long, and
 # FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
@@ -381,9 +381,11 @@ def _slower(taken: Sequence[Mixed]) -> float:
     """By how many standard deviations NEW trains take more than HANGS times as long as SAME ones more often
     than the other way round. 0 where the fastest of them does not."""
     new = [ns for one in taken for ns in one.new_ns]
-    times = np.array(new + [ns for one in taken for ns in one.same_ns])
-    if times[: len(new)].min() <= HANGS * times[len(new) :].min():
+    same = sorted(ns for one in taken for ns in one.same_ns)
+    fastest = round((len(same) + 1) / (len(new) + 1))  # the rank that is expected of as many as are new
+    if min(new) <= HANGS * same[max(0, fastest - 1)]:
         return 0.0
+    times = np.array(new + same)
     longer = (times[:, None] > HANGS * times).astype(np.int64)
     longer -= longer.T
 
