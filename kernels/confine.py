@@ -48,6 +48,7 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OPEN_PATH = 0x200000 | 0x80000  # O_PATH | O_CLOEXEC
 # How many kinds of access to files each version of Landlock knows.
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
+_forbidden = False  # this process
 _PROCESSES = 512  # and threads, in a namespace of their own
 
 
@@ -96,19 +97,33 @@ def forbid_background_work() -> None:
     """This process is about to run a user's code, and is stopped while others run. From now on it cannot
     start a process, a timer or anything else that works on while it is stopped; change the machine as root
     could (its clock, counters, /proc, /sys and /dev); write, move or remove anything of this program, its
-    Python and its cache, or what `keep_unwritten` names; or signal others. What the system does not offer is
-    left out; `missing_restrictions` tells."""
+    Python and its cache (but for `writable_cache`), or what `keep_unwritten` names; or signal others. What
+    the system does not offer is left out; `missing_restrictions` tells."""
+    global _forbidden
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
+    _forbidden = True
     _without(*_OF_THE_MACHINE)
     writes = _WRITE_FILE | _CHANGE | _MAKE_DEVICES | _REFER
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
     kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
     kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
     with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
+        writable_cache().mkdir(parents=True, exist_ok=True)
+        places.append(str(writable_cache()))
         places += _all_but({Path("/proc"), Path("/sys"), Path("/dev"), *(path.resolve() for path in kept)})
         _restricted(dict.fromkeys(places, writes), writes, network=False)
     install_filter()
+
+
+def forbidden() -> bool:
+    """Whether `forbid_background_work` was called in this process, and not switched off."""
+    return _forbidden
+
+
+def writable_cache() -> Path:
+    """The part of the cache that a user's kernels may write: compiled functions, which only they load."""
+    return cache_dir() / "compiled-of-users"
 
 
 def keep_unwritten(folder: str) -> None:

@@ -116,6 +116,7 @@ tried("linked from outside", os.link, f"{run}/results.jsonl", f"{sys.argv[1]}/he
 tried("made", open, f"{run}/new", "w")
 tried("folder moved", os.rename, run, f"{run}-2")
 tried("in the cache", open, os.path.join(os.environ["KERNELSCOPE_CACHE"], "entry"), "w")
+tried("in its own cache", open, confine.writable_cache() / "entry", "w")
 tried("in the program", open, confine.__file__, "r+")
 tried("in the user's packages", os.makedirs, os.path.join(site.getusersitepackages(), "new"))
 tried("by a link", open, f"{sys.argv[1]}/link/results.jsonl", "a")
@@ -150,6 +151,7 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
     said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     lines = set(said.splitlines())
     assert {"file done", "move done", "own signal done", "thread done"} <= lines
+    assert not kept or "in its own cache done" in lines
     if not kept:
         assert {"process done", "program done", "open"} <= lines
         return

@@ -50,11 +50,11 @@ from bench.words import units
 from engine import backend
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 
-# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest of
-# as many SAME ones, and if among all pairs of a NEW and a SAME train the first takes as much longer more often
-# than the second. Other programs, which make single trains much longer, do that to both alike. More often
-# means: by SURELY standard deviations of what MIXTURES random mixtures of these trains give (a permutation
-# test; by chance in one of a hundred).
+# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest
+# of as many SAME ones, and if among all pairs of a NEW and a SAME train the first takes as much longer more
+# often than the second. Other programs, which make single trains much longer, do that to both alike. More
+# often means: by SURELY standard deviations of what MIXTURES random mixtures of these trains give (a
+# permutation test; by chance in one of a hundred).
 HANGS, SURELY, MIXTURES = 1.1, 2.33, 300
 # Timed trains are "far faster" if a pass of the fastest NEW train takes at least FAR times as long, and
 # FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
