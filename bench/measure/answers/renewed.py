@@ -65,8 +65,9 @@ FEWEST, MOST, SECONDS = 5, 30, 2.0
 HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many turns are enough
 # Passes of a train at most, and about how many ns it takes, where none was timed before.
 PASSES, TRAIN_NS = 64, 1e6
-# Probability that a train is mixed in before a timed one; smaller if it takes longer than a timed one.
-MIXED = 1 / 4
+# Probability that a train is mixed in before a timed one; smaller if it takes longer than a timed one, but not
+# less than this part of it (the first one on a GPU takes long, as graphs are captured for it).
+MIXED, RARE = 1 / 4, 1 / 8
 # A turn that is run only for the ratio has: passes and seconds of its warm-up, at least; trains at most (both
 # kinds are missing in one of a hundred such turns; then they are run at the end).
 WARM, REWARM_S, TRAINS = 3, 0.05, 40
@@ -234,8 +235,8 @@ class Mixing:
         if session is not None:
             if self._ended is not None:
                 renewal.gaps.append(renewal.clock() - self._ended)
-            rare = min(1.0, self._sample_s / self._mixed_in_s) if self._sample_s and self._mixed_in_s else 1.0
-            while self._mixes_in(session, MIXED * rare):
+            often = self._sample_s / self._mixed_in_s if self._mixed_in_s else 1.0
+            while self._mixes_in(session, MIXED * min(1.0, max(RARE, often))):
                 pass
         taken = self._timed()
         renewal.timed_ns.append(taken / count)
@@ -322,7 +323,8 @@ class Mixing:
         if taken:
             self._found[alike].append(taken)
         self._make(session)
-        self._mixed_in_s = clock() - began
+        took = clock() - began
+        self._mixed_in_s = min(took, self._mixed_in_s or took)
 
 
 class Mixings:
