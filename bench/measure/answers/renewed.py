@@ -65,8 +65,8 @@ FEWEST, MOST, SECONDS = 5, 30, 2.0
 HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many turns are enough
 # Passes of a train at most, and about how many ns it takes, where none was timed before.
 PASSES, TRAIN_NS = 64, 1e6
-# Probability that a train is mixed in before a timed one. It is smaller if that takes longer than a timed one,
-# but not less than RARE of it (the first one on a GPU takes long, as graphs are captured for it).
+# Probability that a train is mixed in before a timed one. It is smaller if that takes longer than a timed one
+# does, but not less than RARE of it (the first one on a GPU takes long, as graphs are captured for it).
 MIXED, RARE = 1 / 4, 1 / 8
 # A turn that is run only for the ratio has: passes and seconds of its warm-up, at least; trains at most (both
 # kinds are missing in one of a hundred such turns; then they are run at the end).
