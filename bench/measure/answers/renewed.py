@@ -60,9 +60,9 @@ HANGS, SURELY, MIXTURES = 1.1, 2.33, 300
 # FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
 # a GPU more often: there all inputs are written right before the passes of a NEW train.
 FAR_ON_HOST, FAR, FAR_NS = 1.25, 1.5, 5_000.0
-# Turns from which the ratio is computed: at least, at most; and seconds for those beyond the fewest.
+# Trains of each kind that are compared, at least and at most; and seconds for those beyond the fewest.
 FEWEST, MOST, SECONDS = 5, 30, 2.0
-HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many turns are enough
+HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many trains of each are enough
 # Passes of a train at most, and about how many ns it takes, where none was timed before.
 PASSES, TRAIN_NS = 64, 1e6
 # Probability that a train is mixed in before a timed one. It is smaller if that takes longer than a timed one
@@ -81,7 +81,7 @@ class Mixed:
     """The trains that were mixed into a turn (or several turns in a row) of one instance.
 
     instance: its number, the first is 0. new_ns: ns of a pass, one value for each train over all-new inputs.
-    same_ns: the same for inputs as timed passes have them. Neither is empty.
+    same_ns: the same for inputs as timed passes have them. One of them may be empty.
     """
 
     instance: int
@@ -157,30 +157,34 @@ class Renewal:
         """Run turns until it is clear by taken[start:] whether NEW trains take more than HANGS times as
         long."""
         started = self.clock()
-        while len(self.taken) < start + FEWEST:
-            mixing.turn()
-            if len(self.taken) >= start + HURRIED and self.clock() - started > LONG_S:
+        while (count := _trains(self.taken[start:])) < FEWEST:
+            if count >= HURRIED and self.clock() - started > LONG_S:
                 break
+            mixing.turn()
         end = self.clock() + SECONDS
         while 0 < _slower(self.taken[start:]) <= SURELY:
-            if len(self.taken) >= start + MOST or self.clock() > end:
+            if _trains(self.taken[start:]) >= MOST or self.clock() > end:
                 break
             mixing.turn()
 
     @property
     def samples_ns(self) -> list[float]:
-        """ns of a pass over new inputs, for all trains; each Mixed of `taken` is a round."""
+        """ns of a pass over new inputs, for all trains; each Mixed of `taken` that has some is a round."""
         return [round(ns, 1) for one in self.taken for ns in one.new_ns]
+
+    @property
+    def _of_new(self) -> list[Mixed]:
+        return [one for one in self.taken if one.new_ns]
 
     @property
     def rounds(self) -> list[int]:
         """Index in samples_ns at which each round begins."""
-        return [0, *itertools.accumulate(len(one.new_ns) for one in self.taken)][:-1]
+        return [0, *itertools.accumulate(len(one.new_ns) for one in self._of_new)][:-1]
 
     @property
     def instances(self) -> list[int]:
         """Number of each round's instance; [] if all are of the same one."""
-        found = [one.instance for one in self.taken]
+        found = [one.instance for one in self._of_new]
         return found if len(set(found)) > 1 else []
 
 
@@ -253,12 +257,12 @@ class Mixing:
         return backend.warm_runs(self._session, count)
 
     def end_turn(self) -> None:
-        """Finish the current turn. If there are trains of both kinds, add them to `renewal.taken`. Other
-        inputs may be bound now."""
+        """Finish the current turn: add the trains that were mixed in to `renewal.taken`. Other inputs may be
+        bound now."""
         if not self._begun:
             return
         self._begun, self._made, self._ended, found = False, None, None, self._found
-        if all(found.values()):
+        if any(found.values()):
             self.renewal.taken.append(Mixed(self._instance, tuple(found[NEW]), tuple(found[SAME])))
             self._found = {NEW: [], SAME: []}
 
@@ -373,10 +377,16 @@ class Mixings:
 
 
 def _ratio(taken: Sequence[Mixed]) -> stats.Interval:
-    """The ratio of the times new / same, with its interval. Disturbances only make trains longer, so the
-    fastest train of each kind counts in each turn."""
-    new, same = [min(one.new_ns) for one in taken], [min(one.same_ns) for one in taken]
+    """The ratio of the times new / same, with its interval, by the turns that have both. Disturbances only
+    make trains longer, so the fastest train of each kind counts in each turn."""
+    both = [one for one in taken if one.new_ns and one.same_ns]
+    new, same = [min(one.new_ns) for one in both], [min(one.same_ns) for one in both]
     return stats.ratio_interval(new, same, range(len(new)), range(len(same)))
+
+
+def _trains(taken: Sequence[Mixed]) -> int:
+    """How many trains there are of the kind of which there are fewer."""
+    return min(sum(len(one.new_ns) for one in taken), sum(len(one.same_ns) for one in taken))
 
 
 def _slower(taken: Sequence[Mixed]) -> float:
