@@ -21,7 +21,7 @@ from engine.isolated.memory import Spec
 from engine.isolated.slots import PASSES_NBYTES, Kept, Slots, most
 from engine.isolated.timed import Arena, Given, Shared
 from engine.machine import host
-from engine.stirring import LEAST, NEW, Cells, Stirring, Witness
+from engine.stirring import LEAST, SAME, Cells, Stirring, Witness
 from kernels import processes
 from kernels.errors import TooShortError
 
@@ -117,7 +117,6 @@ class IsolatedTrains:
         self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
         self._stale = True
         self._forget()
-        self._renewed = None
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
@@ -181,17 +180,26 @@ class IsolatedTrains:
         return [LEAST * ns for ns in parts]
 
     def renew(self, count: int, alike: int) -> None:
-        """Make the inputs of the next train of `time_renewed`, in memory of their own (see
-        engine.stirring.Renewable). Only for a session that is given its passes."""
-        way = self._ready()
+        """Make the inputs of the next train of `time_renewed`, in memory of their own, where they are not
+        there already (see engine.stirring.Renewable). Only for a session that is given its passes."""
+        way, self._alike = self._ready(), alike
         if self._renewed is None:
             self._renewed = Renewed(way.slots, Slots(self._inputs, self._outputs, way.slots.count, own=True))
-        # Passes of numbers that no timed one has, and no other such train: outputs are poisoned by them, too.
-        self._renewed.fill(secrets.randbits(63), max(self._trains(way, count)[1]), alike)
+        passes = max(self._trains(way, count)[1])
+        if self._renewed.filled < passes:
+            # Passes of numbers that no timed one has, and no other such train: by them outputs are poisoned.
+            self._renewed.fill(secrets.randbits(63), passes)
 
     def time_renewed(self, count: int, cold: bool = False) -> float:
-        """Nanoseconds of one pass of a train over what `renew` has made (see engine.stirring.Renewable). A
-        kernel could see how long a train is. So this one is as one of `time(count)`, drawn at random."""
+        """Nanoseconds of one pass of a train over what `renew` has made (see engine.stirring.Renewable). Over
+        SAME that is a timed train as any. A kernel could see how long a train is. So one over NEW is as one
+        of `time(count)`, drawn at random."""
+        alike = self._alike
+        self._alike = None
+        if alike is None:
+            return 0.0
+        if alike == SAME:
+            return self.time(count, cold) / count
         way, renewed = self._ready(), self._renewed
         assert isinstance(way, Given)
         each, trains = self._trains(way, count)
@@ -260,8 +268,8 @@ def _part_lengths(count: int, each: int) -> list[int]:
 
 # -------------------------------------------------------------------------------------------------- renewed
 
-# For such a train all values of all slots are written anew: other values in each slot, or the values that
-# timed passes have. That is done long before: what goes right before such a train is what goes before any.
+# For such a train all values of all slots are written anew, other values in each slot. That is done long
+# before: what goes right before such a train is what goes before any.
 #
 # A kernel that works out anew only what the changes touch is faster where they are few. New values are drawn
 # for each pass from all that lies between those that were bound (engine.stirring.Cells): none is met twice,
@@ -275,38 +283,24 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Renewed:
-    """Writes new values to slots. They have the distribution of a session's bound inputs, which lie in other
-    slots (`of`). filled: how many slots hold values that no train was run over."""
+    """Writes new values to slots. They have the distribution of what is bound in a session's own slots, `of`.
+    filled: how many slots hold values that no train was run over."""
 
     def __init__(self, of: Slots, slots: Slots) -> None:
         assert of.stirring is not None
-        self.slots, self._stirring = slots, of.stirring
+        self.slots, self.filled = slots, 0
         slots.stirring = of.stirring
-        self._bound, self.filled = of.bound, 0
         self._cells = {name: of.stirring.cells(name) for name in of.given}
 
-    def fill(self, first: int, count: int, alike: int) -> None:
+    def fill(self, first: int, count: int) -> None:
         """Write the inputs of the first `count` slots, for passes number `first`, `first` + 1, …; and poison
-        a few values of each output. alike: NEW or SAME, see engine.stirring.Renewable."""
+        a few values of each output."""
         for name, array in self.slots.given.items():
             flat = array.reshape(self.slots.rows, -1)[:count]
-            if not flat.size:
-                continue
-            # All of it, whichever it is: a kernel may see how long it takes.
-            numbers = np.arange(first, first + count, dtype=np.uint64)
-            at, values = self._stirring.changes(name, numbers)
-            for make in (self._put, self._draw)[:: 1 if alike == NEW else -1]:
-                make(name, flat)
-            if alike != NEW:
-                flat[np.arange(count)[:, None], at] = values
+            if flat.size:
+                _draw(flat, self._cells[name])
         self.slots.poison(first, count)
         self.filled = count
-
-    def _put(self, name: str, flat: np.ndarray) -> None:
-        flat[:] = self._bound[name].reshape(-1)
-
-    def _draw(self, name: str, flat: np.ndarray) -> None:
-        _draw(flat, self._cells[name])
 
 
 def _draw(flat: np.ndarray, cells: Cells) -> None:

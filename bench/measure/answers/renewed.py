@@ -11,8 +11,9 @@ effect.
 
 What a kernel sees before a train must not tell which kind it is: no pause, no number of passes, no order.
 
-- The inputs of a train that is mixed in are made long before it. So the time that this takes lies between two
-  other trains, wherever these are of.
+- On the host a SAME train is one of `time_runs`, whose time is not shown. The inputs of a NEW one are made
+  long before it, right after the last NEW one. So the time that this takes lies between two other trains, of
+  whatever kind.
 - Before each timed train the same share is drawn, whatever came before, and several may be mixed in, one
   after the other. So a SAME train lies anywhere among the timed ones. What a kernel knows about the past in a
   timed train, it knows in a SAME train, too: if it is honest in some part of the timed trains, it is honest
@@ -217,8 +218,8 @@ class Mixing:
         self._made: int | None = None  # of which kind the train is whose inputs are made; None: they are not
         self._begun = False  # whether a timed train of this turn was run
         self._ended: float | None = None  # when the last train of this turn ended
-        # Seconds of a timed train, and of one that is mixed in, making its inputs included; 0: none yet.
-        self._sample_s, self._mixed_in_s = 0.0, 0.0
+        # Seconds of a timed train, and of those that were mixed in, making the next inputs included.
+        self._sample_s, self._mixed_in_s = 0.0, deque[float](maxlen=GAPS)
 
     @property
     def one_thread(self) -> bool:
@@ -239,7 +240,7 @@ class Mixing:
         if session is not None:
             if self._ended is not None:
                 renewal.gaps.append(renewal.clock() - self._ended)
-            often = self._sample_s / self._mixed_in_s if self._mixed_in_s else 1.0
+            often = self._sample_s / statistics.mean(self._mixed_in_s) if self._mixed_in_s else 1.0
             while self._mixes_in(session, MIXED * min(1.0, max(RARE, often))):
                 pass
         taken = self._timed()
@@ -327,8 +328,7 @@ class Mixing:
         if taken:
             self._found[alike].append(taken)
         self._make(session)
-        took = clock() - began
-        self._mixed_in_s = min(took, self._mixed_in_s or took)
+        self._mixed_in_s.append(clock() - began)
 
 
 class Mixings:

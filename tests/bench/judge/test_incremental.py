@@ -301,7 +301,7 @@ def test_a_kernel_that_is_wrong_over_new_inputs_alone_is_found() -> None:
     with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         for _ in range(4):
             trial.time_runs(2)
-        failure = trial.spot_check("during timing", thorough=True)
+        failure = trial.spot_check("during timing", thorough=True) or trial.check_new("after timing")
         assert failure is not None
         assert failure.finding.fault in ("wrong", "unwritten")
 
@@ -318,8 +318,10 @@ def test_inputs_are_new_or_as_in_timed_passes(alike: int) -> None:
         assert session.time_renewed(6) == 0  # nothing is made
         session.renew(6, alike)
         assert session.time_renewed(6) > 0
-        assert session._trains._renewed is not None
-        slots = session._trains._renewed.slots
+        way, renewed_slots = session._trains._way, session._trains._renewed
+        assert way is not None
+        assert renewed_slots is not None
+        slots = renewed_slots.slots if alike == NEW else way.slots
         seen = slots.given["input 0"][:6]
         for one, other in itertools.pairwise(seen):
             assert ((one != other).mean() > 0.9) == (alike == NEW)
