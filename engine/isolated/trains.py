@@ -75,6 +75,7 @@ class IsolatedTrains:
         self.parts_ns: Sequence[float] = ()  # a pass's in each part of what was timed last
         self._renewed: Renewed | None = None
         self._renewed_pairs: list[Pair] = []  # of `time_renewed`: inputs and outputs of a pass
+        self._alike: int | None = None  # of which kind the next train of `time_renewed` is
         self._last: dict[str, np.ndarray] | None = (
             None  # inputs of the last pass, where that was one of these
         )
