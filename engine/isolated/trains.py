@@ -76,9 +76,8 @@ class IsolatedTrains:
         self._renewed: Renewed | None = None
         self._renewed_pairs: list[Pair] = []  # of `time_renewed`: inputs and outputs of a pass
         self._alike: int | None = None  # of which kind the next train of `time_renewed` is
-        self._last: dict[str, np.ndarray] | None = (
-            None  # inputs of the last pass, where that was one of these
-        )
+        # Inputs of the last pass, if that was one over new inputs.
+        self._last: dict[str, np.ndarray] | None = None
 
     @property
     def facts(self) -> dict[str, str]:
