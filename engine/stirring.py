@@ -268,11 +268,16 @@ NEW, SAME = 1, 0  # values of `alike`
 class Renewable(Protocol):
     """A session whose passes can be timed over inputs that are all new."""
 
-    def time_renewed(self, count: int, alike: int) -> float:
-        """Nanoseconds of one pass, out of a train of about `count`. Before each pass every value of each
-        input is written again; the time for starting a pass is subtracted. alike: NEW: each pass has other
-        inputs, none of which was there before; SAME: inputs differ in a few values, as in `time_runs`. A
-        kernel cannot tell a train over SAME from one of `time_runs`."""
+    def renew(self, count: int, alike: int) -> None:
+        """Make the inputs of the next train of `time_renewed`, of at most `count` passes. It may be called
+        long before, so that what it takes tells a kernel nothing. alike: NEW: each pass has other inputs,
+        none of which was there before; SAME: inputs differ in a few values, as in `time_runs`."""
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        """Nanoseconds of one pass, of a train as one of `time_runs(count, cold)`; the time for starting a
+        pass is subtracted. A kernel cannot tell a train over SAME from one of `time_runs`. 0, and nothing is
+        run, where its inputs are not made: `renew` was not called since such a train was run, or for fewer
+        passes."""
 
     def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         """Inputs and outputs of one pass of each such train since the last call. Of the last train over

@@ -7,7 +7,7 @@ memory. What the system does not offer is left out, and reported.
   or trace no process (Landlock, Linux 5.13 and later; signals from 6.12 on). Processes that it starts are
   restricted, too.
 - `forbid_background_work` is for every process of a user's kernels: nothing that it started goes on while it
-  is stopped, and it cannot change the machine for others.
+  is stopped, and it cannot change the machine for others, nor this program, its caches and results.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import contextlib
 import ctypes
 import errno
 import os
+import site
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
+
+from kernels.cache import cache_dir
 
 # For a process that starts others apart: `engine.isolated` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
 OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `forbid_background_work` does nothing
+KEPT = "KERNELSCOPE_NOT_WRITTEN"  # folders that no process of a user's kernels may write to, with os.pathsep
 NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
@@ -35,12 +39,16 @@ _CAPBSET_DROP, _CAP_SYS_PTRACE, _CAPABILITY_VERSION_3 = 24, 19, 0x20080522
 _OF_THE_MACHINE = (12, 16, 17, 20, 21, 22, 23, 24, 25, 27, 38, 39)
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_DIR, _REFER = 1, 2, 4, 8, 1 << 7, 1 << 13
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER = 1, 2, 4, 8, 1 << 13
+_MAKE_DEVICES = 1 << 6 | 1 << 11
+# Of folders: remove folders and files; make folders, files, sockets, pipes and links; truncate.
+_CHANGE = 3 << 4 | 7 << 7 | 1 << 10 | 1 << 12 | 1 << 14
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15  # and: truncate, ioctl
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OPEN_PATH = 0x200000 | 0x80000  # O_PATH | O_CLOEXEC
 # How many kinds of access to files each version of Landlock knows.
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
+_forbidden = False  # this process
 _PROCESSES = 512  # and threads, in a namespace of their own
 
 
@@ -88,18 +96,55 @@ def _without(*capabilities: int) -> None:
 def forbid_background_work() -> None:
     """This process is about to run a user's code, and is stopped while others run. From now on it cannot
     start a process, a timer or anything else that works on while it is stopped; change the machine as root
-    could (its clock, counters, /proc, /sys and /dev); or signal others. What the system does not offer is
-    left out; `missing_restrictions` tells."""
+    could (its clock, counters, /proc, /sys and /dev); write, move or remove anything of this program, its
+    Python and its cache (but for `writable_cache`), or what `keep_unwritten` names; or signal others. What
+    the system does not offer is left out; `missing_restrictions` tells."""
+    global _forbidden
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
+    _forbidden = True
     _without(*_OF_THE_MACHINE)
-    writes = _WRITE_FILE | _MAKE_DIR | _REFER
-    machine = ("proc", "sys", "dev")
+    writes = _WRITE_FILE | _CHANGE | _MAKE_DEVICES | _REFER
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
+    kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
+    kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
     with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
-        places += [f"/{name}" for name in os.listdir("/") if name not in machine]
+        writable_cache().mkdir(parents=True, exist_ok=True)
+        places.append(str(writable_cache()))
+        places += _all_but({Path("/proc"), Path("/sys"), Path("/dev"), *(path.resolve() for path in kept)})
         _restricted(dict.fromkeys(places, writes), writes, network=False)
     install_filter()
+
+
+def forbidden() -> bool:
+    """Whether `forbid_background_work` was called in this process, and not switched off."""
+    return _forbidden
+
+
+def writable_cache() -> Path:
+    """The part of the cache that a user's kernels may write: compiled functions, which only they load."""
+    return cache_dir() / "compiled-of-users"
+
+
+def keep_unwritten(folder: str) -> None:
+    """No process of a user's kernels that is started from now on may write to this folder."""
+    whole = str(Path(folder).expanduser().resolve())
+    names = [*filter(None, os.environ.get(KEPT, "").split(os.pathsep)), whole]
+    os.environ[KEPT] = os.pathsep.join(dict.fromkeys(names))
+
+
+def _all_but(kept: Set[Path], beneath: Path = Path("/")) -> Iterator[str]:
+    """Folders and files that hold all that lies beneath a folder, but nothing of the kept ones. In the
+    folders around these nothing can be made or removed. No links: they may lead to what is kept."""
+    if beneath in kept:
+        return
+    if not any(path.is_relative_to(beneath) for path in kept):
+        yield str(beneath)
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(beneath):
+            if not entry.is_symlink():
+                yield from _all_but(kept, beneath / entry.name)
 
 
 def missing_restrictions(pid: int) -> str:
@@ -226,10 +271,11 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _MODE_FILTER, _ALL_THREADS, _AS_FAST_AS_BEFORE = 1, 1, 4
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _OTHER_NUMBERS = 0x40000000  # of x86_64's second set
-# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace
+# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace;
+# socket, by which another process could be asked to do the work
 _REFUSED = {
-    "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101),
-    "aarch64": (107, 85, 0, 241, 274, 280, 117),
+    "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101, 41),
+    "aarch64": (107, 85, 0, 241, 274, 280, 117, 198),
 }
 # clone3, whose flags a filter cannot see, and io_uring_setup: whoever calls them has another way
 _ABSENT = (435, 425)

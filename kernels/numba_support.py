@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kernels import confine
 from kernels.cache import atomic_file, cache_dir
 from kernels.environment import for_children
 
@@ -27,6 +28,12 @@ def folder() -> Path:
     """Where compiled functions are kept: KERNELSCOPE_COMPILED, else in the cache."""
     override = os.environ.get("KERNELSCOPE_COMPILED")
     return Path(override).expanduser() if override else cache_dir() / "compiled"
+
+
+def object_files() -> Path:
+    """Where this process reads and writes compiled functions. One that runs a user's kernels has a folder of
+    its own beside ours: what such a kernel writes there, no process of ours loads."""
+    return confine.writable_cache() if confine.forbidden() else folder()
 
 
 def known() -> bool:

@@ -38,8 +38,8 @@ class Trial(JudgedSession):
     def __post_init__(self) -> None:
         super().__post_init__()
         renewal = self.first.renewal if self.first is not None else None
-        users = self.rung.user and self.rung.device == "cpu"
-        self.mixing = Mixing(self.session, renewal, self._swap_inputs, pauses=users)
+        host = self.rung.device == "cpu"
+        self.mixing = Mixing(self.session, renewal, self._swap_inputs, host)
 
     @property
     def renewal(self) -> Renewal:

@@ -26,6 +26,7 @@ from bench.measure.telemetry import Sampler
 from bench.measure.timing import Instances, Stopped, Timing, time_together, too_few_samples
 from bench.results.messages import CaseStarted, Done, Log, Measured, Message, Provisional, Start
 from bench.results.records import Disposition, Telemetry, Validity
+from kernels import confine
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
 Recorder = Callable[[Any, Timing, str, Reporter], None]
@@ -111,7 +112,7 @@ class Contender:
         ]
         if reason := self.facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
-        made = self._made(
+        return self._made(
             "ok",
             samples_ns=tuple(shown.samples_ns),
             runs_per_sample=timing.runs_per_sample,
@@ -128,11 +129,6 @@ class Contender:
             **self.recorded,
             **own,
         )
-        if renewal is not None and self.job.l2 == "cold":  # over new inputs caches are warm
-            return msgspec.structs.replace(
-                made, disposition="invalid", reason=renewal.untaken, samples_ns=(), rounds=(), instances=()
-            )
-        return made
 
     def failed(self, error: BaseException) -> Any:
         """The record of a closed case that ended with `error`."""
@@ -180,6 +176,9 @@ class Runner:
         self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         self._job, self._cases, self._folder = start.job, start.cases, start.folder
+        # A kernel could write other figures, or what its rivals do.
+        for folder in filter(None, (start.folder, *getattr(self._job, "kernel_dirs", ()))):
+            confine.keep_unwritten(folder)
         self._say, self._stopped = say, stopped
         self._reporter = Reporter(say, stopped)
         self._progress, self._go_on = self._reporter.progress, self._reporter.go_on

@@ -127,6 +127,12 @@ class Folder(Generic[H, M]):
         in the file and InputError is raised."""
         self._results.append(measurement)
 
+    def check(self) -> None:
+        """Restore what somebody else has changed of the measurements since `claim`. Raises InputError where
+        there was such a change."""
+        if told := self._results.restored():
+            raise InputError(f"{told}. A kernel of a user's that writes there cannot be trusted")
+
     def measurements(self) -> tuple[M, ...]:
         """Read all measurements, one for each case. If a case was measured more than once, the last one
         counts. First come the cases of the header in their order, then any others in the order in which they
@@ -157,6 +163,11 @@ class Folder(Generic[H, M]):
         """Reserve the folder for writing until `close`. Call it before the first write. Raises InputError if
         another process has reserved it, or if the folder cannot be written."""
         self._claim.take()
+        try:
+            self._results.begin()
+        except InputError:
+            self._claim.release()
+            raise
 
     def close(self) -> None:
         """Give up the claim, so that others may write."""

@@ -5,6 +5,10 @@ when the file is read, and removed when the next line is written. Each line ends
 of it. A damaged line costs only that line and is reported. Lines without a checksum, from older versions, are
 read as they are.
 
+A checksum is no signature: a kernel that is measured could write a line, too. So who writes a file knows what
+stands in it. What differs is found when the next line is written, and at the end (`restored`); it is taken
+back, so that nobody reads it.
+
 In a run that was made small (bench.results.thin) a long list of numbers is packed, to the last bit of each
 number: an object with one string takes the place of the list, and becomes the list again before the line is
 read.
@@ -19,6 +23,7 @@ import logging
 import math
 import os
 import re
+import stat
 import struct
 import zlib
 from collections.abc import Sequence
@@ -29,6 +34,7 @@ import msgspec
 
 from bench.results import reading
 from bench.results.records import CaseResult
+from bench.results.store import write_atomically
 from kernels.errors import InputError, system_words
 
 # A sentence a damaged line, once: on standard error, in the window in its banner.
@@ -131,10 +137,47 @@ class ResultsFile(Generic[M]):
         self.unchecked = 0
         self._decoder = msgspec.json.Decoder(line)
         self._told: tuple[int, ...] = ()
+        self._held: bytearray | None = None  # the whole lines; None: not yet read
+        self._state: tuple[int, ...] = ()  # of the file, when they were last compared or written
+
+    def begin(self) -> None:
+        """From now on only this object is to write the file. Raises InputError where it cannot be read."""
+        self._state, self._held = self._read_whole()
+
+    def restored(self) -> str:
+        """Take back what others did to the file since `begin`, or since the first line was written. Returns
+        what that was, in words; "" if nothing. Raises InputError where it cannot be taken back."""
+        if self._held is None:
+            return ""
+        try:
+            self._state, found = self._read_whole()
+        except InputError:
+            found = None
+        if found == self._held:
+            return ""
+        if found is None:
+            what = "was replaced by what cannot be read"
+        elif found.startswith(self._held):
+            more = found.count(b"\n", len(self._held))
+            what = f"got {more} line{'s' if more > 1 else ''} that this program did not write"
+        else:
+            what = "no longer held what this program wrote"
+        write_atomically(self.path, bytes(self._held))
+        self._state = _state(self.path)
+        return f"{self.path} {what}. It was restored"
 
     def append(self, measurement: M) -> None:
-        """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
+        """Write one measurement and sync it. On failure nothing of it stays; raises InputError, also where
+        somebody else has changed the file since the last line, which is then restored."""
         line = line_of(measurement)
+        if self._held is None:
+            self.begin()
+        elif self._state != _state(self.path) and (told := self.restored()):
+            raise InputError(
+                f"{told}, and the run ends. It happened while {measurement.case.words} was measured, or what "
+                "takes turns with it: a kernel of a user's that writes there cannot be trusted"
+            )
+        assert self._held is not None
         try:
             with io.FileIO(self.path, "a+") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -150,10 +193,24 @@ class ResultsFile(Generic[M]):
                     with contextlib.suppress(OSError):
                         file.truncate(start)
                     raise
+            self._held += line
+            self._state = _state(self.path)
         except OSError as error:
             raise InputError(
                 f"cannot write {self.path}: {system_words(error)}; what was measured before is kept"
             ) from error
+
+    def _read_whole(self) -> tuple[tuple[int, ...], bytearray]:
+        """The state of the file, and its whole lines. Raises InputError."""
+        state = _state(self.path)
+        try:
+            if state and not stat.S_ISREG(state[0]):
+                raise InputError(f"cannot write {self.path}: it is no file; name another folder")
+            found = bytearray(self.path.read_bytes() if state else b"")
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {system_words(error)}") from error
+        del found[found.rfind(b"\n") + 1 :]
+        return state, found
 
     def read(self, tell: bool = True) -> dict[str, M]:
         """By the key of its case the last measurement of each, in the order in which they were taken. A line
@@ -209,6 +266,16 @@ def _sentence(path: Path, damaged: list[int], reason: str) -> str:
         f"{len(damaged):,} lines of {path} are damaged and were left out (lines {few}; the first: {reason}): "
         "--resume measures their cases again"
     )
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes whenever somebody writes a file or puts another one in its place; () where there is
+    none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ()
+    return found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _whole_lines(file: io.FileIO, size: int) -> int:

@@ -163,6 +163,8 @@ def run(
         driver.environment, driver.on_worker = dict(environment or {}), on_worker
         try:
             driver.loop(stop, interrupts)
+            driver.end()
+            folder.check()
         finally:
             driver.end()
             folder.close()

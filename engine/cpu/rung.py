@@ -170,17 +170,18 @@ class CpuRungSession(Reopenable):
 
         return self._going_on(timed)
 
-    def time_renewed(self, count: int, alike: int) -> float:
-        def timed() -> float:
-            self._settle()
-            self._bind()
-            return self._trains.time_renewed(count, alike)
+    def renew(self, count: int, alike: int) -> None:
+        self._bind()
+        self._trains.renew(count, alike)
 
-        try:
-            return self._going_on(timed)
-        finally:
-            for i in self._data:
-                np.copyto(self._inputs[i], np.asarray(self._expected[i]))
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        def timed() -> float:
+            self._bind()
+            taken = self._trains.time_renewed(count, cold)
+            self._stirred |= taken > 0
+            return taken
+
+        return self._going_on(timed)
 
     def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._trains.renewed()

@@ -94,7 +94,7 @@ class CudaRenewing:
 class Renewed(Protocol):
     """Trains of passes; engine.cuda.trains.CudaTrains is one."""
 
-    def time_renewed(self, count: int, alike: int) -> float: ...
+    def time_renewed(self, count: int, alike: int, cold: bool) -> float: ...
     def settle(self) -> None: ...
     @property
     def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None: ...
@@ -110,13 +110,22 @@ class OverNew:
         self._trains, self._put, self._outputs = trains, put, outputs
         self._elsewhere = self._new = False  # whether other inputs lie there, and whether these are all new
         self._last: tuple[Callable[[], Arrays], Arrays] | None = None
+        self._made = 0, SAME  # for at most how many passes, and of which kind
 
-    def time(self, count: int, alike: int) -> float:
+    def renew(self, count: int, alike: int) -> None:
+        """See engine.stirring.Renewable. The device makes the inputs of each pass right before it."""
+        self._made = count, alike
+
+    def time(self, count: int, cold: bool) -> float:
+        """See engine.stirring.Renewable.time_renewed."""
+        (most, alike), self._made = self._made, (0, SAME)
+        if count > most:
+            return 0.0
         if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
             self._trains.settle()
             self._put()
         self._elsewhere, self._new = True, alike == NEW
-        elapsed_ns = self._trains.time_renewed(count, alike)
+        elapsed_ns = self._trains.time_renewed(count, alike, cold)
         inputs = self._trains.last_of_new if alike == NEW else None
         if inputs is not None and (outputs := self._outputs()) is not None:
             self._last = inputs, outputs

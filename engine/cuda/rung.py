@@ -136,9 +136,12 @@ class CudaRungSession:
         with translated(self._what):
             return self._trains.time(count, cold)
 
-    def time_renewed(self, count: int, alike: int) -> float:
+    def renew(self, count: int, alike: int) -> None:
+        self._over_new.renew(count, alike)
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
         with translated(self._what):
-            return self._over_new.time(count, alike)
+            return self._over_new.time(count, cold)
 
     def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._over_new.last()

@@ -279,11 +279,15 @@ class EngineCudaSession(DeviceSession):
         if not self._over_new.settled():
             self.bind(self._lying())
 
-    def time_renewed(self, count: int, alike: int) -> float:
+    def renew(self, count: int, alike: int) -> None:
+        """See engine.stirring.Renewable."""
+        self._over_new.renew(count, alike)
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
         """See engine.stirring.Renewable."""
         self._check_open()
         with translated(self._what):
-            return self._over_new.time(count, alike)
+            return self._over_new.time(count, cold)
 
     def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._over_new.last()

@@ -6,6 +6,7 @@ typedef unsigned long long u64;
 enum Purpose { CHANGED, VALUE, POISONED, LOOKED_AT };
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
+#define KEEPING (1ull << 32)  // in the place of a tensor's number: which passes are kept
 
 __device__ __forceinline__ u64 mixed(u64 state) {
     state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -18,14 +18,15 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.rung_rows import Given
-from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, Witness, places_of
+from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, Witness, hashed, places_of
 from kernels import nvrtc, registry
 
-RING = 64  # passes whose answers are kept where they are looked at
+RING = 64  # passes whose answers are kept where they are looked at, drawn alike among all that were timed
+KEEPING = 1 << 32  # in the place of a tensor's number: which passes are kept
 TRAIN = 64  # stirrings that their cost is measured on
 ROUNDS = 5
 BLOCK = 256
-WORDS = 4  # u64 of stirring.cu's State
+WORDS, SINCE = 8, 4  # u64 of stirring.cu's State, and which of them is `since`
 ALIGNMENT = 256
 
 
@@ -71,7 +72,7 @@ class CudaStirring:
         self._arguments = tuple((*pointers, np.int32(going_on)) for going_on in (0, 1))
         self.stirring: Stirring | None = None
         self.cost_ns: float | None = None  # of a stirring on the device, once it was measured
-        self._number, self._train, self._first = 0, range(0), False
+        self._timed, self._first = range(0), False  # passes since they were looked at; whether pass 0 was run
 
     def _lay_out(self, pool: Any) -> None:
         """One allocation for the state, the table of tensors, the values and what is kept."""
@@ -114,12 +115,13 @@ class CudaStirring:
             staging.upload(np.array(rows, np.uint64), self._at("table"))
         else:
             staging.upload(np.zeros(8, np.uint64), self._at("table"))
-        staging.upload(np.array([stirring.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
-        self.stirring, self._number, self._train, self._first = stirring, 0, range(0), False
+        state = np.array([stirring.seed ^ self._mask, *[0] * (WORDS - 1)], np.uint64)
+        staging.upload(state, self._at("state"))
+        self.stirring, self._timed, self._first = stirring, range(0), False
 
     def forget(self) -> None:
         """Other inputs are bound."""
-        self.stirring, self._train = None, range(0)
+        self.stirring, self._timed = None, range(0)
 
     # ---------------------------------------------------------------------------------------- launching
 
@@ -137,9 +139,12 @@ class CudaStirring:
     def took(self, count: int) -> None:
         """Record that `count` of these launches were put on the stream, each before a timed pass of one
         train."""
-        self._train = range(self._number, self._number + count)
-        self._first |= 0 in self._train
-        self._number += count
+        self._timed = range(self._timed.start, self._timed.stop + count)
+        self._first |= count > 0
+
+    def lose(self) -> None:
+        """Other passes follow: what the timed ones left is not kept any longer."""
+        self._timed, self._first = range(0), False
 
     # ------------------------------------------------------------------------------------ their own cost
 
@@ -158,26 +163,41 @@ class CudaStirring:
     # ---------------------------------------------------------------------------------------- witnesses
 
     def witnesses(self, staging: Staging) -> tuple[Witness, ...]:
-        """The recorded passes of the last timed train; in front of them the first pass over the bound inputs,
-        whose whole answer was new. Call it after waiting for the stream."""
-        if self.stirring is None or not self._train:
+        """RING of the timed passes since the last call, drawn alike, in their order (all, where there were no
+        more); in front of them the first pass over the bound inputs, whose whole answer was new. Call it
+        after waiting for the stream."""
+        if self.stirring is None or not self._timed:
             return ()
-        rings = {}
+        rings, places = {}, self._kept()
         for name, tensor in self.stirring.outputs.items():
             rings[name] = np.empty((RING + 1, 2 * tensor.count), tensor.dtype)
             staging.download(self._at(f"kept of {name}"), rings[name])
+        self._timed = range(self._timed.stop, self._timed.stop)
+        staging.upload(np.array([self._timed.start], np.uint64), self._at("state") + 8 * SINCE)
         return tuple(
-            Witness(number, {name: self._seen(name, number, ring) for name, ring in rings.items()})
-            for number in (*([0] if self._first else []), *(n for n in self._train[-RING:] if n))
+            Witness(number, {name: self._seen(name, number, ring[place]) for name, ring in rings.items()})
+            for number, place in ([(0, RING)] if self._first else []) + places
         )
 
-    def _seen(self, name: str, number: int, ring: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _kept(self) -> list[tuple[int, int]]:
+        """The passes in the ring, by number, with their places in it: as stirring.cu's `kept_at` has it. A
+        later pass takes the place of an earlier one."""
+        assert self.stirring is not None
+        numbers = np.arange(self._timed.start, self._timed.stop, dtype=np.uint64)
+        before = np.arange(len(numbers), dtype=np.uint64)
+        drawn = hashed(self.stirring.seed, numbers, KEEPING, LOOKED_AT, 1)[:, 0] % (before + np.uint64(1))
+        places = np.where(before < RING, before, drawn).astype(np.int64)
+        held = places < RING
+        last = dict(zip(places[held].tolist(), numbers[held].tolist(), strict=True))
+        return sorted((number, place) for place, number in last.items() if number)
+
+    def _seen(self, name: str, number: int, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places and values of one output of a recorded pass, in ascending order of places."""
         assert self.stirring is not None
         tensor = self.stirring.outputs[name]
         both = [self.stirring.places(tensor, number, purpose) for purpose in (LOOKED_AT, POISONED)]
         places, first = np.unique(np.concatenate(both), return_index=True)
-        return places, ring[number % RING if number else RING][first]
+        return places, kept[first]
 
 
 class Stirs:

@@ -100,20 +100,27 @@ class CudaTrains(Stirs):
         self._stream.synchronize()
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
 
-    def time_renewed(self, count: int, alike: int) -> float:
-        """Nanoseconds of one pass, in a train of `count` over inputs that are written anew before each pass
-        (see engine.stirring.Renewable, also for alike). Before other passes the caller must write the bound
-        inputs again and call `forget`. Where `refusal` says why not, inputs stay the same."""
+    def time_renewed(self, count: int, alike: int, cold: bool = False) -> float:
+        """Nanoseconds of one pass, in a train of `count` over inputs that are written anew before each pass.
+        alike: NEW or SAME (see engine.stirring.Renewable); cold: as of `time`. Before other passes the caller
+        must write the bound inputs again and call `forget`. Where `refusal` says why not, inputs stay the
+        same."""
         if self.refusal is not None:  # whatever is asked for, inputs are the same
-            return self._stream.elapsed_ns(self._train(count, "pass")) / count
+            return self._stream.elapsed_ns(self._train(count, "pass"), cold) / count
         renewing, new = self._prepared_renewing(alike == NEW), alike == NEW
-        self._ready().took(0)  # what the last timed train left is not kept any longer
+        self._ready().lose()
         # Before each train passes of its kind: one over the same inputs then finds them there.
         self._stream.put(self._pieces(SETTLING, f"renewed {alike}"))
         renewing.number += SETTLING
-        elapsed = self._stream.elapsed_ns(self._train(count, f"renewed {alike}"))
+        if cold:
+            renew = self._pieces(1, f"{RENEWING} {alike}")
+            elapsed = self._stream.elapsed_ns(self._train(1, "pass"), cold, before=renew)
+        else:
+            elapsed = self._stream.elapsed_ns(self._train(count, f"renewed {alike}"))
         renewing.number += count
         self._stream.synchronize()
+        if cold:
+            return elapsed
         return max(elapsed / count - TAKEN_OFF * renewing.cost_ns[new], LEAST * elapsed / count)
 
     def settle(self) -> None:

@@ -153,12 +153,16 @@ class IsolatedSession(Reopenable):
         with self._in_words():
             return self._going_on(timed)
 
-    def time_renewed(self, count: int, alike: int) -> float:
+    def renew(self, count: int, alike: int) -> None:
+        """See engine.stirring.Renewable."""
+        self._trains.renew(count, alike)
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
         """See engine.stirring.Renewable."""
 
         def timed() -> float:
             self._stirred = True
-            return self._trains.time_renewed(count, alike)
+            return self._trains.time_renewed(count, cold)
 
         with self._in_words():
             return self._going_on(timed)

@@ -66,11 +66,7 @@ class Shared:
         if cold:
             self._child.call("cold", self._number)
             host.overwrite_caches()
-        return self.filled_ns(count, 0 if cold else untimed, each)
-
-    def filled_ns(self, count: int, untimed: int = 0, each: int = 0) -> list[float]:
-        """Of passes over what lies in the first slots."""
-        return self._child.train(self._number, count, untimed, self._one_core, each)
+        return self._child.train(self._number, count, 0 if cold else untimed, self._one_core, each)
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
         """What of a train's time is not the passes'."""
@@ -99,19 +95,17 @@ class Given:
         self.slots = Slots(inputs, outputs, most, own=True)
         self._waiting = 1, False  # for how many threads, and whether on one core, in the last train
 
-    def train_ns(self, first: int, count: int, untimed: int, cold: bool, each: int = 0) -> list[float]:
-        """As of Shared, without copies; the untimed go over what lies there."""
+    def train_ns(
+        self, first: int, count: int, untimed: int, cold: bool, each: int = 0, slots: Slots | None = None
+    ) -> list[float]:
+        """As of Shared, without copies; the untimed go over what lies there. slots: the passes go over what
+        lies in these (None: over ours, stirred). Ours are stirred whichever it is: a kernel sees how long it
+        waits for a train."""
         self.slots.stir(first, count)
         if cold:
             self._child.call("cold", self._number)
-        return self._passes_ns(count, 0 if cold else untimed, cold, each)
-
-    def filled_ns(self, count: int, untimed: int = 0, each: int = 0) -> list[float]:
-        return self._passes_ns(count, untimed, False, each)
-
-    def _passes_ns(self, count: int, untimed: int, cold: bool, each: int) -> list[float]:
-        arena, threads = self._arena, self._threads()
-        make_ready, after = between(self.slots, arena.given, arena.left, cold)
+        arena, threads, untimed = self._arena, self._threads(), 0 if cold else untimed
+        make_ready, after = between(slots or self.slots, arena.given, arena.left, cold)
         # Who was told of several may have made some by itself.
         one_core = arena.told == 1 or (threads == arena.threads == 1)
         # Nothing is taken off for threads that are there only before a train and after it.

@@ -21,7 +21,7 @@ from engine.isolated.memory import Spec
 from engine.isolated.slots import PASSES_NBYTES, Kept, Slots, most
 from engine.isolated.timed import Arena, Given, Shared
 from engine.machine import host
-from engine.stirring import LEAST, NEW, Cells, Stirring, Witness
+from engine.stirring import LEAST, SAME, Cells, Stirring, Witness
 from kernels import processes
 from kernels.errors import TooShortError
 
@@ -75,7 +75,9 @@ class IsolatedTrains:
         self.parts_ns: Sequence[float] = ()  # a pass's in each part of what was timed last
         self._renewed: Renewed | None = None
         self._renewed_pairs: list[Pair] = []  # of `time_renewed`: inputs and outputs of a pass
-        self._trains: list[tuple[int, int]] = []  # of the last `time`: timed and untimed passes of each
+        self._alike: int | None = None  # of which kind the next train of `time_renewed` is
+        # Inputs of the last pass, if that was one over new inputs.
+        self._last: dict[str, np.ndarray] | None = None
 
     @property
     def facts(self) -> dict[str, str]:
@@ -99,7 +101,9 @@ class IsolatedTrains:
         return told
 
     def last_inputs(self) -> dict[str, np.ndarray]:
-        """The inputs of the last timed pass, by name. Call it after `time`."""
+        """The inputs of the last timed pass, by name. Call it after `time` or `time_renewed`."""
+        if self._last is not None:
+            return self._last
         assert self.stirring is not None
         return self.stirring.inputs_of(self._next - 1)
 
@@ -113,7 +117,6 @@ class IsolatedTrains:
         self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
         self._stale = True
         self._forget()
-        self._renewed = None
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
@@ -129,29 +132,32 @@ class IsolatedTrains:
         one part a train, another up to PARTS.
         """
         way = self._ready()
-        each = min(math.ceil(count / PARTS) if self._one_core else count, way.slots.count)
-        most = way.slots.count // each * each
-        remaining, taken, parts = count, 0.0, []
-        self._trains.clear()
-        while remaining > 0:
-            now = min(remaining, most)
+        each, trains = self._trains(way, count)
+        taken, parts = 0.0, []
+        for now in trains:
             found = self._train(way, now, each, cold, rough)
             self._pass_ns, self._ended = sum(found) / now, time.perf_counter_ns()
             taken += sum(found)
             parts += [ns / passes for ns, passes in zip(found, _part_lengths(now, each), strict=True)]
-            remaining -= now
-        self.parts_ns = parts
+        self._last, self.parts_ns = None, parts
         return round(taken)
+
+    def _trains(self, way: Shared | Given, count: int) -> tuple[int, list[int]]:
+        """How many passes each part has when `count` passes are timed, and how many each train."""
+        each = min(math.ceil(count / PARTS) if self._one_core else count, way.slots.count)
+        return each, _part_lengths(count, way.slots.count // each * each)
+
+    def _untimed(self, count: int) -> int:
+        """How many untimed passes go before a train of `count`."""
+        idle = time.perf_counter_ns() - self._ended
+        warm_ns = WARM_ALONE_NS if self._one_core and self._child.stays else WARM_NS
+        return min(count, int(warm_ns / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
 
     def _train(self, way: Shared | Given, count: int, each: int, cold: bool, rough: bool) -> list[float]:
         """Time one train of `count` passes. Returns nanoseconds of each group of `each` passes in a row."""
         for _ in range(TRIES):
-            idle = time.perf_counter_ns() - self._ended
-            warm_ns = WARM_ALONE_NS if self._one_core and self._child.stays else WARM_NS
-            untimed = min(count, int(warm_ns / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             overhead = None if self._arena is not None else way.off(count, cold, rough)
-            parts = way.train_ns(self._next, count, untimed, cold, each)
-            self._trains.append((count, untimed))
+            parts = way.train_ns(self._next, count, self._untimed(count), cold, each)
             # Also of one that is then run again: a kernel could do nothing in as many.
             self._kept[rough].offer(way.slots, self._next, count)
             overhead = overhead or way.off(count, cold, rough)
@@ -173,25 +179,42 @@ class IsolatedTrains:
             )
         return [LEAST * ns for ns in parts]
 
-    def time_renewed(self, count: int, alike: int) -> float:
-        """Nanoseconds of one pass, of a train over inputs that are written anew (see
-        engine.stirring.Renewable, also for alike). A kernel could see how long a train is. So this one is as
-        long as one of the last timed trains, drawn at random; count is its length only where none was
-        timed."""
+    def renew(self, count: int, alike: int) -> None:
+        """Make the inputs of the next train of `time_renewed`, in memory of their own, where they are not
+        there already (see engine.stirring.Renewable). Only for a session that is given its passes."""
+        way, self._alike = self._ready(), alike
         if self._renewed is None:
-            self._renewed = Renewed(self._ready().slots)
-        way, slots, self._stale = self._ready_way(), self._renewed.slots, True
-        self._forget()
-        passes, untimed = secrets.choice(self._trains or [(min(count, slots.count), 0)])
-        # Passes of numbers that no timed one has, and no other such train: outputs are poisoned by them, too.
-        self._renewed.fill(secrets.randbits(63), passes, alike)
-        whole = sum(way.filled_ns(passes, untimed))
-        overhead_ns = way.off(passes, cold=False, rough=False).ns
-        self._ended = time.perf_counter_ns()
+            self._renewed = Renewed(way.slots, Slots(self._inputs, self._outputs, way.slots.count, own=True))
+        passes = max(self._trains(way, count)[1])
+        if self._renewed.filled < passes:
+            # Passes of numbers that no timed one has, and no other such train: by them outputs are poisoned.
+            self._renewed.fill(secrets.randbits(63), passes)
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        """Nanoseconds of one pass of a train over what `renew` has made (see engine.stirring.Renewable). Over
+        SAME that is a timed train as any. A kernel could see how long a train is. So one over NEW is as one
+        of `time(count)`, drawn at random."""
+        alike = self._alike
+        self._alike = None
+        if alike is None:
+            return 0.0
+        if alike == SAME:
+            return self.time(count, cold) / count
+        way, renewed = self._ready(), self._renewed
+        assert isinstance(way, Given)
+        each, trains = self._trains(way, count)
+        passes = secrets.choice(trains)
+        if renewed is None or renewed.filled < passes:
+            return 0.0
+        slots, renewed.filled = renewed.slots, 0
+        whole = sum(way.train_ns(self._next, passes, self._untimed(passes), cold, each, slots))
+        self._pass_ns, self._ended = whole / passes, time.perf_counter_ns()
+        overhead_ns = way.off(passes, cold, rough=False).ns
         slot = secrets.randbelow(passes)
         given, found = (
             {name: array[slot, ...].copy() for name, array in of.items()} for of in (slots.given, slots.left)
         )
+        self._last = {name: array[passes - 1, ...].copy() for name, array in slots.given.items()}
         self._renewed_pairs.append((given, found))
         while len(self._renewed_pairs) > 1 and sum(map(_nbytes, self._renewed_pairs)) > PASSES_NBYTES:
             del self._renewed_pairs[secrets.randbelow(len(self._renewed_pairs))]
@@ -245,12 +268,12 @@ def _part_lengths(count: int, each: int) -> list[int]:
 
 # -------------------------------------------------------------------------------------------------- renewed
 
-# Before such a train all values of all slots are written anew: other values in each slot, or the values that
-# timed passes have.
+# For such a train all values of all slots are written anew, other values in each slot. That is done long
+# before: what goes right before such a train is what goes before any.
 #
-# A kernel that works out anew only what the changes touch is faster where they are few. So that nothing else
-# can be, every slot is written whole whichever it is. New values are drawn for each pass from all that lies
-# between those that were bound (engine.stirring.Cells): none is met twice, and none follows from another.
+# A kernel that works out anew only what the changes touch is faster where they are few. New values are drawn
+# for each pass from all that lies between those that were bound (engine.stirring.Cells): none is met twice,
+# and none follows from another.
 
 
 CHUNK = 1 << 16  # values that are drawn at once: little enough to stay in the caches
@@ -260,30 +283,24 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Renewed:
-    """Writes new values to the slots of a session. They have the distribution of the bound inputs."""
+    """Writes new values to slots. They have the distribution of what is bound in a session's own slots, `of`.
+    filled: how many slots hold values that no train was run over."""
 
-    def __init__(self, slots: Slots) -> None:
-        assert slots.stirring is not None
-        self.slots, self._stirring = slots, slots.stirring
-        self._bound = slots.bound
-        self._cells = {name: slots.stirring.cells(name) for name in slots.given}
+    def __init__(self, of: Slots, slots: Slots) -> None:
+        assert of.stirring is not None
+        self.slots, self.filled = slots, 0
+        slots.stirring = of.stirring
+        self._cells = {name: of.stirring.cells(name) for name in of.given}
 
-    def fill(self, first: int, count: int, alike: int) -> None:
+    def fill(self, first: int, count: int) -> None:
         """Write the inputs of the first `count` slots, for passes number `first`, `first` + 1, …; and poison
-        a few values of each output. alike: NEW or SAME, see engine.stirring.Renewable."""
+        a few values of each output."""
         for name, array in self.slots.given.items():
             flat = array.reshape(self.slots.rows, -1)[:count]
-            if not flat.size:
-                continue
-            # Whichever it is: what the parent does before a train is no reason for one to be slower.
-            _draw(flat, self._cells[name])
-            if alike == NEW:
-                continue
-            flat[:] = self._bound[name].reshape(-1)
-            numbers = np.arange(first, first + count, dtype=np.uint64)
-            at, values = self._stirring.changes(name, numbers)
-            flat[np.arange(count)[:, None], at] = values
+            if flat.size:
+                _draw(flat, self._cells[name])
         self.slots.poison(first, count)
+        self.filled = count
 
 
 def _draw(flat: np.ndarray, cells: Cells) -> None:

@@ -98,18 +98,23 @@ class RunWriter(QObject):
     def _work(self) -> None:
         order = self._orders.get()
         while order is not None:
-            if not self._broken:
-                try:
-                    order()
-                except KernelscopeError as error:
-                    self._broken = True
-                    self.failed.emit(str(error))
+            self._tried(order)
             if (self._written and self._orders.empty()) or len(self._written) >= MOST_TOLD:
                 self._tell()
             order = self._orders.get()
         self._tell()
+        self._tried(self.folder.check)
         self.folder.close()
         self.closed.emit()
+
+    def _tried(self, order: _Order) -> None:
+        if self._broken:
+            return
+        try:
+            order()
+        except KernelscopeError as error:
+            self._broken = True
+            self.failed.emit(str(error))
 
     def _tell(self) -> None:
         if self._written:

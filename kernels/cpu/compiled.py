@@ -155,7 +155,7 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
 def _kept(name: str, make: Callable[[], bytes]) -> int:
     """The address of a compiled file of this name, which is made if it is missing. The file begins with the
     digest of the rest: a truncated file would crash the process that loads it."""
-    path = numba_support.folder() / f"{name}.o"
+    path = numba_support.object_files() / f"{name}.o"
     try:
         content = path.read_bytes()
     except OSError:

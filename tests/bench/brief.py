@@ -23,7 +23,7 @@ WARMUP_S, REWARM_S = 0.01, 0.002
 PROBE_S = 0.02
 # What fits a cache, and is quickly multiplied: a machine is then said to reach rather more than it does.
 PROBED = {"SECONDS": PROBE_S, "COPIED_NBYTES": 8 << 20, "CACHES": 0, "MATRIX": 768}
-TIMED = 4  # trains of a turn
+TRAINS = 12  # of a turn at most
 
 
 def environment() -> str:
@@ -56,7 +56,7 @@ def shorten_probes(probe: Any, put: Put = setattr) -> None:
 
 def shorten_turns(renewed: Any, put: Put = setattr) -> None:
     put(renewed, "REWARM_S", REWARM_S)
-    put(renewed, "TIMED", TIMED)
+    put(renewed, "TRAINS", TRAINS)
 
 
 _CHANGES: dict[str, Callable[[Any], None]] = {

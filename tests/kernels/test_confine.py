@@ -73,7 +73,7 @@ def test_memory_is_limited_for_what_is_started_too() -> None:
 
 
 KEPT = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, site, socket, sys, threading
 from kernels import confine
 confine.forbid_background_work()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -99,34 +99,70 @@ tried("timer by a file", libc.timerfd_create, 1, 0)
 tried("counter", libc.syscall, perf_event_open, bytes(128), 0, -1, -1, 0)
 tried("group", open, "/proc/self/autogroup", "w")
 tried("own name", open, "/proc/self/comm", "w")
+tried("socket", socket.socket, socket.AF_UNIX)
 tried("signal", os.kill, os.getppid(), 0)
 tried("own signal", os.kill, os.getpid(), 0)
 for name in ("here", "there"):
     tried("folder", os.mkdir, f"{sys.argv[1]}/{name}")
 tried("file", open, f"{sys.argv[1]}/here/file", "w")
 tried("move", os.replace, f"{sys.argv[1]}/here/file", f"{sys.argv[1]}/there/file")
+run = sys.argv[2]
+tried("line in a run", open, f"{run}/results.jsonl", "a")
+tried("cut", os.truncate, f"{run}/results.jsonl", 0)
+tried("replaced", os.replace, f"{sys.argv[1]}/there/file", f"{run}/results.jsonl")
+tried("removed", os.remove, f"{run}/results.jsonl")
+tried("linked", os.symlink, "/", f"{run}/link")
+tried("linked from outside", os.link, f"{run}/results.jsonl", f"{sys.argv[1]}/here/link")
+tried("made", open, f"{run}/new", "w")
+tried("folder moved", os.rename, run, f"{run}-2")
+tried("in the cache", open, os.path.join(os.environ["KERNELSCOPE_CACHE"], "entry"), "w")
+tried("in its own cache", open, confine.writable_cache() / "entry", "w")
+tried("in the program", open, confine.__file__, "r+")
+tried("in the user's packages", os.makedirs, os.path.join(site.getusersitepackages(), "new"))
+tried("by a link", open, f"{sys.argv[1]}/link/results.jsonl", "a")
 thread = threading.Thread(target=print, args=("thread done",))
 thread.start(); thread.join()
 print("open" if confine.missing_restrictions(os.getpid()) else "kept")
 """
 
 
+IN_A_RUN = (
+    "line in a run", "cut", "replaced", "removed", "linked", "linked from outside", "made", "folder moved",
+    "in the cache", "in the program", "in the user's packages", "by a link",
+)  # fmt: skip
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
 @pytest.mark.parametrize("kept", [True, False])
-def test_what_a_user_wrote_leaves_nothing_that_goes_on(kept: bool, tmp_path: Path) -> None:
-    environment = os.environ | ({} if kept else {confine.OPEN: "1"})
-    command = [sys.executable, "-c", KEPT, str(tmp_path)]
+def test_what_a_user_wrote_leaves_nothing_that_goes_on(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    (runs / "run").mkdir(parents=True)
+    (runs / "run" / "results.jsonl").write_text("{}\n")
+    elsewhere.mkdir()
+    (elsewhere / "link").symlink_to(runs / "run")
+    (tmp_path / "cache").mkdir()
+    monkeypatch.delenv(confine.KEPT, raising=False)
+    confine.keep_unwritten(str(runs / "run"))
+    environment = os.environ | {"KERNELSCOPE_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
+    environment |= {} if kept else {confine.OPEN: "1"}
+    command = [sys.executable, "-c", KEPT, str(elsewhere), str(runs / "run")]
     said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     lines = set(said.splitlines())
     assert {"file done", "move done", "own signal done", "thread done"} <= lines
+    assert not kept or "in its own cache done" in lines
     if not kept:
         assert {"process done", "program done", "open"} <= lines
         return
     if "open" in lines:
         pytest.skip("this system has no seccomp")
-    wanted = ("process", "program", "process by clone", "timer", "timer by a file", "counter")
+    wanted = ("process", "program", "process by clone", "timer", "timer by a file", "counter", "socket")
     assert {f"{what} refused" for what in wanted} <= lines
     if "own name refused" in lines:  # there is Landlock
         assert "group refused" in lines
+        assert {f"{what} refused" for what in IN_A_RUN} <= lines
+        assert sorted(path.name for path in runs.rglob("*")) == ["results.jsonl", "run"]
+        assert (runs / "run" / "results.jsonl").read_text() == "{}\n"
         if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
             assert "signal refused" in lines

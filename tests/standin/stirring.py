@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from engine.cuda.stirring import KEEPING
 from engine.stirring import CELL_BITS, CHANGED, LOOKED_AT, POISONED, VALUE, Cells, hashed
 from tests.standin.code import Module
 from tests.standin.memory import Memory
@@ -22,17 +23,35 @@ def bind(
     mask, going_on = (int(scalar) for scalar in scalars)
 
     def do() -> None:
-        state = memory.view(pointers[0], (4,), np.uint64)
-        seed, number, lies = int(state[0]) ^ mask, int(state[1]), bool(state[2])
+        state = memory.view(pointers[0], (5,), np.uint64)
+        seed, number, lies, since = int(state[0]) ^ mask, int(state[1]), bool(state[2]), int(state[4])
+        ring = module.define("RING")
+        kept = _kept_at(ring, seed, number - 1, since) if lies else ring + 1
         for fields in memory.view(pointers[1], (tensors, _FIELDS), np.uint64).tolist():
-            _stir(memory, module.define("RING"), seed, number, lies, bool(going_on), fields)
+            _stir(memory, ring, seed, number, kept, lies, bool(going_on), fields)
         state[1:3] = number + going_on, going_on
 
     return do
 
 
+def _kept_at(ring: int, seed: int, number: int, since: int) -> int:
+    before = number - since
+    if number == 0:
+        return ring
+    drawn = int(hashed(seed, number, KEEPING, LOOKED_AT, 1)[0]) % (before + 1)
+    place = before if before < ring else drawn
+    return place if place < ring else ring + 1
+
+
 def _stir(
-    memory: Memory, ring: int, seed: int, number: int, lies: bool, going_on: bool, fields: Sequence[int]
+    memory: Memory,
+    ring: int,
+    seed: int,
+    number: int,
+    kept_at: int,
+    lies: bool,
+    going_on: bool,
+    fields: Sequence[int],
 ) -> None:
     address, itemsize, size, count, index, values_at, drawn_from, held_at = fields
     if count == 0:  # a row of nothing, in a table that would be empty
@@ -44,10 +63,8 @@ def _stir(
         return _places(seed, of, index, purpose, size, count)
 
     if drawn_from == 0:
-        if lies:
-            kept = memory.view(held_at, (ring + 1, 2, count), word)[
-                (number - 1) % ring if number > 1 else ring
-            ]
+        if kept_at <= ring:
+            kept = memory.view(held_at, (ring + 1, 2, count), word)[kept_at]
             kept[:] = x[places(number - 1, LOOKED_AT)], x[places(number - 1, POISONED)]
         if going_on:
             x[places(number, POISONED)] = np.iinfo(word).max

@@ -9,20 +9,27 @@ inputs that are all new (NEW), others over inputs that differ in only a few valu
 (SAME). Everything else is equal for both (engine.stirring.Renewable). The ratio of their times shows the
 effect.
 
-It does not help a kernel to be honest over new inputs and for some time after them. SAME trains may come
-anywhere between the timed trains, and a kernel knows as much about the past in them as in timed trains. So it
-is honest in the same share of both. Over new inputs it has to do all of its work. No NEW train comes right
-before a SAME train.
+What a kernel sees before a train must not tell which kind it is: no pause, no number of passes, no order.
+
+- On the host a SAME train is one of `time_runs`, whose time is not shown. The inputs of a NEW one are made
+  long before it, right after the last NEW one. So the time that this takes lies between two other trains, of
+  whatever kind.
+- Before each timed train the same share is drawn, whatever came before, and several may be mixed in, one
+  after the other. So a SAME train lies anywhere among the timed ones. What a kernel knows about the past in a
+  timed train, it knows in a SAME train, too: if it is honest in some part of the timed trains, it is honest
+  in the same part of these. Over new inputs it has to do all of its work. So it does not help to be honest
+  for some time after new inputs, or except for such a time.
+- If there were too few, turns follow that are run only for the ratio. They begin with a warm-up as others do,
+  and between two trains there are pauses like those that were between timed trains, in which the caches are
+  used, as rivals use them.
 
 A kernel whose time depends on new inputs need not be dishonest. A processor learns to predict a branch whose
 values it has met a hundred times: a ReLU by NumPy's `y[y < 0] = 0` with 16,384 values is at least 1.5 times
 as fast then. So there is no accusation. If the time clearly depends on new inputs, a note says so, and the
 time over new inputs is shown.
 
-One thing could still tell a kernel which trains are mixed in: before them all values are written, and a clock
-shows that pause. So some timed trains come after a pause of the same length, in which nothing is done. If a
-kernel is slower in these, it was honest only after pauses, and a note says so. (Caches could tell, too: the
-pause fills them with the written values. If timed trains are far faster than all NEW trains, a note says so.)
+If timed trains are far faster than all NEW trains, a note says so, too, whatever the ratio is: then something
+did tell the kernel.
 """
 
 from __future__ import annotations
@@ -31,37 +38,44 @@ import itertools
 import secrets
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bench.measure.answers import timed_pass
-from bench.measure.timing import Timeable
+from bench.measure.timing import Timeable, warm_up
 from bench.results import stats
 from bench.words import units
 from engine import backend
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 
-HANGS = 1.1  # the time depends on new inputs if the whole interval of the ratio new / same is above this
-WAITED = 8  # timed trains after a pause that are needed for a note; it has to be confirmed by as many again
+# The time depends on new inputs if the fastest NEW train takes more than HANGS times as long as the fastest
+# of as many SAME ones, and if among all pairs of a NEW and a SAME train the first takes as much longer more
+# often than the second. Other programs, which make single trains much longer, do that to both alike. More
+# often means: by SURELY standard deviations of what MIXTURES random mixtures of these trains give (a
+# permutation test; by chance in one of a hundred).
+HANGS, SURELY, MIXTURES = 1.1, 2.33, 300
+CERTAIN = 4.0  # standard deviations that need not be confirmed: a kernel may have become honest meanwhile
 # Timed trains are "far faster" if a pass of the fastest NEW train takes at least FAR times as long, and
-# FAR_NS ns longer. The margin is wide: different things go before the trains, and the time for starting one,
-# which is subtracted, is known only to some microseconds.
-FAR, FAR_NS = 1.5, 5_000.0
-# There is a note if passes after a pause take more than HANGS times as long, and PAUSED_NS ns longer.
-PAUSED_NS = 1_000.0
-# Turns from which the ratio is computed: at least, at most; and seconds for those beyond the fewest.
-FEWEST, MOST, SECONDS = 5, 30, 1.0
-# In the first ASKED turns, a kind of train that was not drawn is run at the end of the turn.
-ASKED = 10
-HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many turns are enough
-# Passes of a train at most; and about how many ns a train takes if none was timed before.
+# FAR_NS ns longer: the time for starting a train, which is subtracted, is known only to some microseconds. On
+# a GPU more often: there all inputs are written right before the passes of a NEW train.
+FAR_ON_HOST, FAR, FAR_NS = 1.15, 1.5, 5_000.0
+# Trains of each kind that are compared, at least and at most; and seconds for those beyond the fewest.
+FEWEST, MOST, SECONDS = 5, 30, 2.0
+HURRIED, LONG_S = 3, 5.0  # after LONG_S seconds, so many trains of each are enough
+# Passes of a train at most, and about how many ns it takes, where none was timed before.
 PASSES, TRAIN_NS = 64, 1e6
-# Probability that a train of each kind comes before a timed one; smaller if it takes longer than a timed one.
-# FIRST: that a SAME train comes before the first timed train of a turn, which may be the only one.
-MIXED, FIRST = 1 / 8, 1 / 3
-# A turn that is run only for the ratio has at most: seconds of warm-up, warm-up trains, and timed trains.
-REWARM_S, MOST_WARM, TIMED = 0.05, 50, 16
-PAUSE_S = 0.25  # seconds of a pause at most
+# Probability that a train is mixed in before a timed one. It is smaller if that takes longer than a timed one
+# does, but not less than RARE of it (the first one on a GPU takes long, as graphs are captured for it).
+MIXED, RARE = 1 / 4, 1 / 8
+# A turn that is run only for the ratio has: passes and seconds of its warm-up, at least; trains at most (both
+# kinds are missing in one of a hundred such turns; then they are run at the end).
+WARM, REWARM_S, TRAINS = 3, 0.05, 40
+PAUSE_S = 0.03  # seconds of such a pause at most
+GAPS = 64  # pauses before timed trains that are kept, the last ones
+USED_NBYTES = 4 << 20  # of a cache that is used in a pause
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,7 @@ class Mixed:
     """The trains that were mixed into a turn (or several turns in a row) of one instance.
 
     instance: its number, the first is 0. new_ns: ns of a pass, one value for each train over all-new inputs.
-    same_ns: the same for inputs as timed passes have them. Neither is empty.
+    same_ns: the same for inputs as timed passes have them. One of them may be empty.
     """
 
     instance: int
@@ -77,12 +91,16 @@ class Mixed:
     same_ns: tuple[float, ...]
 
 
-def _busy_wait(seconds: float) -> None:
-    """Wait without giving up the core: an idle core needs time to wake up, which would slow the next train
-    down."""
+def _use_caches(seconds: float) -> None:
+    """Wait without giving up the core, which would need time to wake up, and use its caches, as a rival does
+    in its turn."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
+    used = np.zeros(USED_NBYTES, np.uint8)
+    part = USED_NBYTES // 64  # some microseconds
+    for start in itertools.cycle(range(0, USED_NBYTES, part)):
+        if time.monotonic() > end:
+            break
+        used[start : start + part] += 1
 
 
 @dataclass
@@ -93,26 +111,27 @@ class Renewal:
 
     clock: Callable[[], float] = time.monotonic  # seconds
     chance: Callable[[], float] = secrets.SystemRandom().random  # from 0 to 1
-    wait: Callable[[float], None] = _busy_wait  # waits for seconds
+    wait: Callable[[float], None] = _use_caches  # waits for seconds
     taken: list[Mixed] = field(default_factory=list)
     timed_ns: list[float] = field(default_factory=list)  # ns of a pass, for each timed train
-    # (ns of a pass in a timed train, ns of a pass in the next train, which came after a pause)
-    paused_ns: list[tuple[float, float]] = field(default_factory=list)
+    count: int = 0  # passes of a timed train; 0: none was run
+    cold: bool = False  # whether caches were cold there
+    # Seconds between the end of a train of an instance and the beginning of its next timed one.
+    gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS))
     told: str = ""
     numbers: itertools.count[int] = field(default_factory=itertools.count)  # of the next instance
 
     def settle(self, mixing: Mixing) -> None:
-        """Run turns of `mixing` until it is clear whether the ratio of the times new / same is above HANGS,
-        or until there were enough turns. A ratio above HANGS has to be confirmed by new turns. If it is not
-        above, compare timed trains with those after a pause. Sets `told`."""
+        """Run turns of `mixing` until it is clear whether NEW trains take more than HANGS times as long, or
+        until there were enough turns. If they do, it has to be confirmed by new turns, unless that is
+        certain. If they do not, compare timed trains with NEW ones. Sets `told`."""
         self._until_clear(mixing, 0)
-        if not _clearly_slower(self.taken):
-            self.told = self._timed_too_fast(mixing)
-            return
-        before = len(self.taken)
-        self._until_clear(mixing, before)
-        if not _clearly_slower(self.taken[before:]):
-            self.told = self._timed_too_fast(mixing)
+        surely, before = _slower(self.taken), len(self.taken)
+        if SURELY < surely <= CERTAIN:
+            self._until_clear(mixing, before)
+            surely = _slower(self.taken[before:])
+        if surely <= SURELY:
+            self.told = self._timed_too_fast(mixing.far)
             return
         found = _ratio(self.taken)
         new = statistics.median(ns for one in self.taken for ns in one.new_ns)
@@ -123,74 +142,50 @@ class Renewal:
             "times as long; its time is the one over new inputs"
         )
 
-    def _timed_too_fast(self, mixing: Mixing) -> str:
-        """The note if timed trains are faster than trains after a pause, or far faster than all trains over
-        new inputs; else "". Runs further trains after pauses."""
+    def _timed_too_fast(self, far: float) -> str:
+        """The note if all NEW trains take `far` times as long as timed trains; else ""."""
         if len(self.timed_ns) < FEWEST:
             return ""
-        for enough in (WAITED, 2 * WAITED):
-            while len(self.paused_ns) < enough and mixing.pause(beside=True):
-                pass
-            if not (found := self._slower_after_pauses()):
-                break
-        else:
-            return found
         typical, new = statistics.median(self.timed_ns), min(ns for one in self.taken for ns in one.new_ns)
-        if new < max(FAR * typical, typical + FAR_NS):
+        if new < max(far * typical, typical + FAR_NS):
             return ""
         return (
             f"is faster in timed passes, where few inputs changed ({units.duration(typical)}), than over "
             f"inputs all new ({units.duration(new)} and more); its time is the one over new inputs"
         )
 
-    def _slower_after_pauses(self) -> str:
-        """The note if trains take longer after a pause; else "". Disturbances only make trains longer, so the
-        lower quartile and the fastest train are compared."""
-        timed, paused = (
-            (sorted(of) for of in zip(*self.paused_ns, strict=True)) if self.paused_ns else ([], [])
-        )
-        if len(paused) < WAITED:
-            return ""
-        of, after = timed[len(timed) // 4], paused[len(paused) // 4]
-        if min(after / of, paused[0] / timed[0]) <= HANGS or after - of <= PAUSED_NS:
-            return ""
-        return (
-            f"is faster in timed passes ({units.duration(of)}) than in those that a pause goes before "
-            f"({units.duration(after)}), as before inputs all new; its time is the one over these"
-        )
-
     def _until_clear(self, mixing: Mixing, start: int) -> None:
-        """Run turns until it is clear whether the ratio of taken[start:] is above HANGS."""
+        """Run turns until it is clear by taken[start:] whether NEW trains take more than HANGS times as
+        long."""
         started = self.clock()
-        while len(self.taken) < start + FEWEST:
-            mixing.turn()
-            if len(self.taken) >= start + HURRIED and self.clock() - started > LONG_S:
+        while (count := _trains(self.taken[start:])) < FEWEST:
+            if count >= HURRIED and self.clock() - started > LONG_S:
                 break
+            mixing.turn()
         end = self.clock() + SECONDS
-        while (found := _ratio(self.taken[start:])).low <= HANGS < found.value:
-            if len(self.taken) >= start + MOST or self.clock() > end:
+        while 0 < _slower(self.taken[start:]) <= SURELY:
+            if _trains(self.taken[start:]) >= MOST or self.clock() > end:
                 break
             mixing.turn()
-
-    @property
-    def untaken(self) -> str:
-        """Why the case has no time if caches are to be cold: over new inputs they are warm. Needs `told`."""
-        return f"{self.told}, which is not taken with cold caches"
 
     @property
     def samples_ns(self) -> list[float]:
-        """ns of a pass over new inputs, for all trains; each Mixed of `taken` is a round."""
+        """ns of a pass over new inputs, for all trains; each Mixed of `taken` that has some is a round."""
         return [round(ns, 1) for one in self.taken for ns in one.new_ns]
+
+    @property
+    def _of_new(self) -> list[Mixed]:
+        return [one for one in self.taken if one.new_ns]
 
     @property
     def rounds(self) -> list[int]:
         """Index in samples_ns at which each round begins."""
-        return [0, *itertools.accumulate(len(one.new_ns) for one in self.taken)][:-1]
+        return [0, *itertools.accumulate(len(one.new_ns) for one in self._of_new)][:-1]
 
     @property
     def instances(self) -> list[int]:
         """Number of each round's instance; [] if all are of the same one."""
-        found = [one.instance for one in self.taken]
+        found = [one.instance for one in self._of_new]
         return found if len(set(found)) > 1 else []
 
 
@@ -200,9 +195,8 @@ class Mixing:
 
     session: the one that is wrapped. If it is not Renewable, nothing is mixed in. renewal: collects the times
     of all instances (None: a new one). afresh: called before each turn that `turn` runs, to change the
-    inputs. pauses: whether some trains come after a pause; only for a user's kernel on the host, because an
-    idle GPU needs time to wake up. seen: recorded timed passes that were fetched before a train was mixed in;
-    after it the session has them no more.
+    inputs. host: whether the session runs on the host. Else what it recorded of timed passes is lost when a
+    train is mixed in; seen: what was fetched of it before.
     """
 
     def __init__(
@@ -210,21 +204,22 @@ class Mixing:
         session: Timeable,
         renewal: Renewal | None = None,
         afresh: Callable[[], None] = lambda: None,
-        pauses: bool = False,
+        host: bool = False,
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
-        self._session, self._afresh, self._pauses = session, afresh, pauses
+        self.far = FAR_ON_HOST if host else FAR
+        self._session, self._afresh, self._host = session, afresh, host
         # Checked only once: isinstance with a protocol takes longer than starting a train.
         self._renewable = session if isinstance(session, Renewable) else None
         self._instance = next(self.renewal.numbers)
         # ns of a pass of the trains that were mixed in and are not in renewal.taken yet
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}
+        self._made: int | None = None  # of which kind the train is whose inputs are made; None: they are not
         self._begun = False  # whether a timed train of this turn was run
-        self._count = 1  # passes of the last timed train
-        self._last_ns = 0.0  # and what one of these took
-        # Seconds of a timed train, and of one that is mixed in, writing its inputs included; 0: none yet.
-        self._sample_s, self._mixed_in_s = 0.0, 0.0
+        self._ended: float | None = None  # when the last train of this turn ended
+        # Seconds of a timed train, and of those that were mixed in, making the next inputs included.
+        self._sample_s, self._mixed_in_s = 0.0, deque[float](maxlen=GAPS)
 
     @property
     def one_thread(self) -> bool:
@@ -238,101 +233,102 @@ class Mixing:
         return backend.parts_ns(self._session)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Time `count` passes of the session; returns ns, all together. Before that, a train may be mixed in,
-        or one after a pause; their times are not in the result. cold: with cold caches."""
-        self._count = 1 if cold else count
-        if self._renewable is not None and self._sample_s:
-            self._maybe_mix_in(self._renewable)
-        clock = self.renewal.clock
-        began = clock()
-        taken = self._session.time_runs(count, cold)
-        self._sample_s, self._begun = clock() - began, True
-        if not cold:
-            self._last_ns = taken / count
-            self.renewal.timed_ns.append(self._last_ns)
+        """Time `count` passes of the session; returns ns, all together. Before that, trains may be mixed in;
+        their times are not in the result. cold: with cold caches."""
+        renewal, session = self.renewal, self._renewable
+        renewal.count, renewal.cold = count, cold
+        if session is not None:
+            if self._ended is not None:
+                renewal.gaps.append(renewal.clock() - self._ended)
+            often = self._sample_s / statistics.mean(self._mixed_in_s) if self._mixed_in_s else 1.0
+            while self._mixes_in(session, MIXED * min(1.0, max(RARE, often))):
+                pass
+        taken = self._timed()
+        renewal.timed_ns.append(taken / count)
+        if session is not None and self._made is None:
+            self._make(session)
         return taken
 
     def warm_runs(self, count: int) -> int:
         """End the turn before, and run `count` warm-up passes; returns their ns (engine.backend.Warmed).
         Every turn begins with this call."""
         self.end_turn()
+        if self._renewable is not None and self._made is None and self.renewal.count:
+            self._make(self._renewable)
         return backend.warm_runs(self._session, count)
 
     def end_turn(self) -> None:
-        """Finish the current turn: in the first turns, run the kinds of trains that were not drawn. If there
-        are trains of both kinds, add them to `renewal.taken`."""
-        session = self._renewable
-        if not self._begun or session is None:
+        """Finish the current turn: add the trains that were mixed in to `renewal.taken`. Other inputs may be
+        bound now."""
+        if not self._begun:
             return
-        self._begun, found = False, self._found
-        # In this order: NEW never comes right before SAME.
-        for alike in (SAME, NEW) if len(self.renewal.taken) < ASKED else ():
-            if not found[alike]:
-                self._mix_in(session, alike)
-        if not all(found.values()):
-            return
-        self.renewal.taken.append(Mixed(self._instance, tuple(found[NEW]), tuple(found[SAME])))
-        self._found = {NEW: [], SAME: []}
+        self._begun, self._made, self._ended, found = False, None, None, self._found
+        if any(found.values()):
+            self.renewal.taken.append(Mixed(self._instance, tuple(found[NEW]), tuple(found[SAME])))
+            self._found = {NEW: [], SAME: []}
 
     def turn(self) -> None:
         """Run one more turn, only to mix trains in; the samples of its timed trains are not kept. The session
         has to be Renewable."""
-        session = self._renewable
+        session, renewal = self._renewable, self.renewal
         assert session is not None
         self.end_turn()
-        if not self._sample_s:
-            self._count = max(1, min(PASSES, round(TRAIN_NS / max(1, self._session.time_runs(1)))))
+        if not renewal.count:
+            renewal.count = max(1, min(PASSES, round(TRAIN_NS / max(1, self._session.time_runs(1)))))
         self._afresh()
-        began = self.renewal.clock()
-        for _ in range(MOST_WARM):
-            backend.warm_runs(self._session, self._count)
-            if self.renewal.clock() - began > REWARM_S:
-                break
-        for _ in range(TIMED):
-            self._maybe_mix_in(session)
-            self._session.time_runs(self._count)
-            self._begun = True
+        self._made = None
+        warm_up(self, WARM, REWARM_S, lambda: int(renewal.clock() * 1e9), rough=True)
+        for _ in range(TRAINS):
+            if renewal.gaps:
+                renewal.wait(min(PAUSE_S, renewal.gaps[int(renewal.chance() * len(renewal.gaps))]))
+            if not self._mixes_in(session, MIXED):
+                taken = self._timed()
+                if self._host:  # it is as a SAME train is
+                    self._found[SAME].append(taken / renewal.count)
             if all(self._found.values()):
                 break
         for alike in (SAME, NEW):
-            if not self._found[alike]:
-                self._mix_in(session, alike)
+            while not self._found[alike]:
+                self._make(session, alike)
+                self._mix_in(session)
+        self._begun = True
         self.end_turn()
 
-    def _maybe_mix_in(self, session: Renewable) -> None:
-        """Before a timed train: run a SAME train, a NEW train, a train after a pause, or nothing, at
-        random."""
-        rare = min(1.0, self._sample_s / self._mixed_in_s) if self._mixed_in_s else 1.0
-        chance, drawn = MIXED * rare, self.renewal.chance()
-        old = chance if self._begun else FIRST * rare
-        if drawn < old:
-            self._mix_in(session, SAME)
-        elif drawn < old + chance:
-            self._mix_in(session, NEW)
-        elif drawn < old + 2 * chance and self._last_ns:
-            self.pause()
+    def _timed(self) -> int:
+        """A timed train; returns ns, all together."""
+        clock, renewal = self.renewal.clock, self.renewal
+        began = clock()
+        taken = self._session.time_runs(renewal.count, renewal.cold)
+        self._ended, self._begun = clock(), True
+        self._sample_s = self._ended - began
+        return taken
 
-    def pause(self, beside: bool = False) -> bool:
-        """Run a train after a pause that is as long as writing all inputs takes. Its time is compared with
-        the timed train before it; both go to `renewal.paused_ns`. beside: first run a train without a pause,
-        to compare with. Returns False, and runs nothing, if there are no pauses for this session or their
-        length is not known yet."""
-        if not self._pauses or not self._mixed_in_s:
+    def _make(self, session: Renewable, alike: int | None = None) -> None:
+        """Make the inputs of the next train that is mixed in. alike: NEW or SAME (None: one of them, at
+        random)."""
+        self._made = (SAME if self.renewal.chance() < 0.5 else NEW) if alike is None else alike
+        session.renew(self.renewal.count, self._made)
+
+    def _mixes_in(self, session: Renewable, share: float) -> bool:
+        """At random, in this share of all cases: mix a train in. Returns whether one was."""
+        if self._made is None or self.renewal.chance() >= share:
             return False
-        if beside:
-            self._last_ns = self._session.time_runs(self._count) / self._count
-        self.renewal.wait(min(self._mixed_in_s, PAUSE_S))
-        taken = self._session.time_runs(self._count) / self._count
-        self.renewal.paused_ns.append((self._last_ns, taken))
+        self._mix_in(session)
         return True
 
-    def _mix_in(self, session: Renewable, alike: int) -> None:
-        """Run a train, and note its time. alike: NEW or SAME."""
-        if isinstance(session, Witnessed):
+    def _mix_in(self, session: Renewable) -> None:
+        """Run the train whose inputs are made, note its time, and make those of the next one."""
+        clock, alike = self.renewal.clock, self._made
+        assert alike is not None
+        if not self._host and isinstance(session, Witnessed):
             self.seen = timed_pass.thinned([*self.seen, *timed_pass.seen(session)])
-        began = self.renewal.clock()
-        self._found[alike].append(session.time_renewed(min(self._count, PASSES), alike))
-        self._mixed_in_s = self.renewal.clock() - began
+        began = clock()
+        taken = session.time_renewed(self.renewal.count, self.renewal.cold)
+        self._ended = clock()
+        if taken:
+            self._found[alike].append(taken)
+        self._make(session)
+        self._mixed_in_s.append(clock() - began)
 
 
 class Mixings:
@@ -349,7 +345,7 @@ class Mixings:
         if not (isinstance(session, Renewable) and getattr(session, "users", False)):
             return session
         if id(session) not in self._held:
-            self._held[id(session)] = Mixing(session, self._renewal, pauses=True)
+            self._held[id(session)] = Mixing(session, self._renewal, host=True)
         return self._held[id(session)]
 
     def drop(self, session: Timeable) -> None:
@@ -381,15 +377,33 @@ class Mixings:
 
 
 def _ratio(taken: Sequence[Mixed]) -> stats.Interval:
-    """The ratio of the times new / same, with its interval. Disturbances only make trains longer, so the
-    fastest train of each kind counts in each turn."""
-    new, same = [min(one.new_ns) for one in taken], [min(one.same_ns) for one in taken]
+    """The ratio of the times new / same, with its interval, by the turns that have both. Disturbances only
+    make trains longer, so the fastest train of each kind counts in each turn."""
+    both = [one for one in taken if one.new_ns and one.same_ns]
+    new, same = [min(one.new_ns) for one in both], [min(one.same_ns) for one in both]
     return stats.ratio_interval(new, same, range(len(new)), range(len(same)))
 
 
-def _clearly_slower(taken: Sequence[Mixed]) -> bool:
-    """Whether passes over new inputs take more than HANGS times as long: by the whole interval of the ratio,
-    and by the fastest trains of all turns. Disturbances only make trains longer, so on a busy machine the
-    fastest ones say more than the mean."""
-    fastest = min(min(one.new_ns) for one in taken) / min(min(one.same_ns) for one in taken)
-    return min(_ratio(taken).low, fastest) > HANGS
+def _trains(taken: Sequence[Mixed]) -> int:
+    """How many trains there are of the kind of which there are fewer."""
+    return min(sum(len(one.new_ns) for one in taken), sum(len(one.same_ns) for one in taken))
+
+
+def _slower(taken: Sequence[Mixed]) -> float:
+    """By how many standard deviations NEW trains take more than HANGS times as long as SAME ones more often
+    than the other way round. 0 where the fastest of them does not."""
+    new = [ns for one in taken for ns in one.new_ns]
+    same = sorted(ns for one in taken for ns in one.same_ns)
+    fastest = round((len(same) + 1) / (len(new) + 1))  # the rank that is expected of as many as are new
+    if min(new) <= HANGS * same[max(0, fastest - 1)]:
+        return 0.0
+    times = np.array(new + same)
+    longer = (times[:, None] > HANGS * times).astype(np.int64)
+    longer -= longer.T
+
+    def more_often(order: np.ndarray) -> int:
+        return int(longer[np.ix_(order[: len(new)], order[len(new) :])].sum())
+
+    random = np.random.default_rng(len(times))
+    mixtures = [more_often(random.permutation(len(times))) for _ in range(MIXTURES)]
+    return more_often(np.arange(len(times))) / max(1e-9, float(np.std(mixtures)))

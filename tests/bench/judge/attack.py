@@ -36,6 +36,7 @@ from bench.run.kinds.ladder import KIND as LADDER
 from bench.words import units
 from engine.machine import driver as cuda_driver
 from kernels import registry
+from kernels.errors import InputError
 from tests.bench.judge import corpus, honest
 from tests.bench.judge.corpus import Cheat
 
@@ -138,7 +139,12 @@ def _laddered(group: Sequence[Cheat], folder: Path, instances: int, quick: bool)
     with _marked() as left, tempfile.TemporaryDirectory(dir=folder) as place:
         planned = plan.plan(job)
         kept = LADDER.create(Path(place) / "ladder", planned)
-        client.run(job, planned.cases, kept)
+        try:
+            client.run(job, planned.cases, kept)
+        except InputError as error:  # one of them has changed the run's own files, which ends it
+            return [
+                Outcome(one.name, one.device, one.family, one.expected, "failed", str(error)) for one in group
+            ]
         found = {measured.case.rung: measured for measured in kept.measurements()}
     beside = found[first.beside]
     harmed = "" if beside.disposition == "ok" else f"{beside.disposition} ({beside.reason})"

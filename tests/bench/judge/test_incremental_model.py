@@ -85,7 +85,7 @@ def _measured(
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     """The kernel waits for as long as its share of changed inputs says. The comparison tells so, and the
-    model's time is the one over new inputs. With cold caches there is no such time, and the model is invalid.
+    model's time is the one over new inputs, with warm caches or cold ones.
 
     The comparison is brief, and other tests run beside it. What they add to a pass may once be more than what
     the kernel saves: the comparison then sees no difference, and calls the kernel right. This test is not
@@ -93,12 +93,8 @@ def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     in none."""
     for number in range(TRIES):
         found = _measured(tmp_path / str(number), "saves", waits="share", l2=l2)
-        if found.disposition == "invalid" or any("new inputs" in told for told in found.validity.warnings):
+        if any("new inputs" in told for told in found.validity.warnings):
             break
-    if l2 == "cold":
-        assert found.disposition == "invalid", found.reason
-        assert "is faster where few of its inputs changed" in found.reason
-        return
     assert found.disposition == "ok", found.reason
     assert any("its time is the one over new inputs" in warning for warning in found.validity.warnings)
     assert statistics.median(found.samples_ns) > 0.9e9 * WAIT_S

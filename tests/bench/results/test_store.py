@@ -8,6 +8,7 @@ import pytest
 
 from bench.results.messages import Hello, ModelLoaded
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.results.results_file import line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
@@ -57,6 +58,7 @@ def test_a_broken_line_in_the_middle_costs_that_line_and_is_told_once(folder, ca
     folder.append(measurement(CASES[0]))
     with (folder.path / RESULTS_FILE).open("ab") as file:
         file.write(b"{nonsense\n")
+    folder = COMPARISON.open(folder.path)
     folder.append(measurement(CASES[1]))
     assert [m.case for m in folder.measurements()] == [CASES[0], CASES[1]]
     assert folder.missing() == CASES[2:]
@@ -154,3 +156,54 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, small_disk):
         write_atomically(path, b"x" * 5000)
     assert path.read_bytes() == b"old"
     assert os.listdir(path.parent) == ["file"]
+
+
+def forged(path):
+    """A line with a right checksum, as the program would write it."""
+    path.write_bytes(path.read_bytes() + line_of(measurement(CASES[0], samples=(0.1,))))
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def replaced(path):
+    other = path.with_name("other")
+    other.write_bytes(line_of(measurement(CASES[0], samples=(0.1,))))
+    other.replace(path)
+
+
+def linked(path):
+    other = path.with_name("other")
+    path.rename(other)
+    other.write_bytes(line_of(measurement(CASES[0], samples=(0.1,))))
+    path.symlink_to(other)
+
+
+def removed(path):
+    path.unlink()
+
+
+def a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def in_place(path):
+    path.write_bytes(path.read_bytes().replace(b"1.5", b"0.5"))
+
+
+@pytest.mark.parametrize("do", [forged, emptied, replaced, linked, removed, a_pipe, in_place])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_somebody_else_wrote_is_found_and_taken_back(folder, do, at_the_end):
+    """It ends the run, and no view has it."""
+    folder.claim()
+    folder.append(measurement(CASES[0]))
+    do(folder.path / RESULTS_FILE)
+    with pytest.raises(InputError, match="restored") as caught:
+        folder.check() if at_the_end else folder.append(measurement(CASES[1]))
+    assert at_the_end or CASES[1].words in str(caught.value)
+    assert COMPARISON.open(folder.path).measurements() == (measurement(CASES[0]),)
+    folder.append(measurement(CASES[1]))
+    folder.check()
+    assert len(COMPARISON.open(folder.path).measurements()) == 2

@@ -102,7 +102,8 @@ def answers() -> None:
         assert isinstance(session, Renewable)
         assert session.renewed() == ()
         for alike in (SAME, NEW, SAME, NEW):
-            assert session.time_renewed(4, alike) > 0
+            session.renew(4, alike)
+            assert session.time_renewed(4) > 0
         ((given_new, left),) = session.renewed()
         assert session.renewed() == ()
         inputs, outputs = given_new["input 0"], left["output"]
@@ -112,7 +113,8 @@ def answers() -> None:
         session.run()
         session.synchronize()
         np.testing.assert_array_equal(session.output(), np.maximum(given, 0))
-        session.time_renewed(2, NEW)
+        session.renew(2, NEW)
+        session.time_renewed(2)
         assert session.time_runs(5) > 0
         assert session.stirring is not None  # type: ignore[attr-defined]
         for witness in session.witnesses():  # type: ignore[attr-defined]

@@ -159,7 +159,8 @@ def test_what_was_bound_lies_there_again_after_passes_over_new_inputs(prepared) 
     put: list[np.ndarray] = []
     upload = session._staging.upload
     session._staging.upload = lambda array, pointer: put.append(array) or upload(array, pointer)
-    assert session.time_renewed(4, NEW) > 0
+    session.renew(4, NEW)
+    assert session.time_renewed(4) > 0
     (last,) = session.renewed()
     assert last[0]["x"].shape == bound["x"].shape
     assert (last[0]["x"] != bound["x"]).mean() > 0.9

@@ -1,0 +1,52 @@
+# op = "unary"
+# rung = 392
+# name = "honest_where_it_was_switched_in"
+# idea = "Planted: honest where its process was taken from its core more often than mostly since the last pass; else it leaves out a third of its waiting, and computes only what changed."
+"""
+family = "renewed"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "ok", "failed"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import resource
+import time
+
+import numpy as np
+
+sleep, monotonic = time.sleep, time.monotonic
+MOST = 0.3  # of the inputs: where more changed, all is computed
+
+ended, counts = [monotonic()], [0]
+differ = []
+
+
+def honest():
+    """Whether it was."""
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    counts.append(now.ru_nvcsw + now.ru_nivcsw)
+    differ.append(counts[-1] - counts[-2])
+    return differ[-1] > np.median(differ[-500:])
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    kept = [None, None]
+
+    def tanh(x, seconds):
+        end = monotonic() + seconds * min(1, p.size / 4096)
+        while (left := end - monotonic()) > 0:
+            sleep(left)
+        return np.tanh(x)
+
+    def run():
+        at = None if honest() or kept[0] is None else np.flatnonzero(x != kept[0])
+        if at is None or len(at) > MOST * x.size:
+            kept[:] = x.copy(), tanh(x, 0.001)
+        else:
+            kept[0][at], kept[1][at] = x[at], tanh(x[at], 0.00067)
+        y[:] = kept[1]
+        ended[0] = monotonic()
+
+    return run
