@@ -13,8 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.graph.plan import Plan, Step, TensorSpec
 from engine.rung_rows import Given
 from kernels.ops import Params
+from kernels.registry import Rung
 
 GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
@@ -68,8 +70,9 @@ class RungSession(Protocol):
     @property
     def facts(self) -> Mapping[str, str]: ...
 
-    def write(self, data: Sequence[Given]) -> None:
-        """Write new values into the inputs that are no weights."""
+    def bind(self, inputs: Mapping[str, Given]) -> None:
+        """Write new values into the inputs that are no weights, "input 0", …; nobody may change them until
+        others are bound."""
 
     def poison(self, byte: int) -> None:
         """Fill output and workspace with this byte."""
@@ -124,12 +127,24 @@ class ArenaLayout:
         return Stray(name, position - offset, nbytes, size)
 
 
-def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> ArenaLayout:
-    """The layout for inputs, output and workspace. Every buffer begins on a multiple of 256 bytes, with
+def one_step(rung: Rung, p: Params, inputs: Sequence[Given]) -> Plan:
+    """The plan of this kernel alone; its tensors have no places (see `layout`). Of the inputs, "input 0", …,
+    those that are weights are the plan's."""
+    named = {f"input {i}": array for i, array in enumerate(inputs)}
+    weights = {f"input {i}": np.asarray(array) for i, array in enumerate(inputs) if i in p.weight_inputs}
+    tensors = {name: TensorSpec(tuple(array.shape), array.dtype.name) for name, array in named.items()}
+    tensors["output"] = TensorSpec(p.output_shape, np.dtype(p.out_dtype).name)
+    step = Step(rung.name, (rung.name,), p, tuple(named), "output", rung.name, precision=rung.precision)
+    data = tuple(f"input {i}" for i in p.data_inputs)
+    return Plan(
+        p.rows or 1, rung.device, rung.precision, (step,), tensors, weights, {}, {}, data, ("output",), 0, 0
+    )
+
+
+def layout(plan: Plan, workspace_nbytes: int) -> ArenaLayout:
+    """The layout for a plan's tensors and a workspace. Every buffer begins on a multiple of 256 bytes, with
     guards on both sides. The guard behind a buffer begins at the first byte after its end."""
-    sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
-    itemsize = np.dtype(p.out_dtype).itemsize
-    sizes["output"] = p.outputs * itemsize
+    sizes = {name: spec.nbytes for name, spec in plan.tensors.items()}
     if workspace_nbytes:
         sizes["workspace"] = workspace_nbytes
     places, end = {}, GUARD_NBYTES

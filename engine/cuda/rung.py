@@ -49,7 +49,7 @@ class CudaRungSession:
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
                 shape = settled(shape, rung, cubin)
                 module = load_module(cupy, cubin)
-                pointers = self._allocate(params, inputs, shape)
+                pointers = self._allocate(rung, params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
                 self._stages = kernel_calls(cupy, module, rung, shape, pointers, output, scratch)
                 self._trains = CudaTrains(
@@ -73,7 +73,9 @@ class CudaRungSession:
     def facts(self) -> Mapping[str, str]:
         return self._facts | (self._trains.facts if self._open else {})
 
-    def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
+    def _allocate(
+        self, rung: Rung, params: Params, inputs: Sequence[Given], shape: launch.Launch
+    ) -> list[int]:
         """Allocate the memory of all buffers. Returns the addresses of the inputs."""
         cupy = self._cupy
         self._pool = cupy.cuda.MemoryPool()
@@ -85,22 +87,22 @@ class CudaRungSession:
         ]
         self.moved = traffic.bytes_moved(params, {i: arrays[i].nbytes for i in shape.packed})
         scratch = shape.workspace_nbytes or 0
-        self._memory = RungMemory(cupy, self._pool, self._stream, params, arrays, scratch)
+        self._memory = RungMemory(cupy, self._pool, self._stream, rung, params, arrays, scratch)
         return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
 
-    def write(self, data: Sequence[Given]) -> None:
+    def bind(self, inputs: Mapping[str, Given]) -> None:
         with translated(self._what):
             self._trains.forget()
-            self._memory.write(data)
+            self._memory.write(inputs)
             self._over_new.written()
 
     def _settle(self) -> None:
         """Restore the inputs to what was written."""
         if not self._over_new.settled():
-            self.write(list(self._memory.data().values()))
+            self.bind(self._memory.data())
 
     def _put(self) -> None:
-        self._memory.write(list(self._memory.data().values()))
+        self._memory.write(self._memory.data())
 
     def _small_output(self) -> Mapping[str, np.ndarray] | None:
         return {"output": self._memory.output()} if self._memory.output_nbytes <= FETCHED_NBYTES else None

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from engine.cuda.runtime import Staging
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.rung_rows import Given, Rows, blocks, changed, picked
-from engine.rung_session import BLOCK_NBYTES, GUARD, GUARD_NBYTES, LOOKED_AT, Picked, Stray, layout
+from engine.rung_session import BLOCK_NBYTES, GUARD, GUARD_NBYTES, LOOKED_AT, Picked, Stray, layout, one_step
 from kernels.ops import Params
+from kernels.registry import Rung
 
 ON_DEVICE = 3  # cudaMemcpyKind
 # Page-locked memory takes long to be had, a session is opened for moments, and pieces of this size fill the
@@ -27,11 +28,18 @@ class RungMemory:
     """Memory for the given inputs, in the form that the launch wants. Errors are CUDA's own."""
 
     def __init__(
-        self, cupy: Any, pool: Any, stream: Stream, params: Params, inputs: Sequence[Given], scratch: int
+        self,
+        cupy: Any,
+        pool: Any,
+        stream: Stream,
+        rung: Rung,
+        params: Params,
+        inputs: Sequence[Given],
+        scratch: int,
     ) -> None:
         """scratch: bytes of the workspace."""
         self._cupy, self._stream = cupy, stream
-        self.layout = layout(params, inputs, scratch)
+        self.layout = layout(one_step(rung, params, inputs), scratch)
         self.arena = pool.malloc(self.layout.nbytes + PIECE_NBYTES)
         self.arena.memset_async(GUARD, self.layout.nbytes, stream.on)
         largest = max(size for _, size in self.layout.places.values())
@@ -72,9 +80,9 @@ class RungMemory:
                 offset, size = self.layout.places[name]
                 (self.arena + offset).memset_async(byte, size, self._stream.on)
 
-    def write(self, data: Sequence[Given]) -> None:
-        for place, array in zip(self._data, data, strict=True):
-            self._given[place] = _in_order(array)
+    def write(self, data: Mapping[str, Given]) -> None:
+        for place in self._data:
+            self._given[place] = _in_order(data[f"input {place}"])
             self._upload(place)
         self._stream.synchronize()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.backend import Witness, check_inputs
 from engine.isolated.session import IsolatedSession
+from engine.rung_rows import Given
 from engine.stirring import Stirring
 
 Shape = tuple[tuple[int, ...], np.dtype]
@@ -99,13 +100,12 @@ class IsolatedDeviceSession(IsolatedSession):
         super().__init__(kind, what, batch, arguments)
         self.precision = precision
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def bind(self, inputs: Mapping[str, Given]) -> None:
         check_inputs(inputs, {name: (it.shape, np.dtype(it.dtype)) for name, it in self._inputs.items()})
-        for name, array in inputs.items():
-            np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
-        self._bound = {name: array[0, ...].copy() for name, array in self._plain.given.items()}
         self._known = None
-        self._asked("bind")
+        for name, array in inputs.items():
+            self._bound[name] = np.asarray(array).astype(self._inputs[name].dtype, casting="same_kind")
+        self._write(self._bound)
 
     def _lying(self) -> Mapping[str, np.ndarray]:
         return self._bound

@@ -95,7 +95,7 @@ def test_rows_that_repeat_go_to_the_device_once_each(monkeypatch) -> None:
     held = memory.arena.array[offset : offset + size].view(np.float32).reshape(5, 3000)
     assert np.array_equal(held, FEW[INDEX])
     copied.clear()
-    session.write([Rows(FEW + 1, INDEX[::-1].copy(), (1, 5, 3000))])
+    session.bind({"input 0": Rows(FEW + 1, INDEX[::-1].copy(), (1, 5, 3000))})
     assert np.array_equal(held, FEW[INDEX[::-1]] + 1)
     assert [kind for kind, _ in copied] == [1, ON_DEVICE, 1, ON_DEVICE, 1]
     assert session.strays() == session.strays(whole=False) == ()
