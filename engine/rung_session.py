@@ -7,14 +7,14 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from engine.graph.plan import Plan, Step, TensorSpec
-from engine.rung_rows import Given
+from engine.rung_rows import Given, blocks, changed
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -22,8 +22,9 @@ GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
 # first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
 GUARD, POISONS = 0xFE, (0xFF, 0x7B)
-# Of an input that is not looked at whole: so many stretches of so many bytes, beside its two ends.
-LOOKED_AT, BLOCK_NBYTES = 6, 1 << 16
+# Of an input that is not looked at whole: so many stretches of so many bytes, beside its two ends. Of another
+# so many bytes at once.
+LOOKED_AT, BLOCK_NBYTES, READ_NBYTES = 6, 1 << 16, 16 << 20
 
 Picked = slice | Sequence[int] | np.ndarray | None  # rows of an output; None: all of it
 
@@ -152,3 +153,35 @@ def layout(plan: Plan, workspace_nbytes: int) -> ArenaLayout:
         places[name] = (end, size)
         end = -(-(end + size + GUARD_NBYTES) // 256) * 256
     return ArenaLayout(places, end)
+
+
+def strays(
+    layout: ArenaLayout,
+    inputs: Mapping[str, Given],
+    read: Callable[[Sequence[tuple[int, int]]], np.ndarray],
+    whole: bool,
+    random: np.random.Generator,
+) -> Iterator[Stray]:
+    """What was written outside the output and the workspace: guard bytes that changed, and inputs. read:
+    gives the bytes at these (offset, bytes) of the arena, one after the other; whole: see
+    RungSession.strays."""
+    contents = read([(start, end - start) for start, end in layout.guards])
+    for start, end in layout.guards:
+        wrong = np.flatnonzero(contents[: end - start] != GUARD)
+        if wrong.size:
+            yield layout.stray(start + int(wrong[0]), wrong.size)
+        contents = contents[end - start :]
+    for name, array in inputs.items():
+        offset, size = layout.places[name]
+        parts = blocks(size, whole, random, READ_NBYTES if whole else BLOCK_NBYTES, LOOKED_AT)
+        together = 1 if whole else max(1, len(parts))
+        first, count = -1, 0
+        for some in (parts[i : i + together] for i in range(0, len(parts), together)):
+            contents = read([(offset + part.start, part.stop - part.start) for part in some])
+            for part in some:
+                nbytes = part.stop - part.start
+                if (there := changed(contents[:nbytes], array, part.start)) is not None:
+                    first, count = there[0] if first < 0 else first, count + there[1]
+                contents = contents[nbytes:]
+        if count:
+            yield Stray(name, first, count, size)

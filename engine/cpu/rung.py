@@ -16,8 +16,8 @@ from engine.isolated.messages import Opened
 from engine.isolated.session import IsolatedSession
 from engine.machine import host
 from engine.machine.host import free_nbytes
-from engine.rung_rows import Given, blocks, bytes_of, changed
-from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout, one_step
+from engine.rung_rows import Given, bytes_of, changed
+from engine.rung_session import GUARD, Picked, Stray, layout, one_step, strays
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -84,21 +84,14 @@ class CpuRungSession(IsolatedSession):
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
         self._settle()
-        strays: list[Stray] = []
-        for start, end in self._layout.guards:
-            wrong = np.flatnonzero(self._arena[start:end] != GUARD)
-            if wrong.size:
-                strays.append(self._layout.stray(start + int(wrong[0]), wrong.size))
-        strays += self._into_inputs
-        for name, expected in {**self._first, **self._trains.bound}.items():
-            contents, first, count = self._bytes(name), -1, 0
-            each = max(1, contents.nbytes) if whole else BLOCK_NBYTES
-            for part in blocks(contents.nbytes, whole, self._random, each, LOOKED_AT):
-                if (there := changed(contents[part], expected, part.start)) is not None:
-                    first, count = there[0] if first < 0 else first, count + there[1]
-            if count:
-                strays.append(Stray(name, first, count, contents.nbytes))
-        return tuple(strays)
+        inputs = {**self._first, **self._trains.bound}
+        found = strays(self._layout, inputs, self._read, whole, self._random)
+        return (*found, *self._into_inputs)
+
+    def _read(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Bytes of the arena at these (offset, bytes), one after the other."""
+        found = [self._arena[offset : offset + size] for offset, size in pieces]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def time_renewed(self, count: int, alike: int) -> float:
         self._settle()

@@ -5,12 +5,13 @@ kernels, and nothing of models, of ONNX or of the caller."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import metadata
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from engine.machine.host import free_nbytes
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
+
+version = functools.cache(metadata.version)  # a process opens many sessions
 
 
 class CpuSession:
@@ -88,7 +91,7 @@ class CpuSession:
             + sum(call.local_nbytes for call in self._calls if isinstance(call, Program)),
         }
         self.facts: Mapping[str, str] = {
-            "numpy": importlib.metadata.version("numpy"),
+            "numpy": version("numpy"),
             "blas": self._blas.words,
             "threads": str(self._threads),
             **self._compiled(),
@@ -132,9 +135,7 @@ class CpuSession:
         count = sum(step.rung.compiled for step in self._steps)
         if not count:
             return {}
-        return {
-            "compiled": f"{count} of {len(self._steps)} steps, Numba {importlib.metadata.version('numba')}"
-        }
+        return {"compiled": f"{count} of {len(self._steps)} steps, Numba {version('numba')}"}
 
     @property
     def given(self) -> Mapping[str, np.ndarray]:
