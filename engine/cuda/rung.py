@@ -39,7 +39,6 @@ class CudaRungSession(KernelSession):
     waits."""
 
     _held = ("_trains", "_staging", "_arena", "_stages", "_stream")
-    _stream: Stream
 
     def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
         self._what = f"{rung.label} on the GPU"

@@ -46,9 +46,6 @@ class EngineCudaSession(KernelSession):
         "_trains", "_calls", "_of_steps", "_graph", "_one", "_staging", "_arena", "_weights", "_workspace",
         "_stream",
     )  # fmt: skip
-    _stream: Stream
-    _inputs: dict[str, CudaTensor]
-    _outputs: dict[str, CudaTensor]
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self.batch, self.precision = batch, precision

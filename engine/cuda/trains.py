@@ -420,6 +420,9 @@ class KernelSession(DeviceSession):
 
     _cupy: Any
     _pool: Any = None
+    _stream: Stream
+    _inputs: dict[str, CudaTensor]
+    _outputs: dict[str, CudaTensor]
     _trains: CudaTrains
     _held: tuple[str, ...] = ()
     _elsewhere = _new = False  # whether other inputs than the bound ones lie there, and whether all are new

@@ -130,16 +130,12 @@ class IsolatedSession:
 
     def _opened_again(self) -> None:
         """In another child, which is there: open the session as it was."""
-        bound = self._lying()
+        bound = self._trains.bound
         self._open()
         if bound:
             self.bind(bound)
         if self._ran:  # its answer may be what is asked for
             self._child.call("run", self._number)
-
-    def _lying(self) -> Mapping[str, Given]:
-        """What was bound; {} where nothing was."""
-        return self._trains.bound
 
     # ----------------------------------------------------------------------------------------------- passes
 

@@ -44,7 +44,7 @@ class TorchCudaSession(LaunchedSession):
         self.batch, self.precision, self._replayed = batch, precision, replayed
         self._what = f"{graph.name} in PyTorch at batch {batch} in {precision}"
         self._facts: dict[str, str] = {}
-        self._bound: dict[str, np.ndarray] = {}
+        self._bound = {}
         with torch_here.translated_errors(self._what):
             free_before = torch.cuda.mem_get_info()[0]
             self._prepare(graph, how)
