@@ -16,6 +16,7 @@ import numpy as np
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
+from engine.rung_rows import Given
 from engine.stirring import Witness, Witnessed
 from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
@@ -248,7 +249,7 @@ def check_runs(backend: Backend, graph: Graph, batch: int, precision: str) -> No
 
 
 def check_inputs(
-    given: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
+    given: Mapping[str, Given], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
 ) -> None:
     """Raise UnsupportedError where an input is missing, unknown or of another shape."""
     if set(given) != set(expected):

@@ -7,21 +7,24 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from engine.rung_rows import Given
+from engine.graph.plan import Plan, Step, TensorSpec
+from engine.rung_rows import Given, blocks, changed
 from kernels.ops import Params
+from kernels.registry import Rung
 
 GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
 # first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
 GUARD, POISONS = 0xFE, (0xFF, 0x7B)
-# Of an input that is not looked at whole: so many stretches of so many bytes, beside its two ends.
-LOOKED_AT, BLOCK_NBYTES = 6, 1 << 16
+# Of an input that is not looked at whole: so many stretches of so many bytes, beside its two ends. Of another
+# so many bytes at once.
+LOOKED_AT, BLOCK_NBYTES, READ_NBYTES = 6, 1 << 16, 16 << 20
 
 Picked = slice | Sequence[int] | np.ndarray | None  # rows of an output; None: all of it
 
@@ -68,8 +71,9 @@ class RungSession(Protocol):
     @property
     def facts(self) -> Mapping[str, str]: ...
 
-    def write(self, data: Sequence[Given]) -> None:
-        """Write new values into the inputs that are no weights."""
+    def bind(self, inputs: Mapping[str, Given]) -> None:
+        """Write new values into the inputs that are no weights, "input 0", …; nobody may change them until
+        others are bound."""
 
     def poison(self, byte: int) -> None:
         """Fill output and workspace with this byte."""
@@ -124,12 +128,24 @@ class ArenaLayout:
         return Stray(name, position - offset, nbytes, size)
 
 
-def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> ArenaLayout:
-    """The layout for inputs, output and workspace. Every buffer begins on a multiple of 256 bytes, with
+def one_step(rung: Rung, p: Params, inputs: Sequence[Given]) -> Plan:
+    """The plan of this kernel alone; its tensors have no places (see `layout`). Of the inputs, "input 0", …,
+    those that are weights are the plan's."""
+    named = {f"input {i}": array for i, array in enumerate(inputs)}
+    weights = {f"input {i}": np.asarray(array) for i, array in enumerate(inputs) if i in p.weight_inputs}
+    tensors = {name: TensorSpec(tuple(array.shape), array.dtype.name) for name, array in named.items()}
+    tensors["output"] = TensorSpec(p.output_shape, np.dtype(p.out_dtype).name)
+    step = Step(rung.name, (rung.name,), p, tuple(named), "output", rung.name, precision=rung.precision)
+    data = tuple(f"input {i}" for i in p.data_inputs)
+    return Plan(
+        p.rows or 1, rung.device, rung.precision, (step,), tensors, weights, {}, {}, data, ("output",), 0, 0
+    )
+
+
+def layout(plan: Plan, workspace_nbytes: int) -> ArenaLayout:
+    """The layout for a plan's tensors and a workspace. Every buffer begins on a multiple of 256 bytes, with
     guards on both sides. The guard behind a buffer begins at the first byte after its end."""
-    sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
-    itemsize = np.dtype(p.out_dtype).itemsize
-    sizes["output"] = p.outputs * itemsize
+    sizes = {name: spec.nbytes for name, spec in plan.tensors.items()}
     if workspace_nbytes:
         sizes["workspace"] = workspace_nbytes
     places, end = {}, GUARD_NBYTES
@@ -137,3 +153,35 @@ def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> ArenaLa
         places[name] = (end, size)
         end = -(-(end + size + GUARD_NBYTES) // 256) * 256
     return ArenaLayout(places, end)
+
+
+def strays(
+    layout: ArenaLayout,
+    inputs: Mapping[str, Given],
+    read: Callable[[Sequence[tuple[int, int]]], np.ndarray],
+    whole: bool,
+    random: np.random.Generator,
+) -> Iterator[Stray]:
+    """What was written outside the output and the workspace: guard bytes that changed, and inputs. read:
+    gives the bytes at these (offset, bytes) of the arena, one after the other; whole: see
+    RungSession.strays."""
+    contents = read([(start, end - start) for start, end in layout.guards])
+    for start, end in layout.guards:
+        wrong = np.flatnonzero(contents[: end - start] != GUARD)
+        if wrong.size:
+            yield layout.stray(start + int(wrong[0]), wrong.size)
+        contents = contents[end - start :]
+    for name, array in inputs.items():
+        offset, size = layout.places[name]
+        parts = blocks(size, whole, random, READ_NBYTES if whole else BLOCK_NBYTES, LOOKED_AT)
+        together = 1 if whole else max(1, len(parts))
+        first, count = -1, 0
+        for some in (parts[i : i + together] for i in range(0, len(parts), together)):
+            contents = read([(offset + part.start, part.stop - part.start) for part in some])
+            for part in some:
+                nbytes = part.stop - part.start
+                if (there := changed(contents[:nbytes], array, part.start)) is not None:
+                    first, count = there[0] if first < 0 else first, count + there[1]
+                contents = contents[nbytes:]
+        if count:
+            yield Stray(name, first, count, size)

@@ -60,7 +60,7 @@ LOADED = (
     "bench.measure.ladder.runner", "bench.measure.ladder.warm", "bench.measure.profile",
     "bench.commands.selfcheck", "bench.commands.compare", "bench.commands.ladder", "bench.commands.profile",
     "bench.extras.course.judging", "engine.isolated.pool", "engine.isolated.child",
-    "engine.isolated.open_rung", "engine.isolated.open_empty", "engine.cpu.precompile", "main",
+    "engine.isolated.open_engine", "engine.isolated.open_empty", "engine.cpu.precompile", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
 # imported: every process would differ from then on, and be started plainly.

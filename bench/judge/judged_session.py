@@ -95,7 +95,7 @@ class JudgedSession:
 
     def _write(self, sample: Sample) -> None:
         given = sample.given(self.params)
-        self.session.write([given[i] for i in self._data])
+        self.session.bind({f"input {i}": given[i] for i in self._data})
 
     def _pass(self, byte: int) -> np.ndarray:
         self._start(byte)

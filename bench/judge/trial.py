@@ -187,7 +187,7 @@ class Trial(JudgedSession):
         part = None if rows is None else timed_pass.RowPart(rows, math.prod(self.params.output_shape[1:]))
 
         def again(inputs: timed_pass.Arrays) -> timed_pass.Arrays:
-            self.session.write([inputs[f"input {i}"] for i in self._data])
+            self.session.bind(inputs)
             self._start(POISONS[0])
             return {"output": self.session.output(rows) if count else self.session.output()}
 

@@ -5,12 +5,13 @@ kernels, and nothing of models, of ONNX or of the caller."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import metadata
 
 import numpy as np
 
@@ -25,14 +26,25 @@ from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
 
+version = functools.cache(metadata.version)  # a process opens many sessions
+
 
 class CpuSession:
     """A plan on our CPU kernels. what: the model, backend and batch, for errors. given: the input arrays that
     a pass reads; phases, memory, facts: as in engine.backend.Session. joined: compiled steps that follow each
-    other are one call."""
+    other are one call. guarded: it has no memory of its own, and runs once `place` has given it some;
+    memory["workspace"] is what a pass needs for itself alone."""
+
+    _calls: tuple[Bound, ...] = ()  # of a pass
 
     def __init__(
-        self, made: Plan, rungs: Sequence[Rung], what: str, threads: int, joined: bool = True
+        self,
+        made: Plan,
+        rungs: Sequence[Rung],
+        what: str,
+        threads: int,
+        joined: bool = True,
+        guarded: bool = False,
     ) -> None:
         self._what = what
         self._threads = threads
@@ -41,7 +53,8 @@ class CpuSession:
         clock = [time.perf_counter_ns()]
         kernels = [load(rung) for rung in rungs]
         clock.append(time.perf_counter_ns())
-        self._plan = made
+        self._plan, self._guarded = made, guarded
+        self._lent: dict[str, np.ndarray] = {}  # flat bytes by holder, in the arena's place
         packed = []
         steps = []
         for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
@@ -51,14 +64,17 @@ class CpuSession:
         self._steps = tuple(steps)
         scratch = max((step.workspace_nbytes for step in steps), default=0)
         clock.append(time.perf_counter_ns())
-        refuse_too_large(what, made.arena_nbytes + scratch)
-        with self._in_words("preparing"):
-            self._arena = aligned(made.arena_nbytes)
-            self._workspace = aligned(scratch).view(np.float32)
-        clock.append(time.perf_counter_ns())
         self._packed_steps, self._joined = packed, joined
-        self._lent: dict[str, np.ndarray] = {}  # flat bytes by holder, in the arena's place
-        self._bind_steps()
+        specs = {name: made.tensors[name] for name in (*made.inputs, *made.outputs)}
+        self._views = {n: np.broadcast_to(np.zeros((), it.dtype), it.shape) for n, it in specs.items()}
+        if not guarded:
+            refuse_too_large(what, made.arena_nbytes + scratch)
+            with self._in_words("preparing"):
+                self._arena = aligned(made.arena_nbytes)
+                self._workspace = aligned(scratch).view(np.float32)
+        clock.append(time.perf_counter_ns())
+        if not guarded:
+            self._bind_steps()
         clock.append(time.perf_counter_ns())
 
         compiling, packing, allocating, binding = np.diff(clock).tolist()
@@ -75,11 +91,12 @@ class CpuSession:
             + sum(call.local_nbytes for call in self._calls if isinstance(call, Program)),
         }
         self.facts: Mapping[str, str] = {
-            "numpy": importlib.metadata.version("numpy"),
+            "numpy": version("numpy"),
             "blas": self._blas.words,
             "threads": str(self._threads),
             **self._compiled(),
             "calls": f"{sum(map(_computes, self._calls))} a pass",
+            **({"parts": ", ".join(str(len(step.parts)) for step in steps)} if guarded else {}),
         }
 
     def _bind_steps(self) -> None:
@@ -105,14 +122,20 @@ class CpuSession:
         self._bind_steps()
         self._calls += tuple(partial(np.copyto, left[name], self._views[name]) for name in copied)
 
+    def place(self, places: Mapping[str, tuple[int, int]], arena: np.ndarray) -> None:
+        """Of a guarded session: compute in these bytes from now on. places: offset and size of each tensor,
+        of weights, too, and of "workspace" if there is one. A step that takes a weight as it is reads it
+        there."""
+        self._lent = {name: arena[offset : offset + size] for name, (offset, size) in places.items()}
+        self._workspace = self._lent.pop("workspace", arena[:0]).view(np.float32)
+        self._bind_steps()
+
     def _compiled(self) -> dict[str, str]:
         """How many steps are compiled, and by what; for the record."""
         count = sum(step.rung.compiled for step in self._steps)
         if not count:
             return {}
-        return {
-            "compiled": f"{count} of {len(self._steps)} steps, Numba {importlib.metadata.version('numba')}"
-        }
+        return {"compiled": f"{count} of {len(self._steps)} steps, Numba {version('numba')}"}
 
     @property
     def given(self) -> Mapping[str, np.ndarray]:
@@ -123,13 +146,13 @@ class CpuSession:
         return {name: self._views[name] for name in self._plan.outputs}
 
     def run(self) -> None:
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             for call in self._calls:
                 call()
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         calls = self._calls
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             if cold:
                 host.overwrite_caches()
             started = time.perf_counter_ns()
@@ -140,12 +163,12 @@ class CpuSession:
 
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass for each of these inputs, its answer copied to where it belongs."""
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             slots.each(self._calls, copies)
 
     def passes(self, untimed: int, count: int, done: Callable[[], None]) -> None:
         """See engine.isolated.slots.passes."""
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             slots.passes(self._calls, untimed, count, done)
 
     def step_times(self, seconds: float) -> tuple[float, ...]:
@@ -156,7 +179,7 @@ class CpuSession:
         timed = list(zip(self._steps, self._by_step, samples, strict=True))
         clock = time.perf_counter_ns
         until = clock() + int(seconds * 1e9)
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             while True:
                 for step, call, times in timed:
                     self._blas.limit(step.blas_threads)
@@ -171,7 +194,7 @@ class CpuSession:
         """As `run`; for each step perf_counter_ns before and after it."""
         clock = time.perf_counter_ns
         spans = []
-        with self._in_words("running"), np.errstate(all="ignore"):
+        with self._in_words("running"):
             for step, call in zip(self._steps, self._by_step, strict=True):
                 self._blas.limit(step.blas_threads)
                 started = clock()
@@ -192,10 +215,10 @@ class CpuSession:
         """A tensor of the plan as an array: its place in the arena, or the weight that it is."""
         spec = self._plan.tensors[name]
         holder = self._plan.aliases.get(name, name)
-        if holder in self._plan.weights:
-            return self._plan.weights[holder].reshape(spec.shape)
         if holder in self._lent:
             return self._lent[holder].view(spec.dtype).reshape(spec.shape)
+        if holder in self._plan.weights:
+            return self._plan.weights[holder].reshape(spec.shape)
         start = self._plan.placements[holder].offset
         return self._arena[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 
@@ -203,21 +226,28 @@ class CpuSession:
         holders = [self._plan.aliases.get(name, name) for name in step.inputs]
         inputs = zip(step.inputs, holders, strict=True)
         weights = [self._tensor(name) if of in self._plan.weights else None for name, of in inputs]
+        if self._guarded:  # they lie in the arena, too: what the kernel makes of these is its own
+            weights = [None if array is None else np.array(array) for array in weights]
         return kernel.pack(step.params, weights)
 
     def _bound(self, made: CpuStep, packed: list[np.ndarray | None]) -> Bound:
-        inputs = [
-            self._tensor(name) if array is None else array
-            for name, array in zip(made.step.inputs, packed, strict=True)
-        ]
+        inputs = [self._read(*pair) for pair in zip(made.step.inputs, packed, strict=True)]
         with self._in_words("preparing", made.rung):
             return made.bind(inputs, self._tensor(made.step.output), self._workspace, self._threads)
 
+    def _read(self, name: str, packed: np.ndarray | None) -> np.ndarray:
+        """Where a step reads an input. packed: what its kernel made of it, None where it is no weight."""
+        if packed is None or (name in self._lent and np.array_equal(packed, self._tensor(name))):
+            return self._tensor(name)
+        return packed
+
     @contextmanager
     def _in_words(self, doing: str, rung: Rung | None = None) -> Iterator[None]:
-        """Turns MemoryError, and whatever a kernel raises, into one of our errors."""
+        """Turns MemoryError, and whatever a kernel raises, into one of our errors. NumPy tells nobody of
+        what has no number."""
         try:
-            yield
+            with np.errstate(all="ignore"):
+                yield
         except KernelscopeError:
             raise
         except MemoryError as error:
@@ -225,16 +255,17 @@ class CpuSession:
                 f"memory did not suffice for {doing} {self._what}: take a smaller batch"
             ) from error
         except Exception as error:
-            raise KernelError(f"{self._what}: {doing} failed{self._place(error, rung)}: {error}") from error
+            text = f"{type(error).__name__}: {error}"
+            raise KernelError(f"{self._what}: {doing} failed{self._where(error, rung)}: {text}") from error
 
-    def _place(self, error: Exception, rung: Rung | None) -> str:
+    def _where(self, error: Exception, rung: Rung | None) -> str:
         """The file and line of the kernel that raised it, as far as the traceback shows them."""
         for tried in [rung] if rung else dict.fromkeys(step.rung for step in self._steps):
             line = line_in(tried, error)
             if line is not None or rung:
                 where = f":{line}" if line is not None else ""
-                return f" in {tried.path.name}{where} ({tried.op}, {type(error).__name__})"
-        return f" ({type(error).__name__})"
+                return f" in {tried.path}{where}"
+        return ""
 
 
 def _computes(call: Bound) -> bool:

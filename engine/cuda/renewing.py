@@ -8,22 +8,20 @@ values and poisons the outputs.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
-from engine.stirring import CELL_BITS, NEW, SAME, VALUE, Cells, Stirring, hashed
+from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
 from kernels import nvrtc, registry
 
 BLOCKS = 1056  # a tensor at most: eight a multiprocessor of the largest devices
 KEEP = 0xFFFFFFFFFFFFFFFF  # all bits of a value
-Arrays = Mapping[str, np.ndarray]
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -89,59 +87,6 @@ class CudaRenewing:
     def drawn(self) -> RebuiltInputs:
         assert self.stirring is not None
         return RebuiltInputs(self._seed, self.stirring, self._cells)
-
-
-class Renewed(Protocol):
-    """Trains of passes; engine.cuda.trains.CudaTrains is one."""
-
-    def time_renewed(self, count: int, alike: int, cold: bool) -> float: ...
-    def settle(self) -> None: ...
-    @property
-    def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None: ...
-
-
-class OverNew:
-    """The passes of a session over other inputs than the bound ones (engine.stirring.Renewable). put: writes
-    the bound inputs back; outputs: reads the outputs of a pass, None where that would take long."""
-
-    def __init__(
-        self, trains: Renewed, put: Callable[[], None], outputs: Callable[[], Arrays | None]
-    ) -> None:
-        self._trains, self._put, self._outputs = trains, put, outputs
-        self._elsewhere = self._new = False  # whether other inputs lie there, and whether these are all new
-        self._last: tuple[Callable[[], Arrays], Arrays] | None = None
-        self._made = 0, SAME  # for at most how many passes, and of which kind
-
-    def renew(self, count: int, alike: int) -> None:
-        """See engine.stirring.Renewable. The device makes the inputs of each pass right before it."""
-        self._made = count, alike
-
-    def time(self, count: int, cold: bool) -> float:
-        """See engine.stirring.Renewable.time_renewed."""
-        (most, alike), self._made = self._made, (0, SAME)
-        if count > most:
-            return 0.0
-        if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
-            self._trains.settle()
-            self._put()
-        self._elsewhere, self._new = True, alike == NEW
-        elapsed_ns = self._trains.time_renewed(count, alike, cold)
-        inputs = self._trains.last_of_new if alike == NEW else None
-        if inputs is not None and (outputs := self._outputs()) is not None:
-            self._last = inputs, outputs
-        return elapsed_ns
-
-    def settled(self) -> bool:
-        """Whether the bound inputs are in place. If not, they must be written again, and `written` called."""
-        return not self._elsewhere
-
-    def written(self) -> None:
-        self._elsewhere = self._new = False
-
-    def last(self) -> Sequence[tuple[Arrays, Arrays]]:
-        """Inputs and outputs of a pass over new inputs, since this was asked."""
-        last, self._last = self._last, None
-        return () if last is None else [(last[0](), last[1])]
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@ its own."""
 
 from __future__ import annotations
 
-import contextlib
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.renewing import OverNew
-from engine.cuda.rung_memory import RungMemory
-from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
+from engine.cuda.runtime import ON_DEVICE, Staging, capability_of, import_cupy, load_module, translated
 from engine.cuda.stages import kernel_calls
+from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
-from engine.cuda.trains import CudaTrains
+from engine.cuda.trains import CudaTrains, KernelSession
+from engine.graph.plan import Plan
 from engine.planning import traffic
-from engine.rung_rows import Given
-from engine.rung_session import Picked, Stray
-from engine.stirring import Stirring, Witness
+from engine.rung_rows import Given, picked
+from engine.rung_session import GUARD, GUARD_NBYTES, Picked, Stray, layout, one_step, strays
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
@@ -30,52 +29,36 @@ from kernels.registry import Rung
 PACKED_NBYTES = 512 << 20  # of packed weights that are kept for the next session that asks for them
 FETCHED_NBYTES = 64 << 20  # of an output over new inputs, after each train of them
 LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
+# Page-locked memory takes long to be had, a session is opened for moments, and pieces of this size fill the
+# bus. What lies in many places is gathered on the device in as much.
+PIECE_NBYTES = 4 << 20
 
 
-class CudaRungSession:
+class CudaRungSession(KernelSession):
     """See engine.rung_session.RungSession. An error of a launch appears in `run`, or in the next call that
     waits."""
 
+    _held = ("_trains", "_staging", "_arena", "_stages", "_stream")
+
     def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
         self._what = f"{rung.label} on the GPU"
-        self._cupy = cupy = import_cupy()
-        self._open = True
-        self._pool: Any = None
+        self._cupy = import_cupy()
+        self._facts = {}
         try:
             with translated(self._what):
-                capability = capability_of(cupy)
-                digits = "".join(map(str, capability))
-                shape = launch.launch(params, rung)
-                cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
-                shape = settled(shape, rung, cubin)
-                module = load_module(cupy, cubin)
-                pointers = self._allocate(params, inputs, shape)
-                output, scratch = map(self._memory.pointer, ("output", "workspace"))
-                self._stages = kernel_calls(cupy, module, rung, shape, pointers, output, scratch)
-                self._trains = CudaTrains(
-                    cupy, self._pool, self._stream, self._memory.staging, self._launch,
-                    *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
-                )  # fmt: skip
-                self._over_new = OverNew(self._trains, self._put, self._small_output)
-                kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
-                self.compiled: Mapping[str, float] = compiled
+                self._prepare(rung, params, inputs)
         except BaseException:
             self.close()
             raise
-        self._facts: dict[str, str] = {
-            **launch_facts(shape, rung.op, kernel),
-            "compute_capability": ".".join(map(str, capability)),
-            "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
-            **({"stirring": f"no: {self._trains.refusal}"} if self._trains.refusal else {}),
-        }
 
-    @property
-    def facts(self) -> Mapping[str, str]:
-        return self._facts | (self._trains.facts if self._open else {})
-
-    def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
-        """Allocate the memory of all buffers. Returns the addresses of the inputs."""
+    def _prepare(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
         cupy = self._cupy
+        capability = capability_of(cupy)
+        digits = "".join(map(str, capability))
+        shape = launch.launch(params, rung)
+        cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
+        shape = settled(shape, rung, cubin)
+        module = load_module(cupy, cubin)
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
         # A weight that the launch packs lies there packed, once: it never changes while the session lives.
@@ -84,96 +67,123 @@ class CudaRungSession:
             for i, array in enumerate(inputs)
         ]
         self.moved = traffic.bytes_moved(params, {i: arrays[i].nbytes for i in shape.packed})
-        scratch = shape.workspace_nbytes or 0
-        self._memory = RungMemory(cupy, self._pool, self._stream, params, arrays, scratch)
-        return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
+        made = one_step(rung, params, arrays)
+        self._lay(made, dict(zip(made.steps[0].inputs, arrays, strict=True)), shape.workspace_nbytes or 0)
+        self._rows, self._random = params.output_rows, np.random.default_rng()
+        pointers = [self._pointer(name) for name in made.steps[0].inputs]
+        output, scratch = map(self._pointer, ("output", "workspace"))
+        self._stages = kernel_calls(cupy, module, rung, shape, pointers, output, scratch)
+        self._timed_by(
+            CudaTrains(
+                cupy, self._pool, self._stream, self._staging, self._launch, self._inputs, self._outputs,
+                self._lying, longest=LONGEST_GRAPH,
+            )
+        )  # fmt: skip
+        kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
+        self.compiled: Mapping[str, float] = compiled
+        self._facts |= {
+            **launch_facts(shape, rung.op, kernel),
+            "compute_capability": ".".join(map(str, capability)),
+            "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
+        }
 
-    def write(self, data: Sequence[Given]) -> None:
-        with translated(self._what):
-            self._trains.forget()
-            self._memory.write(data)
-            self._over_new.written()
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._facts | ({} if self._closed else self._trains.facts)
 
-    def _settle(self) -> None:
-        """Restore the inputs to what was written."""
-        if not self._over_new.settled():
-            self.write(list(self._memory.data().values()))
+    def _lay(self, made: Plan, arrays: Mapping[str, Given], scratch: int) -> None:
+        """Allocate one arena with guards for all buffers, and copy the inputs there. scratch: bytes of the
+        workspace."""
+        self._layout = laid = layout(made, scratch)
+        self._arena = self._pool.malloc(laid.nbytes + PIECE_NBYTES)
+        self._arena.memset_async(GUARD, laid.nbytes, self._stream.on)
+        largest = max(size for _, size in laid.places.values())
+        self._staging = Staging(self._cupy, self._stream.on, min(PIECE_NBYTES, max(largest, GUARD_NBYTES)))
+        placed = {
+            name: CudaTensor(self._pointer(name), it.shape, np.dtype(it.dtype))
+            for name, it in made.tensors.items()
+        }
+        self._inputs = {name: placed[name] for name in made.inputs}
+        self._outputs = {name: placed[name] for name in made.outputs}
+        first = {name: self._kept(array, np.dtype(array.dtype)) for name, array in arrays.items()}
+        for name, array in first.items():
+            self._staging.upload(array, self._pointer(name))
+        self._stream.synchronize()
+        self._weights = {name: array for name, array in first.items() if name in made.weights}
+        self._bound = {name: first[name] for name in made.inputs}
 
-    def _put(self) -> None:
-        self._memory.write(list(self._memory.data().values()))
-
-    def _small_output(self) -> Mapping[str, np.ndarray] | None:
-        return {"output": self._memory.output()} if self._memory.output_nbytes <= FETCHED_NBYTES else None
+    def _pointer(self, name: str) -> int:
+        """The address of a buffer; 0 for a workspace of no bytes."""
+        places = self._layout.places
+        return int(self._arena.ptr) + places[name][0] if name in places else 0
 
     def poison(self, byte: int) -> None:
-        with translated(self._what):
-            self._memory.poison(byte)
+        with self._in_words:
+            for name in {"output", "workspace"} & self._layout.places.keys():
+                offset, size = self._layout.places[name]
+                (self._arena + offset).memset_async(byte, size, self._stream.on)
 
-    def run(self) -> None:
-        self._settle()
-        with translated(self._what):
-            self._stream.put(self._launch)
+    def _start(self) -> None:
+        self._stream.put(self._launch)
 
     def _launch(self) -> None:
         for stage in self._stages:
             stage()
 
-    def synchronize(self) -> None:
-        with translated(self._what):
-            self._stream.synchronize()
-
     def output(self, rows: Picked = None) -> np.ndarray:
-        with translated(self._what):
-            return self._memory.output(rows)
+        placed, offset = self._outputs["output"], self._layout.places["output"][0]
+        if rows is None:
+            shape, pieces = placed.shape, [self._layout.places["output"]]
+        else:
+            each = math.prod(self._rows[1:]) * placed.dtype.itemsize
+            places = picked(rows, self._rows[0])
+            shape = (len(places), *self._rows[1:])
+            pieces = [(offset + each * at, each * count) for at, count in _runs(places.tolist())]
+        with self._in_words:
+            return self._read(pieces).view(placed.dtype).reshape(shape)
+
+    def _answer(self) -> Mapping[str, np.ndarray] | None:
+        small = self._layout.places["output"][1] <= FETCHED_NBYTES
+        return self._copied_out() if small else None
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
         self._settle()
-        with translated(self._what):
-            return self._memory.strays(whole)
+        with self._in_words:
+            inputs = {**self._weights, **self._bound}
+            return tuple(strays(self._layout, inputs, self._read, whole, self._random))
 
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        self._settle()
-        with translated(self._what):
-            return self._trains.time(count, cold)
+    def _read(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Bytes of the arena at these (offset, bytes), one after the other. Small pieces are collected on the
+        device first, so that the host waits for few copies."""
+        fetched = np.empty(sum(nbytes for _, nbytes in pieces), np.uint8)
+        base = int(self._arena.ptr)
+        gathered = base + self._layout.nbytes
+        copied = waiting = 0
+        for offset, nbytes in pieces:
+            if waiting and waiting + nbytes > PIECE_NBYTES:
+                self._staging.download(gathered, fetched[copied - waiting : copied])
+                waiting = 0
+            if nbytes > PIECE_NBYTES:
+                self._staging.download(base + offset, fetched[copied : copied + nbytes])
+            else:
+                copy = self._cupy.cuda.runtime.memcpyAsync
+                copy(gathered + waiting, base + offset, nbytes, ON_DEVICE, self._stream.on.ptr)
+                waiting += nbytes
+            copied += nbytes
+        if waiting:
+            self._staging.download(gathered, fetched[copied - waiting : copied])
+        return fetched
 
-    def renew(self, count: int, alike: int) -> None:
-        self._over_new.renew(count, alike)
 
-    def time_renewed(self, count: int, cold: bool = False) -> float:
-        with translated(self._what):
-            return self._over_new.time(count, cold)
-
-    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
-        return self._over_new.last()
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        return self._trains.stirring_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        with translated(self._what):
-            return self._trains.witnesses()
-
-    def close(self) -> None:
-        """Wait for what still runs, then free everything. On a device that has failed nothing is freed."""
-        if not self._open:
-            return
-        self._open = False
-        if cuda_runtime.lost(self._cupy):
-            cuda_runtime.keep(self)
-            return
-        with contextlib.suppress(RuntimeError, AttributeError):
-            self._stream.synchronize()
-        for name in ("_over_new", "_trains", "_memory", "_stages", "_stream"):
-            self.__dict__.pop(name, None)
-        if self._pool is not None:
-            with contextlib.suppress(RuntimeError):
-                self._pool.free_all_blocks()
-            self._pool = None
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Rows that follow each other, as (first, how many)."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and runs[-1][0] + runs[-1][1] == place:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((place, 1))
+    return runs
 
 
 _packed: OrderedDict[tuple[launch.Pack, int], tuple[np.ndarray, np.ndarray]] = OrderedDict()

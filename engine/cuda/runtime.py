@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from engine.machine import host
+from engine.rung_rows import Given, Rows
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, one_line
 from kernels.spans import span
 
-TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3  # cudaMemcpyKind
 _OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 _HALF_NBYTES = 32 << 20
 _MUCH_NBYTES = 4 << 20
@@ -122,8 +123,19 @@ class Staging:
         """Copy on another stream from now on."""
         self._stream = stream
 
-    def upload(self, array: np.ndarray, pointer: int) -> None:
-        """Copy a C-contiguous array to the device; it is there when the stream is synchronised."""
+    def upload(self, array: Given, pointer: int) -> None:
+        """Copy a C-contiguous array to the device; it is there when the stream is synchronised. Of a batch
+        that repeats rows each distinct row is sent once, and copied to its other places on the device."""
+        if isinstance(array, Rows):
+            there: dict[int, int] = {}
+            for row, kind in enumerate(array.index.tolist()):
+                here = pointer + row * array.row_nbytes
+                if kind in there:
+                    self._copy(here, there[kind], array.row_nbytes, ON_DEVICE, self._stream.ptr)
+                else:
+                    there[kind] = here
+                    self.upload(array.distinct[kind], here)
+            return
         source = array.reshape(-1).view(np.uint8)
         for slot, start, stop in self._pieces(source.nbytes):
             self._done[slot].synchronize()

@@ -17,43 +17,42 @@ from typing import Any
 import numpy as np
 
 from engine.backend import OpTime, Options, Part
-from engine.cuda import runtime as cuda_runtime
 from engine.cuda.calls import Call, Constant, compile_calls, device_constants, in_turns, start_all
-from engine.cuda.renewing import OverNew
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import Launches, launch_orders_of
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream, Work
-from engine.cuda.trains import CudaTrains, DeviceSession
+from engine.cuda.trains import CudaTrains, KernelSession
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import early as planned_early
 from engine.planning import planner, traffic
+from engine.rung_rows import Given
 from kernels.errors import InputError, KernelError
 from kernels.net.text import FILE
 
 
-class EngineCudaSession(DeviceSession):
+class EngineCudaSession(KernelSession):
     """A plan on the current device; see engine.backend.Session.
 
     An error of a launch appears in `run` or, because the device is asynchronous, in the next call that waits.
     """
 
     backend = "engine-cuda"
-    _stream: Stream
-    _inputs: dict[str, CudaTensor]
-    _outputs: dict[str, CudaTensor]
+    _held = (
+        "_trains", "_calls", "_of_steps", "_graph", "_one", "_staging", "_arena", "_weights", "_workspace",
+        "_stream",
+    )  # fmt: skip
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
-        self._pool: Any = None
         self._graph: Any = None
         self._one: Taken | None = None
-        self._bound: dict[str, np.ndarray] = {}
+        self._bound = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
         self._facts: dict[str, str] = {}
@@ -123,7 +122,6 @@ class EngineCudaSession(DeviceSession):
             self._lying, longest=1, capturing=self._graph is not None,
         )  # fmt: skip
         self._timed_by(trains)
-        self._over_new = OverNew(trains, self._put, self.fetch)
         self.users = any(rung.user for rung, _ in self._shapes)
         self._phases |= {
             "load": planned - started,
@@ -234,7 +232,7 @@ class EngineCudaSession(DeviceSession):
 
     # --------------------------------------------------------------------------------------------- running
 
-    def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def _check(self, inputs: Mapping[str, Given]) -> None:
         plan = self._plan
         if set(inputs) != set(plan.inputs):
             raise InputError(
@@ -267,31 +265,6 @@ class EngineCudaSession(DeviceSession):
 
     # ---------------------------------------------------------------------------------------------- timing
 
-    def _put(self) -> None:
-        for name, array in self._lying().items():
-            self._staging.upload(array, self._inputs[name].pointer)
-
-    def _copy_in(self) -> None:
-        super()._copy_in()
-        self._over_new.written()
-
-    def _settle(self) -> None:
-        if not self._over_new.settled():
-            self.bind(self._lying())
-
-    def renew(self, count: int, alike: int) -> None:
-        """See engine.stirring.Renewable."""
-        self._over_new.renew(count, alike)
-
-    def time_renewed(self, count: int, cold: bool = False) -> float:
-        """See engine.stirring.Renewable."""
-        self._check_open()
-        with translated(self._what):
-            return self._over_new.time(count, cold)
-
-    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
-        return self._over_new.last()
-
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """See `step_times`. A whole pass at the end restores the outputs."""
         self._check_open()
@@ -304,29 +277,6 @@ class EngineCudaSession(DeviceSession):
             self._start()
             self._stream.synchronize()
         return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
-
-    # --------------------------------------------------------------------------------------------- closing
-
-    def close(self) -> None:
-        """Wait for what still runs, then free device and pinned memory, graph and stream."""
-        if self._closed:
-            return
-        self._closed = True
-        if cuda_runtime.lost(self._cupy):
-            cuda_runtime.keep(self)
-            return
-        if stream := self.__dict__.get("_stream"):
-            with contextlib.suppress(RuntimeError):
-                stream.synchronize()
-        for name in (
-            "_over_new", "_trains", "_calls", "_of_steps", "_one", "_staging", "_arena", "_weights",
-            "_workspace", "_stream",
-        ):  # fmt: skip
-            self.__dict__.pop(name, None)
-        self._graph, self._bound = None, {}
-        if self._pool is not None:
-            self._pool.free_all_blocks()
-            self._pool = None
 
 
 _TRAIN_NS = 500_000  # a train lasts about so long, far above the clock's resolution

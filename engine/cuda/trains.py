@@ -12,19 +12,21 @@ without passes, is subtracted. What is left is the time that the passes alone wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from engine.backend import check_inputs
+from engine.cuda import runtime as cuda_runtime
 from engine.cuda.batch_slot import OnDevice
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging, translated
 from engine.cuda.stirring import ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
-from engine.rung_rows import Given
+from engine.rung_rows import Given, Rows
 from engine.stirring import LEAST, NEW, SAME, Stirring, Witness
 from kernels.errors import Translated
 
@@ -299,7 +301,7 @@ class DeviceSession:
     _staging: Staging
     _trains: Timed
     _facts: dict[str, str]
-    _bound: dict[str, np.ndarray]
+    _bound: dict[str, Given]
     _closed = False
     _translated: type[Translated] = translated
 
@@ -307,20 +309,20 @@ class DeviceSession:
         """Start a pass, which may go on when this returns."""
         raise NotImplementedError
 
-    def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def _check(self, inputs: Mapping[str, Given]) -> None:
         """Raise UnsupportedError where names or shapes are not those of the session's inputs."""
         check_inputs(inputs, {name: (it.shape, it.dtype) for name, it in self._inputs.items()})
 
-    def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """A bound input as a C-contiguous array in the type that it has on the device; timed passes are
-        checked against it."""
-        return np.ascontiguousarray(array, dtype)
+    def _kept(self, array: Given, dtype: np.dtype) -> Given:
+        """A bound input as a C-contiguous array in the type that it has on the device, or as the rows that it
+        repeats; timed passes are checked against it."""
+        return array if isinstance(array, Rows) else np.ascontiguousarray(array, dtype)
 
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("this session is closed")
 
-    def _lying(self) -> dict[str, np.ndarray]:
+    def _lying(self) -> Mapping[str, Given]:
         """The bound inputs by name, as host arrays; zeros where nothing was bound."""
         return self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}
 
@@ -330,7 +332,7 @@ class DeviceSession:
         if trains.refusal:
             self._facts["stirring"] = f"no: {trains.refusal}"
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def bind(self, inputs: Mapping[str, Given]) -> None:
         """Copy the inputs, arrays of the full batch by name, to where a pass reads them; wait until done.
         Raises UnsupportedError for other names or shapes."""
         self._check_open()
@@ -342,7 +344,7 @@ class DeviceSession:
 
     def _copy_in(self) -> None:
         """Copy the bound inputs to where a pass reads them."""
-        for name, array in self._bound.items():
+        for name, array in self._lying().items():
             self._staging.upload(array, self._inputs[name].pointer)
         self._stream.synchronize()
 
@@ -410,3 +412,82 @@ class DeviceSession:
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
             return self._trains.witnesses()
+
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class KernelSession(DeviceSession):
+    """The base class of sessions that launch kernels of ours, of a net or of one step. Their passes are also
+    timed over inputs that are all new (engine.stirring.Renewable).
+
+    A subclass sets `_cupy`, `_pool`, which all of its device memory is from, and as `_trains` CudaTrains.
+    `_held`: its members that hold such memory.
+    """
+
+    _cupy: Any
+    _pool: Any = None
+    _stream: Stream
+    _inputs: dict[str, CudaTensor]
+    _outputs: dict[str, CudaTensor]
+    _trains: CudaTrains
+    _held: tuple[str, ...] = ()
+    _elsewhere = _new = False  # whether other inputs than the bound ones lie there, and whether all are new
+    _last: tuple[Callable[[], Arrays], Arrays] | None = None
+    _made: tuple[int, int] = 0, SAME  # for at most how many passes inputs are renewed, and of which kind
+
+    def _copy_in(self) -> None:
+        super()._copy_in()
+        self._elsewhere = self._new = False
+
+    def _settle(self) -> None:
+        if self._elsewhere:
+            self.bind(self._lying())
+
+    def _answer(self) -> Arrays | None:
+        """The outputs of a pass over new inputs; None where to fetch them would take long."""
+        return self.fetch()
+
+    def renew(self, count: int, alike: int) -> None:
+        """See engine.stirring.Renewable. The device makes the inputs of each pass right before it."""
+        self._made = count, alike
+
+    def time_renewed(self, count: int, cold: bool = False) -> float:
+        """See engine.stirring.Renewable."""
+        self._check_open()
+        (most, alike), self._made = self._made, (0, SAME)
+        if count > most:
+            return 0.0
+        with self._in_words:
+            if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
+                self._trains.settle()
+                super()._copy_in()
+            self._elsewhere, self._new = True, alike == NEW
+            elapsed_ns = self._trains.time_renewed(count, alike, cold)
+            inputs = self._trains.last_of_new if alike == NEW else None
+            if inputs is not None and (outputs := self._answer()) is not None:
+                self._last = inputs, outputs
+        return elapsed_ns
+
+    def renewed(self) -> Sequence[tuple[Arrays, Arrays]]:
+        """Inputs and outputs of a pass over new inputs, since this was asked."""
+        last, self._last = self._last, None
+        return () if last is None else [(last[0](), last[1])]
+
+    def close(self) -> None:
+        """Wait for what still runs, then free all memory, graphs and the stream. On a device that has failed
+        nothing is freed."""
+        if self._closed:
+            return
+        self._closed = True
+        if cuda_runtime.lost(self._cupy):
+            cuda_runtime.keep(self)
+            return
+        with contextlib.suppress(RuntimeError, AttributeError):  # it may not have come to be
+            self._stream.synchronize()
+        for name in self._held:
+            self.__dict__.pop(name, None)
+        if self._pool is not None:
+            with contextlib.suppress(RuntimeError):
+                self._pool.free_all_blocks()
+            self._pool = None

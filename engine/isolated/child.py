@@ -107,24 +107,22 @@ class Server:
         count: int,
         timed: bool,
         memory: np.ndarray,
-    ) -> None:
-        """Map what a session's inputs are read from, and its outputs written to."""
+    ) -> bool | None:
+        """Map what a session's inputs are read from, and its outputs written to. Of what is not timed:
+        whether its passes read and write there themselves."""
         session = self._sessions[number]
         specs = {f"in {n}": s for n, s in inputs.items()} | {f"out {n}": s for n, s in outputs.items()}
         arrays_by_name = views(memory, specs, count)
         input_arrays = {name: arrays_by_name[f"in {name}"] for name in inputs}
         output_arrays = {name: arrays_by_name[f"out {name}"] for name in outputs}
         if not timed:
-            if hasattr(session.session, "hold"):  # its passes read and write these themselves
-                session.session.hold(
-                    {n: a[0, ...] for n, a in input_arrays.items()},
-                    {n: a[0, ...] for n, a in output_arrays.items()},
-                )
             session.plain = (
                 {n: a[0, ...] for n, a in input_arrays.items()},
                 {n: a[0, ...] for n, a in output_arrays.items()},
             )
-            return
+            if in_place := hasattr(session.session, "hold"):
+                session.session.hold(*session.plain)
+            return in_place
         to, of = session.session.given, session.session.answers()
         session.copies = [
             (
@@ -133,10 +131,7 @@ class Server:
             )
             for k in range(count)
         ]
-
-    def do_place(self, number: int, *arguments: Any) -> None:
-        """Lay a session where the parent has room for it."""
-        self._sessions[number].session.place(*arguments)
+        return None
 
     def do_bind(self, number: int) -> None:
         session = self._sessions[number]

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from engine.backend import Witness, check_inputs
+from engine.backend import Witness
 from engine.isolated.session import IsolatedSession
+from engine.rung_rows import Given
 from engine.stirring import Stirring
 
 Shape = tuple[tuple[int, ...], np.dtype]
@@ -94,26 +95,13 @@ class IsolatedDeviceSession(IsolatedSession):
     """The parent's side; see engine.backend.Session, Queued and Witnessed."""
 
     def __init__(self, kind: str, what: str, batch: int, arguments: tuple[Any, ...], precision: str) -> None:
-        self._bound: dict[str, np.ndarray] = {}
         self._known: tuple[Stirring | None, float] | None = None
         super().__init__(kind, what, batch, arguments)
         self.precision = precision
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        check_inputs(inputs, {name: (it.shape, np.dtype(it.dtype)) for name, it in self._inputs.items()})
-        for name, array in inputs.items():
-            np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
-        self._bound = {name: array[0, ...].copy() for name, array in self._plain.given.items()}
+    def _write(self, inputs: Mapping[str, Given]) -> None:
         self._known = None
-        self._asked("bind")
-
-    def _lying(self) -> Mapping[str, np.ndarray]:
-        return self._bound
-
-    def run(self) -> None:
-        """Starts a pass; the device may still be at it."""
-        self._asked("run")
-        self._ran = True
+        super()._write(inputs)
 
     def synchronize(self) -> None:
         self._asked("ask", "synchronize")
@@ -158,7 +146,11 @@ class IsolatedDeviceSession(IsolatedSession):
                 self._known = None, 0.0
             else:
                 # As engine.cuda.stirring has them: what is empty is not stirred.
-                inputs = {name: array for name, array in self._bound_or_zeros().items() if array.size}
+                inputs = {
+                    name: np.asarray(self._trains.bound.get(name, np.zeros(spec.shape)), spec.dtype)
+                    for name, spec in self._inputs.items()
+                    if spec.nbytes
+                }
                 outputs = {
                     name: (spec.shape, np.dtype(spec.dtype))
                     for name, spec in self._outputs.items()
@@ -166,6 +158,3 @@ class IsolatedDeviceSession(IsolatedSession):
                 }
                 self._known = Stirring(inputs, outputs, reply[0]), reply[1]
         return self._known
-
-    def _bound_or_zeros(self) -> dict[str, np.ndarray]:
-        return self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}

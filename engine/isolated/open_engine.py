@@ -1,4 +1,4 @@
-"""Sessions of our engine, in an isolated process."""
+"""Sessions of our engine, of whole nets and of one kernel, in an isolated process."""
 
 from engine.cpu.session import CpuSession as opened
 

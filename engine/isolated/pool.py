@@ -43,8 +43,8 @@ KINDS = {
     # Of the kernels that come with this program alone: a user's run in processes of their own.
     "engine": Kind("our kernels on the CPU", "engine.isolated.open_engine", stays=True),
     "ort": Kind("ONNX Runtime on the CPU", "engine.isolated.open_ort", stays=True, alone=6),
-    "rung": Kind("our CPU rungs", "engine.isolated.open_rung"),
-    "rung threads": Kind("our CPU rungs that take several threads", "engine.isolated.open_rung"),
+    "rung": Kind("our CPU rungs", "engine.isolated.open_engine"),
+    "rung threads": Kind("our CPU rungs that take several threads", "engine.isolated.open_engine"),
     "empty": Kind("passes without a kernel", "engine.isolated.open_empty"),
     "empty awake": Kind("passes without a kernel", "engine.isolated.open_empty", stays=True),
 }

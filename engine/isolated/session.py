@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from engine.backend import OpTime, check_inputs
 from engine.isolated import pool
+from engine.isolated.client import Child, unwatch
 from engine.isolated.memory import Spec
 from engine.isolated.messages import Opened, OutputReply, Shapes
-from engine.isolated.reopenable import Reopenable
 from engine.isolated.slots import Slots
 from engine.isolated.timed import Arena
 from engine.isolated.trains import IsolatedTrains
+from engine.rung_rows import Given
+from engine.stirring import Stirring, Witness
 from kernels.errors import CrashedError, KernelError
 from kernels.precision import FP32
 
+T = TypeVar("T")
+AGAIN = 4  # times that a session is opened again
 
-class IsolatedSession(Reopenable):
-    """Session of a kind (engine.isolated.pool.KINDS), opened with these arguments. what: model, backend and
-    batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are; threads: how
-    many it was told to take (0: not known)."""
+
+class IsolatedSession:
+    """Session of a kind (engine.isolated.pool.KINDS), opened with these arguments; also an
+    engine.stirring.Witnessed and Renewable. what: model, backend and batch, for errors; own: see pool.child;
+    outputs: shapes that are known here, where they are; threads: how many a pass takes, told: how many it was
+    told that it may take (0: not known; the same where only one is given)."""
 
     backend = ""
     precision = FP32
@@ -37,12 +43,15 @@ class IsolatedSession(Reopenable):
         own: object = None,
         outputs: Mapping[str, Spec] | None = None,
         threads: int = 0,
+        told: int = 0,
     ) -> None:
         self.batch = batch
         self._what = what
-        super().__init__(partial(pool.child, kind, what, own))
-        self._ran = False
-        self._open = partial(self._opened, kind, arguments, outputs, threads)
+        self._find = partial(pool.child, kind, what, own)
+        self._child = self._find()
+        self._closed = self._ran = False
+        self._ended_by: list[Child | None] = []
+        self._open = partial(self._opened, kind, arguments, outputs, threads, told or threads)
         try:
             opened = self._open()
         except BaseException:
@@ -53,7 +62,12 @@ class IsolatedSession(Reopenable):
         self._facts = opened.facts
 
     def _opened(
-        self, kind: str, arguments: tuple[Any, ...], outputs: Mapping[str, Spec] | None, threads: int
+        self,
+        kind: str,
+        arguments: tuple[Any, ...],
+        outputs: Mapping[str, Spec] | None,
+        threads: int,
+        told: int,
     ) -> Opened:
         with self._in_words():
             self._number = self._child.number()
@@ -63,33 +77,67 @@ class IsolatedSession(Reopenable):
             self._outputs = dict(outputs) if outputs is not None else _specs(opened.outputs)
             if outputs is not None and _specs(opened.outputs) != self._outputs:
                 raise KernelError(f"{self._what}: its outputs are not those of the model")
-            self._plain = Slots(self._inputs, self._outputs, 1)
-            about = self._inputs, self._outputs, 1, False
-            self._child.call("hold", self._number, *about, memory=self._plain.block)
-            self._plain.close()
+            self._lay(opened)
         self.one_thread = threads == 1
-        arena = None
-        if not self._child.stays:
-            given, left = (
-                {name: array[0, ...] for name, array in of.items()}
-                for of in (self._plain.given, self._plain.left)
-            )
-            arena = Arena(given, left, threads or 1, threads or 1)
+        arena = None if self._child.stays else Arena(self._given, self._left, threads or 1, told or 1)
         self._trains = IsolatedTrains(self._child, self._number, self._inputs, self._outputs, arena, threads)
         self._stirred = False  # the session's inputs are those of a timed pass
         return opened
 
+    def _lay(self, opened: Opened) -> None:
+        """Memory for what is bound and what a pass answers, which the child maps."""
+        plain = Slots(self._inputs, self._outputs, 1)
+        self._given, self._left = (
+            {name: array[0, ...] for name, array in of.items()} for of in (plain.given, plain.left)
+        )
+        about = self._inputs, self._outputs, 1, False
+        # Whether its passes read and write there themselves.
+        self._in_place = self._child.call("hold", self._number, *about, memory=plain.block, answers=bool)
+        plain.close()
+
+    # ------------------------------------------------------------------------------------- opened once more
+
+    def _going_on(self, asked: Callable[[], T]) -> T:
+        """What is asked of the child; once more where somebody else has ended it meanwhile. A process that
+        has ended while it was stopped was ended by somebody else. Then the session is opened again in another
+        process, and goes on; whose turn it was is told (engine.isolated.client)."""
+        with self._in_words():
+            while True:
+                try:
+                    return asked()
+                except CrashedError:
+                    if self._closed or not self._ended_by_another():
+                        raise
+                pool.release(self._child)
+                self._child = self._find()
+                self._opened_again()
+
+    def _ended_by_another(self) -> bool:
+        """One that runs what a user wrote may have ended itself, by a timer, to have it blamed on another. So
+        in whose turn it has ended is held against that one the second time, and against itself where it was
+        in two different ones', or in ours."""
+        if not self._child.ended or len(self._ended_by) == AGAIN:
+            return False
+        by, before = self._child.ended_by, [*self._ended_by]
+        self._ended_by.append(by)
+        if not self._child.users:
+            return True
+        if by is None or any(other is not by for other in before):
+            return False
+        if before and not by.spoilt:
+            by.spoilt = f"{by.what} ended the process of {self._child.what}: a kernel leaves others alone"
+        return True
+
     def _opened_again(self) -> None:
-        bound = self._lying()
+        """In another child, which is there: open the session as it was."""
+        bound = self._trains.bound
         self._open()
         if bound:
             self.bind(bound)
         if self._ran:  # its answer may be what is asked for
             self._child.call("run", self._number)
 
-    def _lying(self) -> Mapping[str, np.ndarray]:
-        """What was bound; {} where nothing was."""
-        return self._trains.bound
+    # ----------------------------------------------------------------------------------------------- passes
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -99,20 +147,26 @@ class IsolatedSession(Reopenable):
     def facts(self, facts: Mapping[str, str]) -> None:
         self._facts = dict(facts)
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def bind(self, inputs: Mapping[str, Given]) -> None:
         check_inputs(inputs, {name: (it.shape, np.dtype(it.dtype)) for name, it in self._inputs.items()})
-        for name, array in inputs.items():
-            np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
         self._trains.bind(inputs)
-        self._asked("bind")
+        self._write(inputs)
+
+    def _write(self, inputs: Mapping[str, Given]) -> None:
+        """Have a pass read these, which are bound."""
+        for name, array in inputs.items():
+            np.copyto(self._given[name], np.asarray(array), casting="same_kind")
+        if not self._in_place:
+            self._asked("bind")
         self._stirred = False
 
-    def run(self) -> None:
+    def _settle(self) -> None:
+        """After passes over other inputs: have a pass read what is bound again."""
         if self._stirred:
-            for name, array in self._trains.bound.items():
-                np.copyto(self._plain.given[name][0, ...], array)
-            self._asked("bind")
-            self._stirred = False
+            self._write(self._trains.bound)
+
+    def run(self) -> None:
+        self._settle()
         self._asked("run")
         self._ran = True
 
@@ -120,6 +174,8 @@ class IsolatedSession(Reopenable):
         """Nothing to wait for: `run` returns when the pass has ended."""
 
     def fetch(self) -> dict[str, np.ndarray]:
+        if self._in_place:
+            return {name: np.array(array, np.float32) for name, array in self._left.items()}
         found = {}
         for answer in self._asked("fetch", answers=tuple[OutputReply, ...]):
             if answer.data:
@@ -128,7 +184,7 @@ class IsolatedSession(Reopenable):
                 except (ValueError, TypeError) as error:
                     raise KernelError(f"{self._what}: its answer {answer.name} is no array") from error
             elif answer.name in self._outputs:
-                array = self._plain.left[answer.name][0, ...]
+                array = self._left[answer.name]
             else:
                 array = np.zeros(answer.shape, answer.dtype)  # of nothing
             found[answer.name] = np.array(array, np.float32)
@@ -145,14 +201,6 @@ class IsolatedSession(Reopenable):
     def warm_runs(self, count: int) -> int:
         return self._timed(lambda: self._trains.time(count, rough=True))
 
-    def _timed(self, passes: Callable[[], int]) -> int:
-        def timed() -> int:
-            self._stirred = True
-            return passes()
-
-        with self._in_words():
-            return self._going_on(timed)
-
     def renew(self, count: int, alike: int) -> None:
         """See engine.stirring.Renewable."""
         self._trains.renew(count, alike)
@@ -161,14 +209,33 @@ class IsolatedSession(Reopenable):
         """See engine.stirring.Renewable."""
 
         def timed() -> float:
-            self._stirred = True
-            return self._trains.time_renewed(count, cold)
+            taken = self._trains.time_renewed(count, cold)
+            self._stirred |= taken > 0
+            return taken
 
-        with self._in_words():
-            return self._going_on(timed)
+        return self._going_on(timed)
+
+    def _timed(self, passes: Callable[[], T]) -> T:
+        def timed() -> T:
+            self._stirred = True
+            return passes()
+
+        return self._going_on(timed)
 
     def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._trains.renewed()
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.trigger_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._child.look()
+        return self._trains.witnesses()
 
     @property
     def users(self) -> bool:
@@ -180,11 +247,22 @@ class IsolatedSession(Reopenable):
         return ()
 
     def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
-        def call() -> Any:
-            return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+        return self._going_on(
+            lambda: self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+        )
 
-        with self._in_words():
-            return self._going_on(call)
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._child.lost is None and hasattr(self, "_number"):
+                self._child.call("close", self._number)
+        except CrashedError:
+            pass  # it has ended before it was asked to
+        finally:
+            unwatch()
+            pool.release(self._child)
 
     def _in_words(self) -> _InWords:
         if self._closed:

@@ -21,6 +21,7 @@ from engine.isolated.memory import Spec
 from engine.isolated.slots import PASSES_NBYTES, Kept, Slots, most
 from engine.isolated.timed import Arena, Given, Shared
 from engine.machine import host
+from engine.rung_rows import Rows
 from engine.stirring import LEAST, SAME, Cells, Stirring, Witness
 from kernels import processes
 from kernels.errors import TooShortError
@@ -60,7 +61,7 @@ class IsolatedTrains:
         self._one_core = threads == 1
         self._most = most([*inputs.values(), *outputs.values()])
         self._way: Shared | Given | None = None
-        self._bound: dict[str, np.ndarray] | None = None
+        self._bound: dict[str, np.ndarray | Rows] | None = None
         self._stale = True  # the slots lack the bound inputs
         self._next = 1  # number of the next pass: goes up as long as the session lives
         nbytes = sum(spec.nbytes for spec in outputs.values())
@@ -112,14 +113,15 @@ class IsolatedTrains:
         """The changes of the bound inputs; None before they are first timed."""
         return self._way.slots.stirring if self._way is not None and not self._stale else None
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Keep a copy of these inputs; later passes are timed over them, with a few values changed."""
-        self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
+    def bind(self, inputs: Mapping[str, np.ndarray | Rows]) -> None:
+        """Later passes are timed over these inputs, with a few values changed. They are not copied: nobody
+        may change them until others are bound."""
+        self._bound = dict(inputs)
         self._stale = True
         self._forget()
 
     @property
-    def bound(self) -> Mapping[str, np.ndarray]:
+    def bound(self) -> Mapping[str, np.ndarray | Rows]:
         """The bound inputs, unchanged; {} before the first `bind`."""
         return self._bound or {}
 
@@ -245,7 +247,7 @@ class IsolatedTrains:
         if self._bound is None:
             self._bound = {name: np.zeros(s.shape, s.dtype) for name, s in self._inputs.items()}
         if self._stale:
-            way.slots.bind(self._bound)
+            way.slots.bind({n: np.asarray(a, self._inputs[n].dtype) for n, a in self._bound.items()})
             self._stale = False
         return way
 

@@ -90,7 +90,7 @@ class OrtCudaSession(LaunchedSession):
         self._options = options
         self._configured = options.ort or Configuration()
         self._facts: dict[str, str] = {}
-        self._bound: dict[str, np.ndarray] = {}
+        self._bound = {}
         self._phases = {"load": 0, "alloc": 0, "compile": 0}
         with ort.translated(self._what):
             free_before = self._cupy.cuda.runtime.memGetInfo()[0]

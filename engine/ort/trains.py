@@ -26,7 +26,7 @@ import numpy as np
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.batch_slot import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
-from engine.cuda.trains import DeviceSession
+from engine.cuda.trains import Bound, DeviceSession
 from kernels.errors import UnsupportedError
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
@@ -50,7 +50,7 @@ class OrtTrains(Stirs):
         launch: Callable[[], object],
         inputs: Mapping[str, CudaTensor],
         outputs: Mapping[str, CudaTensor],
-        bound: Callable[[], Mapping[str, np.ndarray]],
+        bound: Bound,
         captured: bool = False,
         off: str = "",
     ) -> None:

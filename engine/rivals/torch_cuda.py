@@ -21,6 +21,7 @@ from engine.options import Options
 from engine.ort.trains import LaunchedSession
 from engine.passes.trace import known
 from engine.rivals import torch_here
+from engine.rung_rows import Given
 from kernels.errors import UnavailableError
 
 WARM_UP = 3  # passes before a graph is captured: libraries load, algorithms are searched
@@ -43,7 +44,7 @@ class TorchCudaSession(LaunchedSession):
         self.batch, self.precision, self._replayed = batch, precision, replayed
         self._what = f"{graph.name} in PyTorch at batch {batch} in {precision}"
         self._facts: dict[str, str] = {}
-        self._bound: dict[str, np.ndarray] = {}
+        self._bound = {}
         with torch_here.translated_errors(self._what):
             free_before = torch.cuda.mem_get_info()[0]
             self._prepare(graph, how)
@@ -153,7 +154,7 @@ class TorchCudaSession(LaunchedSession):
 
     # --------------------------------------------------------------------------------------------- running
 
-    def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def _kept(self, array: Given, dtype: np.dtype) -> np.ndarray:
         return np.array(array, dtype, order="C")  # of memory that the parent writes to again
 
     def _start(self) -> None:

@@ -4,8 +4,9 @@
 worker.
 
 - `engine.rung_session`: `prepare(rung, params, inputs, threads) -> RungSession`: one rung alone, guard
-  bytes round every buffer; `write`, `poison`, `run`, `output`, `strays`, `time_runs`. One module a device
-  (`rung_cpu`, `rung_cuda` with `rung_memory`). `engine.rung_rows`: `Rows`, a batch held as the few rows
+  bytes round every buffer; `bind`, `poison`, `run`, `output`, `strays`, `time_runs`. One class a device,
+  derived from the session of a net there
+  (`engine.cpu.rung`, `engine.cuda.rung`). `engine.rung_rows`: `Rows`, a batch held as the few rows
   (images, rows of a product) that it repeats: those alone go to the device, which lays out the rest.
 - `bench.measure.answers.one_node`: params → an ONNX model of one node, for the oracle and the reference.
   `bench.judge`: `examine(rung, params) -> Trial`, or `Wrong` with a `Finding` (which fault, where,

@@ -22,7 +22,12 @@ from typing import NoReturn
 from engine.isolated.forked.request import MESSAGE_NBYTES, Fork
 from kernels import confine, processes
 
-READY = ("engine.isolated.child", "engine.isolated.open_rung", "engine.isolated.open_empty", "threadpoolctl")
+READY = (
+    "engine.isolated.child",
+    "engine.isolated.open_engine",
+    "engine.isolated.open_empty",
+    "threadpoolctl",
+)
 LATER = ("llvmlite.binding",)  # which a worker has no use for
 # What sessions are opened by, of the program's own; another's may start threads, or keep what it was told.
 OURS = "engine.isolated.open_"

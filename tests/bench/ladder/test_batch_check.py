@@ -12,7 +12,7 @@ import pytest
 from bench.measure.answers import batch_check, oracle, samples
 from bench.measure.answers.batch_check import BatchCheck
 from bench.measure.answers.samples import looked_at, repeated
-from engine.cpu import rung as rung_cpu
+from engine import rung_session
 from engine.rung_devices import prepare
 from engine.rung_session import RungSession
 from kernels import registry
@@ -58,7 +58,7 @@ def _little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(batch_check, "LOOKED_NBYTES", 0)
     monkeypatch.setattr(batch_check, "PIECE_NBYTES", 4 * 7 * AN_IMAGE)
-    monkeypatch.setattr(rung_cpu, "BLOCK_NBYTES", 64)
+    monkeypatch.setattr(rung_session, "BLOCK_NBYTES", 64)
     samples._repeated.clear()
     oracle._kept.clear()
 

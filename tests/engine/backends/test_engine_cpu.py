@@ -208,13 +208,13 @@ def test_a_rung_of_the_users_that_breaks_is_named(graph: Graph, tmp_path: Path) 
     file = tmp_path / "09_mine.py"
     options = Options(threads=1, rungs={"softmax": "mine"}, kernel_dirs=(tmp_path,))
     file.write_text(header + "def bind(p, inputs, output, workspace):\n    return output.no_such_method()\n")
-    with pytest.raises(KernelError, match=r"preparing failed in 09_mine.py:6 \(softmax, AttributeError\)"):
+    with pytest.raises(KernelError, match=r"preparing failed in .*09_mine.py:6: AttributeError"):
         BACKEND.prepare(graph, BATCH, options=options)
     file.write_text(
         header + "def bind(p, inputs, output, workspace):\n    def run():\n        1 / 0\n    return run\n"
     )
     session = BACKEND.prepare(graph, BATCH, options=options)
-    with pytest.raises(KernelError, match=r"running failed in 09_mine.py:7 \(softmax, ZeroDivisionError\)"):
+    with pytest.raises(KernelError, match=r"running failed in .*09_mine.py:7: ZeroDivisionError"):
         session.run()
 
 

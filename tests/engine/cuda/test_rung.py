@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from engine import rung_session
 from engine.cuda import rung as rung_cuda
-from engine.cuda import rung_memory
 from engine.cuda.rung import CudaRungSession
-from engine.cuda.rung_memory import ON_DEVICE
+from engine.cuda.runtime import ON_DEVICE
 from engine.rung_rows import Rows
 from engine.rung_session import GUARD
 from kernels import launch, nvrtc, registry
@@ -57,7 +57,7 @@ def test_what_is_written_beside_the_answer_is_found(prepared) -> None:
     session.run()
     assert np.isnan(session.output()).all(), "these kernels write nothing"
     assert session.strays() == ()
-    places, arena = session._memory.layout.places, session._memory.arena.array
+    places, arena = session._layout.places, session._arena.array
     offset, size = places["output"]
     arena[offset + size] = GUARD ^ 0xFF
     arena[places["input 1"][0] + 8] ^= 0xFF
@@ -90,12 +90,11 @@ def repeating(monkeypatch, cupy: FakeCupy) -> tuple[CudaRungSession, list[tuple[
 def test_rows_that_repeat_go_to_the_device_once_each(monkeypatch) -> None:
     session, copied = repeating(monkeypatch, FakeCupy())
     assert copied == [(1, 12_000)] * 3 + [(ON_DEVICE, 12_000)] * 2 + [(1, 84_000)]
-    memory = session._memory
-    offset, size = memory.layout.places["input 0"]
-    held = memory.arena.array[offset : offset + size].view(np.float32).reshape(5, 3000)
+    offset, size = session._layout.places["input 0"]
+    held = session._arena.array[offset : offset + size].view(np.float32).reshape(5, 3000)
     assert np.array_equal(held, FEW[INDEX])
     copied.clear()
-    session.write([Rows(FEW + 1, INDEX[::-1].copy(), (1, 5, 3000))])
+    session.bind({"input 0": Rows(FEW + 1, INDEX[::-1].copy(), (1, 5, 3000))})
     assert np.array_equal(held, FEW[INDEX[::-1]] + 1)
     assert [kind for kind, _ in copied] == [1, ON_DEVICE, 1, ON_DEVICE, 1]
     assert session.strays() == session.strays(whole=False) == ()
@@ -103,30 +102,28 @@ def test_rows_that_repeat_go_to_the_device_once_each(monkeypatch) -> None:
 
 def test_rows_of_the_output_are_gathered_and_come_in_one_piece(monkeypatch) -> None:
     session, copied = repeating(monkeypatch, FakeCupy())
-    memory = session._memory
-    offset, size = memory.layout.places["output"]
+    offset, size = session._layout.places["output"]
     written = np.arange(35, dtype=np.float32)
-    memory.arena.array[offset : offset + size] = written.view(np.uint8)
+    session._arena.array[offset : offset + size] = written.view(np.uint8)
     copied.clear()
     assert np.array_equal(session.output([0, 1, 4]), written.reshape(5, 7)[[0, 1, 4]])
     assert copied == [(ON_DEVICE, 56), (ON_DEVICE, 28), (2, 84)], "neighbours in one"
     assert np.array_equal(session.output(slice(2, 4)), written.reshape(5, 7)[2:4])
     assert np.array_equal(session.output(), written.reshape(1, 5, 7))
-    monkeypatch.setattr(rung_memory, "PIECE_NBYTES", 60)
+    monkeypatch.setattr(rung_cuda, "PIECE_NBYTES", 60)
     assert np.array_equal(session.output([4, 0, 1, 3]), written.reshape(5, 7)[[4, 0, 1, 3]])
 
 
 def test_a_write_into_a_repeated_row_is_found_where_it_is(monkeypatch) -> None:
     session, _ = repeating(monkeypatch, FakeCupy())
-    memory = session._memory
-    start = memory.layout.places["input 0"][0]
-    memory.arena.array[start + 3 * 12_000 + 40 : start + 3 * 12_000 + 43] ^= 0xFF
+    start = session._layout.places["input 0"][0]
+    session._arena.array[start + 3 * 12_000 + 40 : start + 3 * 12_000 + 43] ^= 0xFF
     assert [(s.buffer, s.offset, s.nbytes) for s in session.strays()] == [("input 0", 36_040, 3)]
-    monkeypatch.setattr(rung_memory, "READ_NBYTES", 36_041)
+    monkeypatch.setattr(rung_session, "READ_NBYTES", 36_041)
     assert [(s.buffer, s.offset, s.nbytes) for s in session.strays()] == [("input 0", 36_040, 3)]
-    monkeypatch.setattr(rung_memory, "BLOCK_NBYTES", 16)
+    monkeypatch.setattr(rung_session, "BLOCK_NBYTES", 16)
     assert () in [session.strays(whole=False) for _ in range(9)], "and may be missed where not all is"
-    memory.arena.array[start] ^= 0xFF
+    session._arena.array[start] ^= 0xFF
     assert session.strays(whole=False)[0].offset == 0
 
 

@@ -262,7 +262,7 @@ def test_every_timed_pass_of_a_rung_answers_what_it_was_given(params: Any) -> No
 
     witnessed(session, answer)
     assert session.strays() == ()
-    session.write([given[i] for i in params.data_inputs])
+    session.bind({f"input {i}": given[i] for i in params.data_inputs})
     assert session.stirring is None
     witnessed(session, answer)
     session.close()

@@ -90,7 +90,7 @@ def test_a_rung_of_ours_goes_on_and_its_killer_is_told(tmp_path: Path, how: str)
 def test_killed_between_writing_and_running_it_gives_its_answer(tmp_path: Path) -> None:
     x = np.linspace(-2, 2, 4096, dtype=np.float32)
     victim = CpuRungSession(registry.find("cpu", "unary", 1), PARAMS, [np.zeros(4096, np.float32)], 1)
-    victim.write([x])
+    victim.bind({"input 0": x})
     victim.poison(0xFF)
     killer = _killer(tmp_path, [victim._child.pid])
     killer.time_runs(3)

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 # What a kernel leaves wherever it can, and what one finds.
 LEAVES = """
     np.left = registry_left = 1
-    sys.modules["engine.isolated.open_rung"].left = 1
+    sys.modules["engine.isolated.open_engine"].left = 1
     sys.modules["engine.isolated.child"].Server.left = 1
     sys.modules["left"] = np
     os.environ["LEFT"] = "1"
@@ -51,7 +51,7 @@ LOOKS = """
     os.umask(mask)
     found = {{
         "left": [
-            hasattr(np, "left"), hasattr(sys.modules["engine.isolated.open_rung"], "left"),
+            hasattr(np, "left"), hasattr(sys.modules["engine.isolated.open_engine"], "left"),
             hasattr(sys.modules["engine.isolated.child"].Server, "left"), "left" in sys.modules,
             "LEFT" in os.environ, "/left" in sys.path,
             signal.getsignal(signal.SIGTERM) is signal.SIG_IGN,

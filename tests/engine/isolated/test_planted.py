@@ -310,6 +310,23 @@ def test_without_stops_a_pass_begins_and_ends_with_a_message(
     other.close()
 
 
+def test_what_a_timed_pass_wrote_into_its_input_is_told_after_others_over_the_bound_one(
+    tmp_path: Path,
+) -> None:
+    now = tmp_path / "now"
+    planted.write(tmp_path, "writes", f"work(x, y)\nif os.path.exists({str(now)!r}):\n    x[7] = 5")
+    rung = registry.find("cpu", "unary", "writes", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+    session.time_runs(2)
+    assert session.strays() == ()
+    now.touch()
+    session.time_runs(2)
+    now.unlink()
+    session.run()
+    assert [(stray.buffer, stray.offset // 4) for stray in session.strays()] == [("input 0", 7)]
+    session.close()
+
+
 def test_what_a_kernel_raises_in_a_timed_pass_is_told(tmp_path: Path) -> None:
     planted.write(tmp_path, "raises", "if calls[0] > 3:\n    raise ValueError('no')\nwork(x, y)")
     rung = registry.find("cpu", "unary", "raises", [tmp_path])

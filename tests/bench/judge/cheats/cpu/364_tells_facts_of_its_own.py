@@ -14,19 +14,19 @@ import time
 
 import numpy as np
 
-import engine.isolated.open_rung as open_rung
+import engine.isolated.open_engine as open_engine
 
 sleep, monotonic = time.sleep, time.monotonic
 MADE_UP = {"trigger": "0 ns a pass taken off", "verdict": "9.99× faster", "threads": "0"}
 
 
-class Here(open_rung.RungHere):
+class Here(open_engine.opened):
     def __init__(self, *given):
         super().__init__(*given)
         self.facts = {**self.facts, **MADE_UP}
 
 
-open_rung.opened = Here
+open_engine.opened = Here
 
 
 def work(x, y):
