@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("bench", "engine", "gui", "kernels", "models", "tests")
 # With these come the libraries that most tests need.
 IMPORTED = (*preloaded.LOADED, "gui.shell.main_window", "gui.plots.lines", "gui.plots.bars")
+LIBRARIES = ("matplotlib", "numpy", "onnx", "onnxruntime", "pyqtgraph")
 MOST = 8  # processes; of ever more each has less to do than it takes to start
 FEW = 40  # modules that are compiled sooner than shared out
 
@@ -51,9 +52,9 @@ def write(config: pytest.Config) -> None:
 
 def _share(config: pytest.Config, missing: Sequence[Path], number: int, count: int) -> None:
     """What one of the processes does: from its place on, round, whatever no other has done yet. The first
-    begins with the libraries, and the last with what tests ask while they are collected: whether Numba works,
-    which is kept, too."""
-    if number == 0:
+    begins with the libraries, where they have none, and the last with what tests ask while they are
+    collected: whether Numba works, which is kept, too."""
+    if number == 0 and not all(map(_compiled, LIBRARIES)):
         for name in IMPORTED:
             with contextlib.suppress(Exception):  # told where it is needed
                 importlib.import_module(name)
@@ -64,6 +65,12 @@ def _share(config: pytest.Config, missing: Sequence[Path], number: int, count: i
         if not _kept(path).exists():
             with contextlib.suppress(Exception):  # pytest's own may be changed in one to come
                 _compile(config, path)
+
+
+def _compiled(library: str) -> bool:
+    """Whether it has bytecode, of another clone that uses the same environment, say."""
+    spec = find_spec(library)
+    return spec is not None and spec.cached is not None and Path(spec.cached).exists()
 
 
 def _kept(path: Path) -> Path:

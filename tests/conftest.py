@@ -7,6 +7,7 @@ HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nob
 import atexit
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,12 @@ from pathlib import Path
 
 # Where Python is told to write no bytecode, as in containers, every process of the hundreds that tests start
 # would compile all that it imports, which is most of its start. It is kept apart from the sources instead,
-# for all of them. Before Hypothesis is loaded, whose modules pytest would rewrite each time, too: seconds.
+# for all of them: with the environment, since most of it is of the libraries there, which another clone that
+# uses the environment need not compile again. Before Hypothesis is loaded, whose modules pytest would rewrite
+# each time, too: seconds.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    beside = Path(__file__).parents[1] / ".pytest_cache"
+    kept = (Path(sys.prefix) if os.access(sys.prefix, os.W_OK) else beside) / "bytecode"
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
     sys.dont_write_bytecode = False
 
@@ -78,17 +82,26 @@ def _brief_processes():
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_bytecode_of_what_is_gone(tmp_path_factory):
+    """What tests write in their folders and import is compiled beside all else."""
+    yield
+    if sys.pycache_prefix:
+        shutil.rmtree(f"{sys.pycache_prefix}{tmp_path_factory.getbasetemp()}", ignore_errors=True)
+
+
 @pytest.fixture
 def blank_pictures(monkeypatch):
     """For tests that look at words, tables and names of files alone: pictures are written in each format,
     with title and finding, and nothing is on them. Drawing is most of what a report costs."""
     from matplotlib.figure import Figure
 
-    from bench.views.drawing import draw, draw_timeline
+    from bench.views.drawing import draw, draw_timeline, draw_together
 
     def timeline(profile, cases, form, among=(), scale=1.0, look=None):
         return draw.saved(Figure(figsize=(1, 1)), form, scale, "", "")
 
+    monkeypatch.setattr(draw_together, "cores", lambda: 1)  # other processes would draw
     monkeypatch.setattr(draw, "figure", lambda chart, look=None: Figure(figsize=(1, 1)))
     monkeypatch.setattr(draw_timeline, "render", timeline)
 
