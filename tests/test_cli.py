@@ -196,6 +196,7 @@ def test_a_model_may_have_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     assert main.main(["compare", "--resume", "a", "--layer-pass", "--charts", "none"]) == 2
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_default_comparison_is_one_run_of_two_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

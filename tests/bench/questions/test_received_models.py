@@ -253,12 +253,12 @@ def test_the_memory_that_a_process_has_is_not_taken_from_it(monkeypatch: pytest.
     import resource
 
     monkeypatch.setenv(confined.MEMORY_VARIABLE, "64")
-    held = bytearray(256 << 20)
+    held = bytearray(96 << 20)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with confined.confined(60):
         fits = bytearray(32 << 20)
         with pytest.raises(MemoryError):
-            bytearray(512 << 20)
+            bytearray(128 << 20)
     assert len(held) > len(fits)
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
-    assert len(bytearray(512 << 20)) == 512 << 20
+    assert len(bytearray(128 << 20)) == 128 << 20
