@@ -27,7 +27,7 @@ from tests.engine.backends.shared import EVERY_BACKEND, usable
 
 pytestmark = pytest.mark.slow
 
-SHARE = 32  # one in so many
+SHARE = 64  # one in so many
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 OURS = [parameter for parameter in EVERY_BACKEND if str(parameter.id).startswith("engine-")]
 

@@ -165,7 +165,7 @@ def in_a_model(rung: str, **fields: object) -> LadderJob:
     found = node(DEFAULT_MODEL, "conv", "0", 1, "cpu")
     return ladder_plan.job_of(
         params_of("conv", found.params), "cpu", model=DEFAULT_MODEL, node=found.node, rungs=(rung,),
-        whole_model=True, budget_s=ENOUGH_S, quick=True, **fields,
+        whole_model=True, budget_s=ENOUGH_S, threads=1, quick=True, **fields,
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def measured(model, dataset, folder="", batch=32, backend="ort-cpu", **fields):
         dataset=str(dataset),
         budget_s=0.05,
         layers=False,
+        threads=1,
         **fields,
     )
     messages = []

@@ -27,6 +27,7 @@ JOB = Job(
     images=(20,),
     budget_s=0.05,
     layers=False,
+    threads=1,
 )
 # The same in a process of its own, saying each event on a line.
 DRIVER = (
