@@ -5,7 +5,7 @@
 """
 family = "machinery"
 shape = { kind = "tanh", size = 4096 }
-expected = ["incorrect", "crashed", "failed", "ok"]
+expected = ["incorrect", "crashed", "failed", "ok", "timed_out"]
 work = "a tanh of 4,096 values, and 1 ms of waiting"
 beside = "sleeps"
 """
