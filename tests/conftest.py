@@ -5,7 +5,6 @@ HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nob
 """
 
 import atexit
-import builtins
 import gc
 import os
 import shutil
@@ -62,8 +61,6 @@ os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-mode
 # Nor are that person's settings.
 os.environ["KERNELSCOPE_CONFIG"] = str(Path(__file__).parent / "no-settings.toml")
 
-PLAIN_IMPORT = builtins.__import__
-
 # Before the processes that share the tests are started: they all take the same.
 sampling.settle()
 
@@ -113,9 +110,6 @@ def blank_pictures(monkeypatch):
 
 
 def pytest_collection_finish():
-    # PySide6 looks at every import of everybody, whether it switches how names of Qt are written; nobody here
-    # asks for that, and an import within a function takes three times as long.
-    builtins.__import__ = PLAIN_IMPORT
     gc.freeze()
     # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.
     gc.set_threshold(20_000, 20, 20)

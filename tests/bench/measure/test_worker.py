@@ -44,7 +44,6 @@ JOB = Job(
     images=(40,),
     budget_s=0.05,
     layers=False,
-    threads=1,  # a second of ONNX Runtime's waits busily for the first
 )
 
 
