@@ -88,7 +88,7 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     }
     names = tuple(name for name in wanted if name != "reference")
     job = ladder_plan.job_of(
-        Unary("tanh", 4096), "cpu", budget_s=0.05, threads=1, quick=True, timeout_s=30.0,
+        Unary("tanh", 4096), "cpu", budget_s=0.05, threads=1, quick=True, timeout_s=15.0,
         rungs=names, kernel_dirs=(str(corpus.FOLDER / "cpu"),),
     )  # fmt: skip
     planned = ladder_plan.plan(job)
