@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,33 @@ class Given:
             raise InputError(f"{why}; leave --{name} away")
 
 
+def read(options: Sequence[Option], typed: Mapping[str, Any]) -> tuple[Given, dict[str, Any]]:
+    """What was typed → what is Given, and the values of options that are no part of a job. typed: by
+    parameter, a text, a list of them, or whether a switch is on; None where it was left away. Raises
+    InputError."""
+    names: set[str] = set()
+    fields: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for option in options:
+        if (found := typed.get(option.parameter)) in (None, []):
+            continue
+        if found == "":
+            raise InputError(f"{option.typed} is empty; give a value, or leave it away")
+        names.add(option.name)
+        if isinstance(option.value, Switch):
+            value = option.value.on if found else option.value.off
+        else:
+            value = option.value.read([found] if isinstance(found, str) else found, option.typed)
+        if option.fields:
+            fields |= option.as_fields(value)
+        else:
+            others[option.parameter] = value
+    for option in options:
+        if option.name in names and option.needs and option.needs not in names:
+            raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
+    return Given(frozenset(names), fields), others
+
+
 def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[..., int]], Callable[..., None]]:
     """Makes a command of a function. It is called with what was Given, and with the values of those options
     that are no part of a job, where they were; its result is the exit code. kind: of whose job the others are
@@ -37,27 +64,8 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
     def made(function: Callable[..., int]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(**typed: Any) -> None:
-            names: set[str] = set()
-            fields: dict[str, Any] = {}
-            others: dict[str, Any] = {}
-            for option in options:
-                if (found := typed[option.parameter]) in (None, []):
-                    continue
-                if found == "":
-                    raise InputError(f"{option.typed} is empty; give a value, or leave it away")
-                names.add(option.name)
-                if isinstance(option.value, Switch):
-                    value = option.value.on if found else option.value.off
-                else:
-                    value = option.value.read([found] if isinstance(found, str) else found, option.typed)
-                if option.fields:
-                    fields |= option.as_fields(value)
-                else:
-                    others[option.parameter] = value
-            for option in options:
-                if option.name in names and option.needs and option.needs not in names:
-                    raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
-            raise typer.Exit(function(Given(frozenset(names), fields), **others))
+            given, others = read(options, typed)
+            raise typer.Exit(function(given, **others))
 
         del run.__dict__["__wrapped__"]  # whose parameters are others
         parameters = [_parameter(option) for option in options]
