@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from bench.commands.given import Given, command
 from bench.run import options
 from kernels.errors import InputError, system_words
@@ -91,6 +89,8 @@ def slower(judged: JudgementOutput) -> str:
 
 def _earlier(file: Path) -> JudgementOutput:
     """What `judge --format json` wrote. Raises InputError."""
+    import msgspec
+
     from bench.results import reading
     from bench.views.tables.judgement_tables import JudgementOutput
 

@@ -122,6 +122,8 @@ def judged_by(
             name = Path(kernel.file).stem or given_kernel.NAME
             return judgement_tables.no_kernel(name, op, device, why, time.monotonic() - began)
         ladder = _planned(rung, asked)
+        if asked.baseline is not None:
+            judgement_tables.check_baseline(asked.baseline, ladder, rung.precision)
         failed = threading.Event()
 
         def hear(event: Any) -> None:

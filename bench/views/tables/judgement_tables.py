@@ -169,15 +169,20 @@ def no_kernel(name: str, op: str, device: str, why: str, took_s: float) -> Judge
     )
 
 
+def check_baseline(earlier: JudgementOutput, ladder: Ladder, precision: str) -> None:
+    """Raises InputError where an earlier judgement is of other work than a ladder's, or in another
+    precision."""
+    job = ladder.job
+    theirs = earlier.op, earlier.device, earlier.title, earlier.precision
+    if theirs != (job.op, job.device, job.title, precision):
+        raise InputError(
+            f"the baseline is of {earlier.title} on {earlier.device} in {earlier.precision}, the "
+            f"kernel of {job.title} on {job.device} in {precision}: only the same work can be compared"
+        )
+
+
 def with_baseline(judged: JudgementOutput, earlier: JudgementOutput) -> JudgementOutput:
-    """Also held against an earlier judgement of the same work, by the rule of `runs diff`. Raises InputError
-    where the two are of different work."""
-    for name in ("op", "device", "precision", "title"):
-        if judged.title and getattr(judged, name) != getattr(earlier, name):
-            raise InputError(
-                f"the baseline is of {earlier.title or earlier.op} on {earlier.device}, the kernel was "
-                f"judged on {judged.title} on {judged.device}: only the same work can be compared"
-            )
+    """Also held against an earlier judgement of the same work, by the rule of `runs diff`."""
     pair = Pair("kernel", judged.name, a=_side(earlier), b=_side(judged))
     one_machine = differs.one_machine(judged.environment, earlier.environment)
     change = judging.judged(pair, SAME_BOUND, one_machine)
