@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import pickle
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from pickle import loads
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -47,7 +47,7 @@ class Run(Generic[O]):
             file = Path(folder) / "chart.pickle"
             named = ["--chart", chart] if chart else ["--chart", self.charts[0]]
             run(["export", str(self.path), "--file", str(file), *named], progress=False)
-            return pickle.loads(file.read_bytes())  # ours: written by the program just now
+            return loads(file.read_bytes())  # ours: written by the program just now
 
     @property
     def charts(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pytest
 from kernelscope.judging import Judgement
 from kernelscope.records import Against
 
-pytest_plugins = "pytester"
+pytest_plugins = "pytester"  # for pytest.Pytester
 
 PLUGIN = ("-p", "kernelscope.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest-qt")
 
@@ -95,16 +95,16 @@ def test_a_marked_kernel_has_to_be_right_and_not_slower_than_its_baseline(
     assert asked[0]["kernel"] == pytester.path / "90_fine.py"
     assert (asked[0]["batch"], asked[2]["budget"], asked[-1]) == (16, 1, {"closed": True})
     assert not list(pytester.path.glob("*.kernels.json"))
-    pytester.runpytest_inprocess(*PLUGIN, "--kernelscope-update", "-k", "fine or slow").assert_outcomes(
-        passed=2
-    )
+    pytester.runpytest_inprocess(
+        *PLUGIN, "--kernelscope-update", "-k", "test_fine or test_slow"
+    ).assert_outcomes(passed=2)
     (kept,) = pytester.path.glob("*.kernels.json")
     assert set(json.loads(kept.read_text())) == {"test_fine", "test_slow"}
     assert msgspec.json.decode(kept.read_bytes(), type=dict[str, Judgement])["test_fine"] == judgement()
-    again = pytester.runpytest_inprocess(*PLUGIN, "-k", "fine or slow")
+    again = pytester.runpytest_inprocess(*PLUGIN, "-k", "test_fine or test_slow")
     again.assert_outcomes(passed=1, failed=1)
     again.stdout.fnmatch_lines(["*slower than the baseline: it takes 2.00× as long (1.67× to 2.50×)*"])
     kept.write_text("[]")
-    broken = pytester.runpytest_inprocess(*PLUGIN, "-k", "fine")
+    broken = pytester.runpytest_inprocess(*PLUGIN, "-k", "test_fine")
     broken.assert_outcomes(failed=1)
     broken.stdout.fnmatch_lines(["*is no file of baselines*"])
