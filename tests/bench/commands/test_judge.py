@@ -1,4 +1,4 @@
-"""The command `judge`, with judgements that are given: what it prints, its exit code, what CI servers read."""
+"""The command `judge`, of judgements that are given: what it prints, its exit code, what CI servers read."""
 
 from __future__ import annotations
 
