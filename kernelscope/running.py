@@ -121,11 +121,19 @@ def reason(said: Sequence[str], exit_code: int) -> str:
     return last or f"the program ended with exit code {exit_code} and said nothing"
 
 
-def started(arguments: Sequence[str], **pipes: Any) -> subprocess.Popen[bytes]:
+def started(
+    arguments: Sequence[str], stdin: int = subprocess.DEVNULL, stderr: Any = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
     """The program, in a session of its own: Ctrl-C in a terminal reaches the caller alone, who ends it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | pipes
-    return subprocess.Popen(program.command(*arguments), env=environment, start_new_session=True, **pipes)
+    return subprocess.Popen(
+        program.command(*arguments),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -39,7 +39,7 @@ class Benchmark:
                 )
             kernel, *rest = mark.args
             op = op or (rest[0] if rest else None)
-            options = mark.kwargs | options
+            options = {**mark.kwargs, **options}
             op = op or options.pop("op", None)
         if isinstance(kernel, str) and "\n" not in kernel:
             kernel = Path(kernel)

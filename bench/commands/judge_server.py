@@ -26,7 +26,7 @@ from bench.measure.parent_channel import ParentChannel
 from bench.questions import given_kernel, ladder_plan
 from bench.questions.given_kernel import GivenKernel
 from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
-from bench.results.messages import CaseStarted, Log, Progress
+from bench.results.messages import CaseStarted, Log, Message, Progress
 from bench.results.records import compared_in
 from bench.run import options
 from bench.run.kinds.ladder import KIND as LADDER
@@ -57,17 +57,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     baseline: JudgementOutput | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what `judge --serve` says."""
-
-
-class Ready(Answer, frozen=True, kw_only=True, tag="ready"):
+class Ready(Message, frozen=True, tag="ready"):
     """The first line: it reads requests. kernelscope: its version."""
 
     kernelscope: str
 
 
-class Said(Answer, frozen=True, kw_only=True, tag="said"):
+class Said(Message, frozen=True, tag="said"):
     """What it is at, or a warning, while it judges the request `id`."""
 
     id: int
@@ -75,14 +71,14 @@ class Said(Answer, frozen=True, kw_only=True, tag="said"):
     level: str = "progress"
 
 
-class Judged(Answer, frozen=True, kw_only=True, tag="judged"):
+class Judged(Message, frozen=True, tag="judged"):
     """The answer to a request."""
 
     id: int
     judgement: JudgementOutput
 
 
-class Refused(Answer, frozen=True, kw_only=True, tag="refused"):
+class Refused(Message, frozen=True, tag="refused"):
     """A request that cannot be judged, because of what was asked and not because of the kernel. exit_code: as
     of the command."""
 
@@ -191,7 +187,7 @@ def serve() -> int:
     return 0
 
 
-def _answer(warm: Warm[Ladder, RungMeasurement], line: bytes, say: Callable[[Any], None]) -> Answer:
+def _answer(warm: Warm[Ladder, RungMeasurement], line: bytes, say: Callable[[Any], None]) -> Judged | Refused:
     """The answer to one line."""
     try:
         request = msgspec.json.decode(line, type=Request)

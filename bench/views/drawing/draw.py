@@ -108,7 +108,7 @@ def _pickled(drawn: Figure) -> bytes:
     drawn.canvas.draw()
     for axes in drawn.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            places = axis.get_majorticklocs()
+            places = [float(place) for place in axis.get_majorticklocs()]
             texts = axis.get_major_formatter().format_ticks(places)
             axis.set_major_locator(FixedLocator(places))
             axis.set_major_formatter(FixedFormatter(texts))

@@ -177,13 +177,13 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "plain": lambda text: " ".join(plain.printable(str(text)).split()),
-        "told": lambda text: plain.printable(str(text)),
-        "table": table,
-        "titled": titled,
-        "prose": prose,
-        "sentence": sentence,
-        "cell": cell,
-    }
+    made.filters.update(
+        plain=lambda text: " ".join(plain.printable(str(text)).split()),
+        told=lambda text: plain.printable(str(text)),
+        table=table,
+        titled=titled,
+        prose=prose,
+        sentence=sentence,
+        cell=cell,
+    )
     return made

@@ -113,6 +113,7 @@ def judgement(
     m = own.measurement
     right = RIGHT.get(m.disposition)
     against = tuple(_against(ladder, own, other) for other in _first_the_reference(shown) if other is not own)
+    time_s, low_s, high_s = _seconds(own.time)
     return JudgementOutput(
         **head([ladder]) | {"commands": ()},
         name=own.case.label,
@@ -125,7 +126,9 @@ def judgement(
         why=m.reason,
         grade="wrong" if right is False else against[0].grade if against and right else "none",
         finding=m.finding and msgspec.structs.replace(m.finding, map=""),  # which nobody keeps
-        **_time(own.time),
+        time_s=time_s,
+        low_s=low_s,
+        high_s=high_s,
         against=against,
         doubts=own.doubts,
         unsteady=own.ratio_unsteady,
@@ -212,7 +215,7 @@ def _side(judged: JudgementOutput) -> Side:
         disposition=judged.outcome,
         reason=judged.why,
         time=_interval(judged.time_s, judged.low_s, judged.high_s, 1e9),
-        speedup=other and _interval(other.speedup, other.speedup_low, other.speedup_high),
+        speedup=None if other is None else _interval(other.speedup, other.speedup_low, other.speedup_high),
         against=other.title if other is not None else "",
         rounds=True,  # else `undecided` says so
         undecided=judging.across_runs(other.undecided) if other is not None else "",
@@ -237,7 +240,8 @@ def _first_the_reference(shown: Sequence[RungRow]) -> list[RungRow]:
 def _against(ladder: Ladder, own: RungRow, other: RungRow) -> Against:
     case, m = other.case, other.measurement
     title = ladder.reference if case.is_reference else case.label
-    told = Against(name=case.rung, title=title, **_time(other.time), reason=m.reason)
+    time_s, low_s, high_s = _seconds(other.time)
+    told = Against(name=case.rung, title=title, time_s=time_s, low_s=low_s, high_s=high_s, reason=m.reason)
     if own.time is None or other.time is None:
         return told
     compared = stats.compare(own.measurement, m)
@@ -255,10 +259,10 @@ def _against(ladder: Ladder, own: RungRow, other: RungRow) -> Against:
     )
 
 
-def _time(time: Interval | None) -> dict[str, float | None]:
-    known = time is not None and time.known
-    return {
-        "time_s": time.value * 1e-9 if time is not None else None,
-        "low_s": time.low * 1e-9 if time is not None and known else None,
-        "high_s": time.high * 1e-9 if time is not None and known else None,
-    }
+def _seconds(time: Interval | None) -> tuple[float | None, float | None, float | None]:
+    """A time and the ends of its interval, in seconds; None for what is not known."""
+    if time is None:
+        return None, None, None
+    if not time.known:
+        return time.value * 1e-9, None, None
+    return time.value * 1e-9, time.low * 1e-9, time.high * 1e-9
