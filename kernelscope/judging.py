@@ -64,7 +64,9 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
         time = f", {duration(self.time_s)}" if self.time_s is not None else ""
         beside = self.reference
         told = f", {beside.grade} beside {beside.title}" if beside is not None and self.right else ""
-        ratio = f" ({beside.speedup:.3g}×)" if told and beside is not None and beside.speedup else ""
+        # What is not decided has no number in a headline.
+        decided = beside is not None and beside.grade in ("faster", "same", "slower")
+        ratio = f" ({beside.speedup:.3g}×)" if told and decided and beside and beside.speedup else ""
         return f"{self.name}: {how[self.right]}{time}{told}{ratio}"
 
     def _repr_html_(self) -> str:
