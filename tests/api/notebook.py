@@ -44,7 +44,7 @@ def execute(sources: Iterable[str], name: str) -> list[Any]:
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), str(file), "eval"), module.__dict__)
             html = getattr(value, "_repr_html_", None)
-            shown.append(html() if html is not None else repr(value))
+            shown.append((html() if html is not None else None) or repr(value))
         else:
             shown.append(None)
     return shown
