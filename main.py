@@ -21,6 +21,7 @@ from bench.commands.compare import default as default_comparison
 from bench.commands.config import config
 from bench.commands.export import export
 from bench.commands.given import Grouped
+from bench.commands.judge import judge
 from bench.commands.ladder import ladder
 from bench.commands.profile import profile
 from bench.commands.selfcheck import selfcheck
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 groups = {"models": models.app, "runs": runs.app}
-commands = [compare, config, export, ladder, profile, selfcheck]
+commands = [compare, config, export, judge, ladder, profile, selfcheck]
 for module in modules("extras/*/command.py"):  # satellites are found by their files
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND

@@ -64,6 +64,7 @@ def diff(
     """
     from bench.results.store import write_atomically
     from bench.run.options import COMPARE
+    from bench.views import junit as junit_writer
     from bench.views.diff import judging, tables
     from bench.views.diff import junit as junit_xml
     from bench.views.diff.between import between
@@ -79,7 +80,7 @@ def diff(
         a, b = _two(runs, where)
         found = between(a, b, _fraction(bound))
     except KernelscopeError as error:  # a CI server reads the file: it is never one of before, nor green
-        told = junit_xml.of_error(" → ".join(map(str, runs)), str(error))
+        told = junit_writer.of_error(junit_xml.COMMAND, " → ".join(map(str, runs)), str(error))
         if junit is not None:
             write_atomically(junit, told.encode())
         if output == "junit":

@@ -30,7 +30,10 @@ def export(
     ),
     out: Path | None = typer.Option(None, metavar="DIR", help="Target folder; default: charts/ in the run."),
     file: Path | None = typer.Option(
-        None, "--file", metavar="FILE", help="Write one chart to this file, in the format of its suffix."
+        None,
+        "--file",
+        metavar="FILE",
+        help="Write one chart to this file, in the format of its suffix; .pickle: matplotlib's figure.",
     ),
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
     width: str = typer.Option(
@@ -51,6 +54,7 @@ def export(
         "--caption/--no-caption",
         help="A text file beside each picture with all of these; default: where one is left off.",
     ),
+    names: bool = typer.Option(False, "--names", help="Draw nothing; print the names of its charts."),
     over: list[Path] = typer.Option(
         [], metavar="RUN", help="Draw this run over it, in thin lines; may be repeated."
     ),
@@ -58,7 +62,7 @@ def export(
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.results.folders import open_folder
     from bench.views import show
-    from bench.views.drawing.draw import FORMATS
+    from bench.views.drawing.draw import FIGURE, FORMATS
     from bench.views.drawing.looks import look
     from bench.views.tables.table import to_csv
     from bench.words.option import Names, one_of
@@ -70,7 +74,7 @@ def export(
     wanted = look(width, title, finding, footer, caption)
     if file is not None:
         formats: tuple[str, ...] = (
-            one_of(file.suffix.lower().lstrip("."), known, "format of a file's ending"),
+            one_of(file.suffix.lower().lstrip("."), (*known, FIGURE), "format of a file's ending"),
         )
     else:
         formats = Names(known=known, none="none").read([charts], "--charts")
@@ -80,6 +84,9 @@ def export(
     if over and not folder.kind.layered:
         raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
     view = folder.kind.part("view")
+    if names:
+        print("\n".join(made.name for made in show.charts(folder)))
+        return
     numbers = view.numbers(folder)
     picture = getattr(view, "PICTURE", "")  # that is no chart
     alone = bool(picture) and picture in chart

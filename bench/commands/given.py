@@ -7,8 +7,8 @@ import importlib
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import typer
@@ -34,6 +34,57 @@ class Given:
             raise InputError(f"{why}; leave --{name} away")
 
 
+def read(options: Sequence[Option], typed: Mapping[str, Any]) -> tuple[Given, dict[str, Any]]:
+    """What was typed → what is Given, and the values of options that are no part of a job. typed: by
+    parameter, a text, a list of them, or whether a switch is on; None where it was left away. Raises
+    InputError."""
+    names: set[str] = set()
+    fields: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for option in options:
+        if (found := typed.get(option.parameter)) in (None, []):
+            continue
+        if found == "":
+            raise InputError(f"{option.typed} is empty; give a value, or leave it away")
+        names.add(option.name)
+        if isinstance(option.value, Switch):
+            value = option.value.on if found else option.value.off
+        else:
+            value = option.value.read([found] if isinstance(found, str) else found, option.typed)
+        if option.fields:
+            fields |= option.as_fields(value)
+        else:
+            others[option.parameter] = value
+    for option in options:
+        if option.name in names and option.needs and option.needs not in names:
+            raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
+    return Given(frozenset(names), fields), others
+
+
+def _with_settings(options: Sequence[Option], given: Given) -> tuple[Given, dict[str, Any]]:
+    """The same with what the user's settings say of options that were not typed, which is told on standard
+    error; and the values of those that are no part of a job."""
+    from bench.run import settings
+
+    lasting: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    said: list[str] = []
+    found = settings.values(option for option in options if option.name not in given.names)
+    for option in (by_name(options, name) for name in found):
+        if option.needs and option.needs not in given.names | found.keys():
+            continue
+        value = found[option.name]
+        said += option.words(value)
+        if option.fields:
+            lasting |= option.as_fields(value)
+        else:
+            others[option.parameter] = value
+    if said:
+        told = f"settings: {shlex.join(said)} (`{CALLED} config` says where from)"
+        print(told, file=sys.stderr)
+    return replace(given, lasting=lasting), others
+
+
 def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[..., int]], Callable[..., None]]:
     """Makes a command of a function. It is called with what was Given, and with the values of those options
     that are no part of a job, where they were; its result is the exit code. kind: of whose job the others are
@@ -42,44 +93,9 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
     def made(function: Callable[..., int]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(**typed: Any) -> None:
-            from bench.run import settings
-
-            names: set[str] = set()
-            fields: dict[str, Any] = {}
-            others: dict[str, Any] = {}
-            for option in options:
-                if (found := typed[option.parameter]) in (None, []):
-                    continue
-                if found == "":
-                    raise InputError(f"{option.typed} is empty; give a value, or leave it away")
-                names.add(option.name)
-                if isinstance(option.value, Switch):
-                    value = option.value.on if found else option.value.off
-                else:
-                    value = option.value.read([found] if isinstance(found, str) else found, option.typed)
-                if option.fields:
-                    fields |= option.as_fields(value)
-                else:
-                    others[option.parameter] = value
-            for option in options:
-                if option.name in names and option.needs and option.needs not in names:
-                    raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
-            lasting: dict[str, Any] = {}
-            said: list[str] = []
-            found = settings.values(option for option in options if option.name not in names)
-            for option in (by_name(options, name) for name in found):
-                if option.needs and option.needs not in names | found.keys():
-                    continue
-                value = found[option.name]
-                said += option.words(value)
-                if option.fields:
-                    lasting |= option.as_fields(value)
-                else:
-                    others[option.parameter] = value
-            if said:
-                told = f"settings: {shlex.join(said)} (`{CALLED} config` says where from)"
-                print(told, file=sys.stderr)
-            raise typer.Exit(function(Given(frozenset(names), fields, lasting), **others))
+            given, others = read(options, typed)
+            given, lasting = _with_settings(options, given)
+            raise typer.Exit(function(given, **others, **lasting))
 
         del run.__dict__["__wrapped__"]  # whose parameters are others
         parameters = [_parameter(option) for option in options]

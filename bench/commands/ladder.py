@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ def ladder(
     out: Path | None = None,
     charts: tuple[str, ...] = measuring.CHARTS,
     format: str = "table",
+    junit: Path | None = None,
 ) -> int:
     """Check and time all kernels (rungs) of an operator.
 
@@ -53,8 +55,7 @@ def ladder(
     input; 130: cancelled.
     """
     from bench.commands import ladder_compile as compiling
-    from bench.measure.ladder.entrants import work_of
-    from bench.questions import ladder_plan, model_questions
+    from bench.questions import ladder_plan
     from bench.questions import rung_template as ladder_template
     from bench.words.option import usual
     from kernels.errors import InputError
@@ -65,7 +66,7 @@ def ladder(
         given.refuse_others(
             _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
-        return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu))
+        return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu), junit)
     asked = usual(options.LADDER) | given.lasting | given.fields
     op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
     node, batch = asked.pop("node"), asked.pop("batch")
@@ -89,20 +90,8 @@ def ladder(
         if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
     where = compiling.DEVICE if compile else ladder_plan.device_of(device)
-    params: Params | Net
-    if shape:
-        if name:
-            raise InputError("--shape and --model say two things; give one of them")
-        if op != "conv":
-            raise InputError(f"--shape is of a conv; for {op} name a node: --model M --node NAME")
-        params = ladder_plan.conv_of(shape, stride, pad, dilation, group, bias, activation)
-        node = ""
-    else:
-        name = name or ladder_plan.model_with(op, where)
-        found = model_questions.node(name, op, node, batch, where)
-        params, node = work_of(op, found.params), found.node
-    batch = batch if name else getattr(params, "n", 1)
-    job = ladder_plan.job_of(params, where, model=name, node=node, batch=batch, **asked)
+    work = work_asked(op, where, name, node, batch, shape, stride, pad, dilation, group, bias, activation)
+    job = ladder_plan.job_of(work.params, where, model=work.model, node=work.node, batch=work.batch, **asked)
     if job.tune and where != "cuda":
         print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
     if job.kernel_dirs and (told := _left_out(job, named=bool(device))):
@@ -113,7 +102,48 @@ def ladder(
         from bench.commands import ladder_watch
 
         return ladder_watch.watch(job)
-    return climb(job, out, format, charts, (cluster, gpu))
+    return climb(job, out, format, charts, (cluster, gpu), junit)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a ladder is climbed on, and where it comes from: "" for a shape given by hand."""
+
+    params: Params | Net
+    model: str
+    node: str
+    batch: int
+
+
+def work_asked(
+    op: str,
+    device: str,
+    model: str = "",
+    node: str = "0",
+    batch: int = 1,
+    shape: tuple[int, ...] = (),
+    stride: tuple[int, ...] = (1,),
+    pad: tuple[int, ...] = (0,),
+    dilation: tuple[int, ...] = (1,),
+    group: int = 1,
+    bias: bool = True,
+    activation: str = "",
+) -> Work:
+    """The node of a model, or the convolution, that options ask for. Raises KernelscopeError."""
+    from bench.measure.ladder.entrants import work_of
+    from bench.questions import ladder_plan, model_questions
+    from kernels.errors import InputError
+
+    if shape:
+        if model:
+            raise InputError("--shape and --model say two things; give one of them")
+        if op != "conv":
+            raise InputError(f"--shape is of a conv; for {op} name a node: --model M --node NAME")
+        conv = ladder_plan.conv_of(shape, stride, pad, dilation, group, bias, activation)
+        return Work(conv, "", "", conv.n)
+    model = model or ladder_plan.model_with(op, device)
+    found = model_questions.node(model, op, node, batch, device)
+    return Work(work_of(op, found.params), model, found.node, batch)
 
 
 def _left_out(job: LadderJob, named: bool) -> str:
@@ -177,17 +207,24 @@ HERE = ("", "")  # the address of a cluster, and on which kind of its GPUs
 
 
 def climb(
-    job: LadderJob, out: Path | None, output: str, formats: Sequence[str], where: tuple[str, str] = HERE
+    job: LadderJob,
+    out: Path | None,
+    output: str,
+    formats: Sequence[str],
+    where: tuple[str, str] = HERE,
+    junit: Path | None = None,
 ) -> int:
-    """Run a ladder into its folder and show it. The exit code."""
+    """Run a ladder into its folder and show it. junit: the file that a CI server reads. The exit code."""
     from bench.questions import ladder_plan
     from bench.run.kinds.ladder import KIND as LADDER
 
-    return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats, where=where)
+    return _run(
+        measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats, where=where, junit=junit
+    )
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "charts", "format"}
+_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "charts", "format", "junit"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
 _WITH_COMPILE = {
     *(
@@ -215,13 +252,14 @@ def go_on(
     trusted: bool = False,
     retry: bool = False,
     where: tuple[str, str] = HERE,
+    junit: Path | None = None,
 ) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
     names. retry: what crashed or hung is missing too."""
     from bench.run.kinds.ladder import KIND as LADDER
 
     with measuring.gone_on(LADDER, path, None, trusted, retry) as folder:
-        return _run(folder, output, formats, retry, where)
+        return _run(folder, output, formats, retry, where, junit)
 
 
 def _run(
@@ -230,13 +268,17 @@ def _run(
     formats: Sequence[str],
     retry: bool = False,
     where: tuple[str, str] = HERE,
+    junit: Path | None = None,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench.views.ladder import show
+    from bench.results.store import write_atomically
+    from bench.views.ladder import as_tests, show
 
     outcome = measuring.measure([folder], retry, *where)
     measurements = folder.measurements()
     show(folder, output)
+    if junit is not None:
+        write_atomically(junit, as_tests(folder).encode())
     measuring.leave(folder, formats if measurements else ())
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,10 +22,10 @@ from bench.commands import ladder_saves as saves
 from bench.questions import ladder_plan
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
-from bench.run import client
 from bench.run import watching as again
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.progress import RunProgress
+from bench.run.warm import Warm
 from bench.run.watching import Stamps, stamps
 from bench.views.tables.ladder_tables import terminal
 from bench.words.exits import CANCELLED
@@ -56,14 +55,14 @@ class Watch:
         self._job = job
         self._show = show
         self._seen = stamps(job.kernel_dirs)
-        self._spare = client.StandbyWorker(LADDER)
+        self._warm = Warm(LADDER)
         self._sources: dict[str, str] = {}
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None
         self._log = saves.SaveLog(Path(job.kernel_dirs[0])) if job.kernel_dirs else None
 
     def close(self) -> None:
-        self._spare.close()
+        self._warm.close()
 
     def first(self) -> None:
         """The whole ladder; a file that is no rung is told, and the watch goes on."""
@@ -134,22 +133,18 @@ class Watch:
         """These cases; what was measured of them is known afterwards. saved: drops them."""
         assert self.ladder is not None
         ladder = msgspec.structs.replace(self.ladder, job=job, cases=tuple(cases))
-        with (
-            tempfile.TemporaryDirectory(prefix="kernelscope-") as directory,
-            RunProgress(LADDER, len(ladder.cases), cases=ladder.cases, job=ladder.job) as progress,
-        ):
-            folder = LADDER.create(Path(directory) / "ladder", ladder)
-            outcome = client.run(job, ladder.cases, folder, progress, stop=saved, spare=self._spare)
-            dropped = saved is not None and saved.is_set()
-            if not (dropped and outcome.cancelled):  # a part of what is compared is nothing to compare
-                self.known |= {m.case.key: m for m in folder.measurements()}
-            self.ladder = msgspec.structs.replace(
-                self.ladder, limits=folder.header.limits, environment=folder.header.environment
-            )
-            if outcome.reason and not dropped:
-                print(outcome.reason, file=sys.stderr)
-            if outcome.cancelled and not dropped:
-                raise KeyboardInterrupt
+        with RunProgress(LADDER, len(ladder.cases), cases=ladder.cases, job=ladder.job) as progress:
+            ran = self._warm.run(ladder, progress, saved)
+        dropped = saved is not None and saved.is_set()
+        if not (dropped and ran.outcome.cancelled):  # a part of what is compared is nothing to compare
+            self.known |= {m.case.key: m for m in ran.measurements}
+        self.ladder = msgspec.structs.replace(
+            self.ladder, limits=ran.header.limits, environment=ran.header.environment
+        )
+        if ran.outcome.reason and not dropped:
+            print(ran.outcome.reason, file=sys.stderr)
+        if ran.outcome.cancelled and not dropped:
+            raise KeyboardInterrupt
 
 
 def check(job: LadderJob) -> None:

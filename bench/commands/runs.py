@@ -66,7 +66,12 @@ def show_command(
     bisect: bool = typer.Option(
         False, "--bisect", help="Of a run: say at which layer each case first leaves the reference."
     ),
-    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+    output: str = typer.Option(
+        "table",
+        "--format",
+        metavar="table|csv|json|md|html",
+        help="What goes to stdout; html: a part of a page, as a notebook shows it.",
+    ),
 ) -> None:
     """Print the tables of a saved run, ladder or profile.
 
@@ -78,7 +83,7 @@ def show_command(
     from bench.words.terminal import console
     from kernels.errors import InputError
 
-    wanted = one_of(output, FORMATS, "--format")
+    wanted = one_of(output, (*FORMATS, "html"), "--format")
     folder = open_folder(run)
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not folder.kind.layered:

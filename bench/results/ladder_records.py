@@ -36,7 +36,8 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
-    tune: search among what rungs list under `[tune]` first."""
+    tune: search among what rungs list under `[tune]` first. limits_kept: what the machine reaches is taken as
+    it was measured last, where it was."""
 
     op: str
     params: dict[str, object]
@@ -52,6 +53,7 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     quick: bool = False
     tune: bool = False
+    limits_kept: bool = False
 
 
 class RungCase(Record, frozen=True):

@@ -33,9 +33,10 @@ MAX_BATCH = 100_000
 LONG = 10_000_000  # seconds or milliseconds
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
+JUDGE_BUDGET_S = 0.1  # of samples, where one kernel is judged and somebody waits
 DEVICES = ("cpu", "cuda")
 # Who has an option, by first letters.
-C, L, P, S = COMMANDS = ("compare", "ladder", "profile", "selfcheck")
+C, L, P, S, J = COMMANDS = ("compare", "ladder", "profile", "selfcheck", "judge")
 ALL = (C, L, P)
 
 
@@ -72,6 +73,37 @@ _SIDE = {
 # By the heading that they stand under in --help.
 TABLE: Mapping[str, tuple[Option, ...]] = {
     "What is measured": (
+        Option(
+            "kernel",
+            Text(keep=Path),
+            "The kernel's file: NN_name.cu or .py; or a .py file without a header, with --op.",
+            "[FILE]",
+            on=(J,),
+            argument=True,
+        ),
+        Option(
+            "op",
+            Text(nothing=""),
+            "Its operator; default: what the kernel's header says.",
+            "OP",
+            on=(J,),
+            fields=("op",),
+            usual="",
+        ),
+        Option(
+            "beside",
+            Names(),
+            "Also time this kernel of the ladder beside it; best: the one that the engine takes. May be "
+            "repeated.",
+            "RUNG|best",
+            on=(J,),
+        ),
+        Option(
+            "reference",
+            Switch(both=True),
+            "Whether ONNX Runtime is timed beside it.",
+            on=(J,),
+        ),
         Option(
             "op",
             Text(),
@@ -110,7 +142,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Text(nothing=""),
             "The name of a model, or an .onnx file; default: one of the default comparison's.",
             "M",
-            on=(L,),
+            on=(L, J),
             fields=("model",),
             always=True,
         ),
@@ -119,7 +151,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Text(nothing=""),
             "Its node: a name, or a number among its nodes of OP, from 0.",
             "NAME|INDEX",
-            on=(L,),
+            on=(L, J),
             fields=("node",),
             usual="0",
             always=True,
@@ -175,7 +207,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Number(most=MAX_BATCH),
             "The batch size.",
             "N",
-            on=(L,),
+            on=(L, J),
             fields=("batch",),
             usual=1,
             always=True,
@@ -185,7 +217,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "device",
             Text(known=DEVICES, nothing=""),
             "Default: cuda where it can run, else cpu.",
-            on=(L,),
+            on=(L, J),
             fields=("device",),
             usual="",
             always=True,
@@ -316,7 +348,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "l2",
             Text(known={"warm": "passes follow each other", "cold": "emptied before each pass"}),
             "The L2 cache before a pass. warm: passes follow each other; cold: emptied before each pass.",
-            on=(C, L, S),
+            on=(C, L, S, J),
             fields=("l2",),
             label="&L2 cache",
             lasting=True,
@@ -326,18 +358,28 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Number(kind=float, least=1e-6, most=LONG),
             "The most seconds of samples for each case; sampling stops earlier once the result is clear.",
             "S",
-            on=COMMANDS,
+            on=(C, L, P, S),
             fields=("budget_s",),
             label="&Time",
             hint="s a case",
             lasting=True,
         ),
         Option(
+            "budget",
+            Number(kind=float, least=1e-6, most=LONG),
+            "The most seconds of samples of the kernel, and of each that it is held against.",
+            "S",
+            on=(J,),
+            fields=("budget_s",),
+            usual=JUDGE_BUDGET_S,
+        ),
+        Option("quick", Switch(), "Check fewer small shapes.", on=(J,), fields=("quick",)),
+        Option(
             "timeout",
             Number(kind=float, least=1e-6, most=LONG),
             "Give up a case that is still running after S seconds.",
             "S",
-            on=ALL,
+            on=(*ALL, J),
             fields=("timeout_s",),
             lasting=True,
         ),
@@ -347,7 +389,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Time at least N sessions of each contender in turn, and more where they are quickly made. The "
             "interval then includes how they differ.",
             "N",
-            on=(C, L),
+            on=(C, L, J),
             fields=("instances",),
             usual=INSTANCES,
             label="I&nstances",
@@ -533,16 +575,18 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             _SIDE["shape"],
             "The shape, with the kernel's height and width as KH,KW where they differ.",
             "N,C,H,W,M,K",
-            on=(L,),
+            on=(L, J),
         ),
-        Option("stride", _SIDE["stride"], "How far the kernel moves.", "S|H,W", on=(L,), needs="shape"),
-        Option("pad", _SIDE["pad"], "Zeros around the image.", "P|H,W|T,L,B,R", on=(L,), needs="shape"),
+        Option("stride", _SIDE["stride"], "How far the kernel moves.", "S|H,W", on=(L, J), needs="shape"),
+        Option("pad", _SIDE["pad"], "Zeros around the image.", "P|H,W|T,L,B,R", on=(L, J), needs="shape"),
         Option(
-            "dilation", _SIDE["dilation"], "The distance of its weights.", "D|H,W", on=(L,), needs="shape"
+            "dilation", _SIDE["dilation"], "The distance of its weights.", "D|H,W", on=(L, J), needs="shape"
         ),
-        Option("group", Number(), "In how many groups channels are parted.", "G", on=(L,), needs="shape"),
-        Option("bias", Switch(both=True), "Whether a bias is added.", on=(L,), needs="shape"),
-        Option("activation", Text(nothing=""), "relu, tanh, sigmoid or relu6.", "A", on=(L,), needs="shape"),
+        Option("group", Number(), "In how many groups channels are parted.", "G", on=(L, J), needs="shape"),
+        Option("bias", Switch(both=True), "Whether a bias is added.", on=(L, J), needs="shape"),
+        Option(
+            "activation", Text(nothing=""), "relu, tanh, sigmoid or relu6.", "A", on=(L, J), needs="shape"
+        ),
     ),
     "What is shown and kept": (
         Option("layers", Switch(), "Also print the time and errors of every layer.", on=(C,)),
@@ -613,6 +657,30 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=ALL,
         ),
         Option("format", Text(known=("table", "json", "markdown")), "What goes to standard output.", on=(S,)),
+        Option("format", Text(known=("table", "json")), "What goes to standard output.", on=(J,)),
+        Option(
+            "baseline",
+            Text(keep=Path),
+            "Hold it against this output of `judge --format json`, by the rule of `runs diff`.",
+            "FILE.json",
+            on=(J,),
+        ),
+        Option(
+            "junit",
+            Text(keep=Path),
+            "Also write JUnit's XML, for a CI server.",
+            "FILE.xml",
+            on=(L, J),
+        ),
+    ),
+    "For other programs": (
+        Option(
+            "serve",
+            Switch(),
+            "Judge one kernel after the other: requests on standard input, answers on standard output, "
+            "a line of JSON each (docs/formats.md).",
+            on=(J,),
+        ),
     ),
     "Going on with what is not finished": (
         Option("resume", Text(keep=Path), "Continue this folder's run.", "RUN", on=(C, L)),
@@ -678,4 +746,4 @@ def of(command: str) -> tuple[Option, ...]:
     return tuple(replace(option, group=group) for group, option in options if command in option.on)
 
 
-COMPARE, LADDER, PROFILE, SELFCHECK = map(of, COMMANDS)
+COMPARE, LADDER, PROFILE, SELFCHECK, JUDGE = map(of, COMMANDS)

@@ -66,7 +66,11 @@ def show_runs(found: Sequence[RunData], format: str, layers: bool = False, bisec
             *[terminal_tables.layers(measurements)] * layers,
             *left,
         ],
-        told=[*(verdict.line for verdict in said), *left] if format != "table" else (),
+        page=lambda: (
+            [verdict.line for verdict in said if verdict.line],
+            [board for verdict in said if (board := scoreboard.table(verdict.board)).rows],
+        ),
+        told=[*(verdict.line for verdict in said), *left] if format not in ("table", "html") else (),
     )
 
 

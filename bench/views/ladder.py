@@ -47,6 +47,42 @@ def show(folder: LadderFolder, format: str) -> None:
         output=lambda: ladder_tables.output(ladder, rungs, models),
         paper=paper,
         drawn=lambda: [ladder_tables.terminal(ladder, rungs, models)],
+        page=lambda: (
+            [ladder_tables.line(ladder, rungs)],
+            [report_tables.of_rungs(some) for some in (rungs, models) if some],
+        ),
+    )
+
+
+FAILURES = ("incorrect", "failed", "crashed", "timed_out")
+
+
+def as_tests(folder: LadderFolder) -> str:
+    """JUnit's XML, which CI servers show: a test a rung, which fails where the rung is wrong, crashed or hung
+    and is skipped where it refuses the work."""
+    from bench.views import junit
+    from bench.views.sentences import ladder_story as story
+
+    ladder, measurements = folder.header, folder.measurements()
+    rungs, models = _rows(ladder, measurements)
+
+    def test(row: RungRow) -> junit.Case:
+        m = row.measurement
+        why = m.reason or m.disposition.replace("_", " ")
+        failed = m.disposition in FAILURES
+        return junit.Case(
+            of=f"ladder.{ladder.job.op}.{ladder.job.device}",
+            name=row.case.words,
+            time_s=row.time.value * 1e-9 if row.time is not None else 0.0,
+            failure=why if failed else "",
+            skipped="" if failed or m.disposition == "ok" else why,
+            kind="wrong" if m.disposition == "incorrect" else m.disposition,
+            text="" if row.case.is_reference or failed else story.sentence(ladder, row, rungs),
+        )
+
+    tests = [test(row) for row in (*rungs, *models)]
+    return junit.to_xml(
+        "ladder", ladder.job.title, tests, ladder.created_at, told=ladder_tables.line(ladder, rungs)
     )
 
 

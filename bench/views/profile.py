@@ -4,7 +4,7 @@ small."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,11 @@ def show_chosen(folder: ProfileFolder, shown: ShownProfile) -> None:
         output=lambda: profile_tables.output(folder.header, measurements, found),
         paper=lambda: with_headings(found),
         drawn=lambda: [*heads, profile_tables.terminal(found, not shown.full_names)],
-        told=told,
+        page=lambda: (
+            [],
+            tables_of(folder, measurements, replace(shown, format="table")),
+        ),
+        told=told if shown.format != "html" else (),
     )
 
 

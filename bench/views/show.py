@@ -28,6 +28,7 @@ def show(
     output: Callable[[], object],
     paper: Callable[[], str],
     drawn: Callable[[], Iterable[RenderableType]],
+    page: Callable[[], tuple[Iterable[str], Iterable[Table[Any]]]] | None = None,
     told: Iterable[str] = (),
 ) -> None:
     """Write the results to standard output in one format, then each line of `told` to standard error.
@@ -39,6 +40,8 @@ def show(
     - "csv" prints the tables that `csv` returns, with an empty line between them.
     - "json" prints the record that `output` returns.
     - "md" prints the Markdown text that `paper` returns.
+    - "html" prints the sentences and tables that `page` returns, as a part of a page (a notebook shows it);
+      only where the command has that format.
     """
     from bench.views.tables.table import to_csv, to_json
     from bench.words.terminal import console
@@ -48,6 +51,11 @@ def show(
             console().print(one)
     elif format == "csv":
         sys.stdout.write("\n".join(map(to_csv, csv())))
+    elif format == "html":
+        from bench.views.reports import report_html
+
+        assert page is not None
+        sys.stdout.write(report_html.part(*page()))
     else:
         sys.stdout.write(to_json(output()) if format == "json" else paper())
     sys.stdout.flush()  # where it cannot be written, that is all there is to say

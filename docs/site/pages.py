@@ -28,7 +28,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": (FIRST, "docs/tour.md", "docs/gallery.md", "docs/models.md"),
     "A kernel of your own": ("docs/writing-a-kernel.md", "docs/commands.md"),
     "Measuring and trust": ("docs/measuring.md", "docs/trust.md", "docs/results/README.md", "docs/nets.md"),
-    "Python": (PYTHON,),
+    "Python": ("docs/python.md", PYTHON),
     "Over time, and in CI": ("docs/comparing-runs.md", "docs/ci.md", "docs/containers.md"),
     "Teaching": ("docs/teaching.md", "docs/fleet.md"),
     "Backends": ("docs/writing-a-backend.md", "docs/conformance.md"),

@@ -42,7 +42,7 @@ class LadderRunner(Runner):
 
     def _probe(self, again: bool = False) -> None:
         self._say(Progress(text="measuring what this machine reaches"))
-        again = again or not self._job.quick
+        again = again or not (self._job.quick or self._job.limits_kept)
         found = limits.tell(self._reporter, self._job.device, self._job.threads, again)
         self._limits = found or self._limits
 

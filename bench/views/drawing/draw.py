@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
+FIGURE = "pickle"  # matplotlib's own figure, for a Python program
 DPI = 150
 LEFT = 0.72  # inches left of a panel's axes, for its ticks and their name
 NARROW, NARROWEST = 2.9, 1.9  # inches that a panel takes beside another; where a picture must not be high
@@ -87,12 +88,31 @@ def render(
 
 def saved(drawn: Figure, name: str, scale: float, title: str, finding: str) -> bytes:
     """A figure in a format, described by its title and finding."""
+    if name == FIGURE:
+        return _pickled(drawn)
     buffer = io.BytesIO()
     described = {key: text for key, text in (("Title", title), (_FINDING[name], finding)) if text}
     drawn.savefig(buffer, format=name, dpi=DPI * scale, metadata=METADATA[name] | described)
     data = buffer.getvalue()
     # Where DejaVu Sans is not there, what is as wide stands in for it.
     return data.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif") if name == "svg" else data
+
+
+def _pickled(drawn: Figure) -> bytes:
+    """A figure for whoever has matplotlib and not this program: ticks keep the texts that they were drawn
+    with, and nothing in it is of a class of ours."""
+    import pickle
+
+    from matplotlib.ticker import FixedFormatter, FixedLocator
+
+    drawn.canvas.draw()
+    for axes in drawn.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            places = [float(place) for place in axis.get_majorticklocs()]
+            texts = axis.get_major_formatter().format_ticks(places)
+            axis.set_major_locator(FixedLocator(places))
+            axis.set_major_formatter(FixedFormatter(texts))
+    return pickle.dumps(drawn)
 
 
 def figure(chart: Chart, look: Look = PAGE) -> Figure:

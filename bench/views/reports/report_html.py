@@ -84,13 +84,25 @@ def _figure(text: str) -> str:
     return _INTERVAL.sub(r'\1 <span class="interval">\2</span>', str(cell(text)))
 
 
-def table(made: Table[Any]) -> Markup:
-    """A table of the columns that tell something; a click on a heading sorts it by what a column holds. One
-    of tiles, whose rows hold now a ratio and now a time, has an order of its own."""
+def part(sentences: Iterable[str], tables: Iterable[Table[Any]]) -> str:
+    """A part of somebody's page, without a style or a script of its own."""
+    from markupsafe import escape
+
+    said = "".join(f"<p>{sentence(text)}</p>\n" for text in sentences)
+    shown = "".join(
+        f"<p><b>{escape(one.title)}</b></p>\n" * bool(one.title) + f"{table(one, sorts=False)}\n"
+        for one in tables
+    )
+    return f'<div class="kernelscope">\n{said}{shown}</div>\n'
+
+
+def table(made: Table[Any], sorts: bool = True) -> Markup:
+    """A table of the columns that tell something. sorts: a click on a heading sorts it by what a column
+    holds; one of tiles, whose rows hold now a ratio and now a time, has an order of its own."""
     from markupsafe import Markup, escape
 
     columns = made.telling().columns
-    sorts = all(column.fill is None for column in columns)
+    sorts = sorts and all(column.fill is None for column in columns)
     begin, end = ('<button type="button">', "</button>") if sorts else ("", "")
     heads = "".join(
         f'<th scope="col"{_flush(column)}{_tip(column)}>{begin}{escape(column.heading)}{end}</th>'
@@ -165,13 +177,13 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "plain": lambda text: " ".join(plain.printable(str(text)).split()),
-        "told": lambda text: plain.printable(str(text)),
-        "table": table,
-        "titled": titled,
-        "prose": prose,
-        "sentence": sentence,
-        "cell": cell,
-    }
+    made.filters.update(
+        plain=lambda text: " ".join(plain.printable(str(text)).split()),
+        told=lambda text: plain.printable(str(text)),
+        table=table,
+        titled=titled,
+        prose=prose,
+        sentence=sentence,
+        cell=cell,
+    )
     return made

@@ -137,8 +137,8 @@ RUNG = row_type("LadderRung", COLUMNS, "A rung, or the reference.", finding=Find
 
 
 class LadderOutput(Output, frozen=True, kw_only=True):
-    """`ladder --format json`. rungs: as in CSV, with what is wrong with an answer; models: whole models with
-    a rung in them."""
+    """`ladder --format json`. line: which rung is the fastest, in words; rungs: as in CSV, with what is wrong
+    with an answer; models: whole models with a rung in them."""
 
     title: str
     device: str
@@ -147,6 +147,7 @@ class LadderOutput(Output, frozen=True, kw_only=True):
     nbytes: int
     reference: str
     limits: MachineLimits | None
+    line: str
     rungs: tuple[RUNG, ...]  # type: ignore[valid-type]
     models: tuple[RUNG, ...]  # type: ignore[valid-type]
 
@@ -162,9 +163,15 @@ def output(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) 
         nbytes=ladder.nbytes,
         reference=ladder.reference,
         limits=ladder.reached,
+        line=line(ladder, rungs),
         rungs=_with_findings(rungs),
         models=_with_findings(models),
     )
+
+
+def line(ladder: Ladder, rungs: Sequence[RungRow]) -> str:
+    """Which rung is the fastest, in a sentence."""
+    return story.finding(ladder, rungs)
 
 
 def _with_findings(rows: Sequence[RungRow]) -> tuple[dict[str, Any], ...]:
@@ -263,7 +270,7 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
 
     several = units.instances(row.measurement.instances for row in rungs if row.time)
     heading = ", ".join(filter(None, (ladder.job.title, several)))
-    made: list[RenderableType] = [Text(story.finding(ladder, rungs)), Text()]
+    made: list[RenderableType] = [Text(line(ladder, rungs)), Text()]
     made += [Text(heading, style="bold"), _grid(rungs)]
     made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
     if models:

@@ -3,6 +3,7 @@ and old, are held against it."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import gzip
 import json
@@ -208,3 +209,10 @@ def test_what_is_not_as_it_should_be_is_found(capsys: pytest.CaptureFixture[str]
         made = copy.deepcopy(right)
         change(made)
         assert against("compare --format json", made), change
+
+
+def test_the_client_s_records_are_of_today_s_types() -> None:
+    kept = (ROOT / "kernelscope" / "records.py").read_text("utf-8")
+    assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(formats.client())), (
+        "an output changed: python -m bench.commands.formats docs/formats.json kernelscope/records.py"
+    )

@@ -80,7 +80,7 @@ JOBS = (
 )
 KINDS: dict[type, Any] = {Job: COMPARISON, LadderJob: LADDER, ProfileJob: PROFILE}
 # Fields of jobs that nobody asks for on a command line.
-UNASKED = {"cuda_graph", "seed", "params", "title", "quick", "warm_up"}
+UNASKED = {"cuda_graph", "seed", "params", "title", "quick", "warm_up", "limits_kept"}
 
 
 def typed(table: tuple[values.Option, ...], words: list[str]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_help_has_every_option_under_a_heading_with_what_applies_without_it(name
             )
     assert headings[-1] == "Options:"
     assert max(len(listed) for listed in options.TABLE.values()) < 25
-    budgets = {"compare": 15, "ladder": 3, "profile": 2, "selfcheck": 15}
+    budgets = {"compare": 15, "ladder": 3, "profile": 2, "selfcheck": 15, "judge": 0.1}
     assert f"[default: {budgets[name]}]" in shown
 
 

@@ -1,0 +1,99 @@
+"""A judge that dies, hangs or is spoken over while it serves: each kernel has its own answer all the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import kernelscope as ks
+from kernelscope import judging
+from tests.api.test_plugin import judgement
+
+STAND_IN = """
+import json, os, sys, time
+from pathlib import Path
+
+print(json.dumps({"type": "ready", "kernelscope": "0"}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    text = request["text"]
+    own = json.loads(ANSWER) | {"name": text.split()[0]}
+    answer = {"type": "judged", "id": request["id"], "judgement": own}
+    if "dies once" in text and not Path("died").exists():
+        Path("died").touch()
+        os._exit(9)
+    if "always dies" in text:
+        os.kill(os.getpid(), 9)
+    if "hangs" in text:
+        time.sleep(60)
+    if "speaks over" in text:
+        print("no JSON at all\\n\\n{")
+        print(json.dumps(["judged"]))
+        print(json.dumps(answer | {"id": request["id"] - 1, "judgement": {}}))
+    if "refused" in text:
+        answer = {"type": "refused", "id": request["id"], "reason": "no such operator", "exit_code": 2}
+    print(json.dumps(answer), flush=True)
+    if "dies behind" in text:
+        os._exit(1)
+"""
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The stand-ins that were started, in place of the program."""
+    begun: list[subprocess.Popen[bytes]] = []
+    answer = msgspec.json.encode(judgement()).decode()
+    script = f"ANSWER = {answer!r}\n{STAND_IN}"
+
+    def start(arguments: Sequence[str], **pipes: Any) -> subprocess.Popen[bytes]:
+        assert list(arguments) == ["judge", "--serve"]
+        kinds = {"stdout": subprocess.PIPE} | pipes
+        begun.append(subprocess.Popen([sys.executable, "-S", "-c", script], cwd=tmp_path, **kinds))
+        return begun[-1]
+
+    monkeypatch.setattr(judging, "started", start)
+    return begun
+
+
+def test_no_answer_is_lost_and_none_is_another_s(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "STARTS_S", 1.0)
+    texts = [
+        "k0 fine",
+        "k1 dies once",
+        "k2 speaks over",
+        "k3 always dies",
+        "k4 dies behind",
+        "k5 hangs",
+        "k6 fine",
+    ]
+    with ks.Judge(timeout=0.01) as judge:
+        found = [judge(f"{text}\n") for text in texts]
+        with pytest.raises(ks.KernelscopeError, match="no such operator") as refused:
+            judge("k7 refused\n")
+    assert refused.value.exit_code == 2
+    assert [one.name for one in found] == ["k0", "k1", "k2", "kernel", "k4", "kernel", "k6"]
+    assert [one.outcome for one in found] == ["ok", "ok", "ok", "crashed", "ok", "timed_out", "ok"]
+    assert [one.right for one in found] == [True, True, True, False, True, False, True]
+    assert "signal 9" in found[3].why
+    # Anew after k1, twice for k3, after it, after k4, and after k5.
+    assert len(started) == 6
+    assert all(process.poll() is not None for process in started)
+
+
+def test_a_program_that_does_not_start_is_no_judgement(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys; print('onnxruntime is not installed', file=sys.stderr); sys.exit(2)"
+
+    def start(arguments: Sequence[str], **pipes: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-S", "-c", script], stdout=subprocess.PIPE, **pipes)
+
+    monkeypatch.setattr(judging, "started", start)
+    with pytest.raises(ks.KernelscopeError, match="onnxruntime is not installed"):
+        ks.judge("k\n", op="softmax")
