@@ -101,7 +101,13 @@ def _anything(kind: type) -> dict[str, Any]:
 
 def client() -> str:
     """The module kernelscope.records: what commands print as JSON, as types of Python."""
-    found = schema({name: kind for name, kind in formats().items() if name in CLIENT_READS})
+    found = {
+        name: part
+        for one in schema({name: kind for name, kind in formats().items() if name in CLIENT_READS})[
+            "formats"
+        ].values()
+        for name, part in one["$defs"].items()
+    }
     lines: list[str] = []
     made: set[str] = set()
 
@@ -109,7 +115,7 @@ def client() -> str:
         if name in made:
             return
         made.add(name)
-        one = found["$defs"][name]
+        one = found[name]
         for other in _names(one):
             write(other)
         fields = dict(one.get("properties", {}))
@@ -121,7 +127,7 @@ def client() -> str:
         for field, kind in fields.items():
             lines.append(f"    {field}: {_written(kind)}{_default(kind, field in one['required'])}\n")
 
-    for name in sorted(found["$defs"]):
+    for name in sorted(found):
         write(name)
     body = "".join(lines)
     return CLIENT_HEAD.format(typing="Any, Literal" if "Any" in body else "Literal") + body

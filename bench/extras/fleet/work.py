@@ -110,6 +110,9 @@ class _Kept:
     def claim(self) -> None:
         """Nobody else knows it."""
 
+    def check(self) -> None:
+        """It has no file that others could change."""
+
     def close(self) -> None:
         """See `claim`."""
 
@@ -122,7 +125,7 @@ class _Kept:
                 (spent - self._before.get(it, 0.0) for it, spent in now.items()), default=0.0
             )
 
-    def heard(self, message: object) -> None:
+    def take_message(self, message: object) -> None:
         if self.twice and isinstance(message, CaseStarted) and message.case != self._case:
             self._case, self._before, self._worked_s = message.case, processes.worked_s(self._worker), 0.0
         self._say(Said(message, place=self._place))

@@ -1,5 +1,6 @@
 """Real workers killed in the midst of it: nothing measured is lost, and a resume completes the run."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from bench.measure import cases
+from bench.results import results_file
 from bench.results.messages import CaseStarted
 from bench.results.records import Job, Measurement, Run
 from bench.run import client
@@ -154,10 +156,13 @@ def test_a_resumed_run_measures_only_what_is_missing(planned):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
-def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
+def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
     folder = COMPARISON.resume(planned, JOB)
     workers = []
-    (planned / "results.jsonl").symlink_to("/dev/full")
+    monkeypatch.setattr(results_file.os, "fsync", full)
     with pytest.raises(InputError, match="no space left on device"):
         client.run(JOB, folder.header.cases, folder, on_worker=lambda pid, _: workers.append(pid))
     assert workers

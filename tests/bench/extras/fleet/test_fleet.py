@@ -172,7 +172,7 @@ def test_what_was_late_and_worked_all_the_while_is_looked_at_once(
         tried.append(cases[0])
         with subprocess.Popen([sys.executable, "-c", f"import time\n{code}"]) as worker:
             on_worker(worker.pid, False)
-            kept.heard(CaseStarted(case=case, stage="check"))
+            kept.take_message(CaseStarted(case=case, stage="check"))
             end = time.monotonic() + 20
             while time.monotonic() < end and sum(processes.worked_s(worker.pid).values()) < 0.5 and not again:
                 time.sleep(0.02)
