@@ -66,7 +66,9 @@ def test_neither_files_nor_the_network_are_reached_from_within(graded: Path) -> 
     for deed in ("files", "network"):
         assert found[deed].disposition == "failed", deed
         assert "PermissionError" in found[deed].reason or "unreachable" in found[deed].reason
-        assert found[deed].reason.startswith("90_mine.py:")
+        assert (
+            " in 90_mine.py:" in found[deed].reason
+        )  # as its author knows it, without a path of the grader's
 
 
 def test_a_hidden_shape_stays_hidden(graded: Path) -> None:
@@ -116,7 +118,8 @@ def test_what_is_not_settled_is_measured_again_in_a_new_process(
     monkeypatch.setattr(judging, "settled", lambda tried: len(tried) > 1)
     (tmp_path / "assignment.toml").write_text(classroom.assignment(["softmax"], budget=0.05))
     classroom.hand_in(tmp_path / "in" / "one", {"softmax": "right"})
-    file, ran = tmp_path / "in" / "one" / "softmax" / "90_mine.py", tmp_path / "ran"
+    file, ran = tmp_path / "in" / "one" / "softmax" / "90_mine.py", tmp_path / "beside" / "ran"
+    ran.parent.mkdir()  # in a folder above its own a kernel makes nothing
     file.write_text(f"{file.read_text()}\nimport os\nopen({str(ran)!r}, 'a').write(f'{{os.getpid()}} ')\n")
     of = grading.gather(assignment.read(tmp_path), tmp_path / "in")
     for name, text in of.handed[0].staged(of.job).items():
