@@ -33,8 +33,9 @@ COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE = (
     "a ladder that was cut",
     "a profile",
 )
-KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
+KERNEL, CPU_KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel of one's own",
+    "a CPU kernel of one's own",
     "a CUDA kernel of one's own",
     "a kernel that forgets the bias",
     "a kernel that faults",
@@ -57,6 +58,7 @@ def steps(machine: Machine) -> list[Step]:
         PROFILE: (*main, "profile", "lenet5-digits", *SMALL),
         SELFCHECK: (*main, *_selfcheck(machine)),
         KERNEL: (*main, "ladder", "--new", "conv", MADE),
+        CPU_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cpu"),
         CUDA_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cuda"),
         WRONG: (*_OWN, "kernel", "missing_bias", machine.device),
         CRASHING: (*_OWN, "kernel", "illegal", machine.device),

@@ -39,6 +39,9 @@ LEFT_OUT = {
         "it needs Ray and a cluster; tests/bench/extras/fleet starts one where Ray is installed"
     ),
     r"(python main\.py )?config --trust": "it takes a project's file, as tests of settings have",
+    r"(python main\.py )?judge .*--baseline\b": (
+        "it needs an earlier judgement; tests/bench/commands/test_judge.py makes one"
+    ),
     r"(python main\.py )?models remove\b": "it removes what the user imported",
     r"python -m bench\.commands\.formats": "it writes the schemas again; tests hold them against the types",
     r"(python main\.py )?ladder --saves\b": "it shows the log that `ladder --watch` writes; tests do both",
@@ -46,6 +49,8 @@ LEFT_OUT = {
 }
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {
+    "judge --format json": "judge my_kernels/90_mine.py --format json",
+    "runs diff": "runs diff RUN OTHER",
     "runs show": "runs show RUN",
     "report course NAME": "report course",
     "report goals NAME": "report goals",
@@ -167,6 +172,10 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if before == "--kernels":
         uses.append(Use(fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL, word))
         return word
+    if words[0] == "judge" and word.endswith((".py", ".cu")):
+        folder, _, _ = word.rpartition("/")
+        uses.append(Use(fixtures.CUDA_KERNEL if word.endswith(".cu") else fixtures.CPU_KERNEL, folder))
+        return word
     if before == "--labels":
         uses.append(Use(fixtures.CLASSES, word))
         return word
@@ -205,7 +214,8 @@ def skipped(words: list[str], machine: Machine) -> str:
     only_cuda = bool(backends) and all(name.partition("-")[2].startswith("cuda") for name in backends)
     runs = bool(words) and words[0] != "models" and not {"--new", "--compile"} & set(words)
     cuda_device = runs and "cuda" in [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--device"]
-    if not machine.has_gpu and (only_cuda or cuda_device or "--tune-reference" in words):
+    cuda_kernel = words[:1] == ["judge"] and any(word.endswith(".cu") for word in words)
+    if not machine.has_gpu and (only_cuda or cuda_device or cuda_kernel or "--tune-reference" in words):
         return "no GPU"
     table = words[words.index("--table") + 1] if "--table" in words[:-1] else ""
     if not machine.has_gpu and table in ONLY_GPU:
