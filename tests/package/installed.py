@@ -91,7 +91,7 @@ def made(folder: Path, wheel: Path, extra: str = "cpu") -> Installed:
     if user:
         os.chown(there.home, NOBODY, NOBODY)
     building.run(building.uv(), "venv", "-q", "--python", python, there.venv)
-    there.install(f"{wheel}[{extra}]" if extra else wheel, "numba")
+    there.install(f"{wheel}[{extra}]" if extra else wheel, "numba", "pandas")
     if not user:
         for here, _, _ in os.walk(there.venv):
             os.chmod(here, 0o555)

@@ -51,6 +51,37 @@ code = app.run()
 print(seen, len(about.licence()))
 sys.exit(code)
 """
+# From Python: a right and a wrong kernel, and a run as a data frame.
+FROM_PYTHON = """
+import sys
+import kernelscope as ks
+kernel = '''
+import numpy as np
+
+def bind(p, inputs, output, workspace):
+    x = inputs[0]
+
+    def run():
+        powers = np.exp(x - x.max(axis=1, keepdims=True))
+        np.divide(powers, powers.sum(axis=1, keepdims=True), out=output)
+        if p.log:
+            np.log(output, out=output)
+
+    return run
+'''
+with ks.Judge(op="softmax", budget=0.05) as judge:
+    right, wrong = judge(kernel), judge(kernel.replace("x.max(axis=1", "x.max(axis=0"))
+assert right.right is True and right.time_s > 0, right.why
+assert wrong.right is False and wrong.finding is not None, wrong.why
+comparison = ks.compare("lenet5-digits", batch=[1, 4], budget=0.02, images=8, charts="none")
+frame = comparison.frame()
+assert type(frame).__module__.startswith("pandas") and len(frame) == len(comparison.rows) == 4, frame
+assert set(frame["backend"]) == {"engine-cpu", "ort-cpu"} and (frame["median_s"] > 0).all()
+assert comparison.verdicts and "<table" in comparison._repr_html_()
+rooms = {"main", "bench", "engine", "gui", "kernels", "models"}
+assert not rooms.intersection(name.partition(".")[0] for name in sys.modules)
+print(frame.to_string())
+"""
 QUICK = ("--batch", "1", "--charts", "none", "--no-layer-pass", "--images", "8")
 
 COMPARE = ("kernelscope", "compare", "lenet5-digits", *QUICK, "--budget", "0.02")
@@ -113,6 +144,11 @@ def a_kernel_of_ones_own(there: Installed) -> None:
         "kernelscope", "ladder", "conv", *options, "--rung", "90", "--budget", "0.05", "--charts", "none"
     ).stdout
     wanted(re.search(r"\b90\b.*\bok\b", said), f"the kernel is not right:\n{said}")
+
+
+def from_python(there: Installed) -> None:
+    said = there.run(there.python, "-c", FROM_PYTHON).stdout
+    wanted("engine-cpu" in said, said)
 
 
 def the_settings_of_a_project(there: Installed) -> None:
@@ -233,7 +269,7 @@ STEPS: tuple[Step, ...] = (
     says_its_version,
     the_doctor_finds_what_runs,
     a_kernel_of_ones_own,
-    # Here the Python API's: a right and a wrong kernel are judged, and a run becomes a data frame.
+    from_python,
     the_default_comparison,
     the_window,
     the_settings_of_a_project,
