@@ -52,7 +52,7 @@ def judge(
     from bench.words.option import usual
 
     asked = Asked(
-        usual(options.JUDGE) | given.fields,
+        usual(options.JUDGE) | given.lasting | given.fields,
         {
             "shape": shape,
             "stride": stride,

@@ -49,4 +49,4 @@ class Looking(Answer, frozen=True, tag="looking"):
 
 
 def reader_command() -> list[str]:
-    return [sys.executable, "-m", "bench.questions.model_reader"]
+    return [sys.executable, "-P", "-m", "bench.questions.model_reader"]

@@ -126,4 +126,4 @@ class AssemblyAnswer(Message, frozen=True, tag="assembly"):
 
 
 def assembly_command() -> list[str]:
-    return [sys.executable, "-m", "bench.measure.ladder.assembly"]
+    return [sys.executable, "-P", "-m", "bench.measure.ladder.assembly"]

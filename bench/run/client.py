@@ -46,8 +46,9 @@ class Outcome:
 
 def worker_command(worker: Sequence[str]) -> list[str]:
     """The command line that starts a worker. worker: what follows `python -m` (Kind.worker). With
-    `worker_environment` it works from any current folder."""
-    return [sys.executable, "-m", *worker]
+    `worker_environment` it works from any current folder, of which Python loads nothing (-P): a folder of
+    somebody else's may hold a `bench.py`."""
+    return [sys.executable, "-P", "-m", *worker]
 
 
 def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:

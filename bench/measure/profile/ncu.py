@@ -84,7 +84,7 @@ def take(job: ProfileJob, case: Case, stopped: Callable[[], bool] = lambda: Fals
         folder = Path(name)
         start = Start(job=job, cases=(case,))
         (folder / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
-        target = [sys.executable, "-m", counters_pass.__name__, str(folder)]
+        target = [sys.executable, "-P", "-m", counters_pass.__name__, str(folder)]
         try:
             return run(target, folder, stopped)
         except KernelError as error:

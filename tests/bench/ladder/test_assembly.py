@@ -12,6 +12,7 @@ from bench.measure.ladder import assembly
 from bench.questions import ladder_plan as plan
 from bench.questions import rung_template as template
 from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, assembly_command
+from bench.run import client
 from kernels import nvrtc
 from kernels.ops.softmax import Softmax
 from kernels.registry import rungs
@@ -110,7 +111,14 @@ def tool(folder: Path, name: str, prints: str) -> Path:
 def test_a_kernel_of_the_user_s_is_compiled_in_a_process_that_ends(mine, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     asked = msgspec.json.encode(mine) + b"\n"
-    done = subprocess.run(assembly_command(), input=asked, capture_output=True, check=True, timeout=120)
+    done = subprocess.run(
+        assembly_command(),
+        input=asked,
+        capture_output=True,
+        check=True,
+        timeout=120,
+        env=client.worker_environment(),
+    )
     answer = msgspec.json.decode(done.stdout, type=AssemblyAnswer)
     assert not answer.error
     assert answer.arch == "sm_80"

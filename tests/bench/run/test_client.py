@@ -469,3 +469,16 @@ def test_a_worker_keeps_bytecode_also_where_none_is_to_lie_beside_the_sources(mo
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", "elsewhere")
     assert client.worker_environment()["PYTHONPYCACHEPREFIX"] == "elsewhere"
     assert "PYTHONPYCACHEPREFIX" not in client.worker_environment({})
+
+
+def test_a_worker_loads_nothing_of_the_folder_that_it_is_started_in(tmp_path):
+    (tmp_path / "bench.py").write_text("raise SystemExit(7)")
+    done = subprocess.run(
+        client.worker_command(COMPARISON.worker),
+        cwd=tmp_path,
+        env=client.worker_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 7, done.stderr
