@@ -108,12 +108,24 @@ def forbid_background_work() -> None:
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
     kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
     kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
-    with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
+    if compiled := os.environ.get("KERNELSCOPE_COMPILED"):  # where ours lie, see kernels.numba_support
+        kept.append(Path(compiled))
+    with contextlib.suppress(OSError):  # a home that cannot be written
         writable_cache().mkdir(parents=True, exist_ok=True)
         places.append(str(writable_cache()))
+        _numba_keeps(writable_cache() / "numba")
+    with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
         places += _all_but({Path("/proc"), Path("/sys"), Path("/dev"), *(path.resolve() for path in kept)})
         _restricted(dict.fromkeys(places, writes), writes, network=False)
     install_filter()
+
+
+def _numba_keeps(folder: Path) -> None:
+    """What a kernel has Numba keep (`@njit(cache=True)`) goes to this folder: beside the kernel, and in the
+    user's own cache, it may not be written."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
+    if (numba := sys.modules.get("numba")) is not None:
+        numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
 
 
 def forbidden() -> bool:

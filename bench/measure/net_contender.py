@@ -49,7 +49,7 @@ class NetContender(Contender):
         super().__init__(case, self.backend.device, job)
         self.loaded = loaded
         self.options = tuning.options(self.backend, loaded, job)
-        self.mixings = Mixings()
+        self.mixings = Mixings(host=self.backend.device == "cpu")
         self.checked = 0  # images whose answers were judged
         self.output: ErrorStats | None = None  # how far off they were
         self.layer_check: Any = None  # a LayerCheck, once it is prepared

@@ -18,6 +18,7 @@ from kernels.errors import system_words
 
 # Whose frames say that a module is being loaded; after how long a Ctrl-C that could not be heard comes again.
 _IMPORTING, _AGAIN_S = "<frozen importlib._bootstrap>", 0.02
+PATIENT = 2  # times that `counted_interrupts` only counts Ctrl-C
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
 _OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
@@ -86,7 +87,9 @@ def quiet_interrupts() -> None:
 
 @contextlib.contextmanager
 def counted_interrupts() -> Iterator[Callable[[], int]]:
-    """In this context Ctrl-C raises nothing. The function that is given says how often it was pressed so far.
+    """In this context Ctrl-C raises nothing, but for the third one and those after it, for whoever waits for
+    something that never comes (a terminal that was stopped). The function that is given says how often it was
+    pressed so far.
 
     For work that must not be torn between any two of its steps. KeyboardInterrupt may come right after a lock
     was taken, say: then nobody ever releases it. In a thread other than the main one nothing changes, and
@@ -97,6 +100,8 @@ def counted_interrupts() -> Iterator[Callable[[], int]]:
     def count(number: int, frame: FrameType | None) -> None:
         nonlocal presses
         presses += 1
+        if presses > PATIENT:
+            raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

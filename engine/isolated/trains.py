@@ -133,7 +133,7 @@ class IsolatedTrains:
         time is then a small share of what was measured. Sets parts_ns. A session with several threads has
         one part a train, another up to PARTS.
         """
-        way = self._ready()
+        way, self._last = self._ready(), None
         each, trains = self._trains(way, count)
         taken, parts = 0.0, []
         for now in trains:
@@ -141,7 +141,7 @@ class IsolatedTrains:
             self._pass_ns, self._ended = sum(found) / now, time.perf_counter_ns()
             taken += sum(found)
             parts += [ns / passes for ns, passes in zip(found, _part_lengths(now, each), strict=True)]
-        self._last, self.parts_ns = None, parts
+        self.parts_ns = parts
         return round(taken)
 
     def _trains(self, way: Shared | Given, count: int) -> tuple[int, list[int]]:
@@ -285,8 +285,9 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Renewed:
-    """Writes new values to slots. They have the distribution of what is bound in a session's own slots, `of`.
-    filled: how many slots hold values that no train was run over."""
+    """Writes new values to slots. They have the distribution of what is bound in a session's own slots, `of`,
+    when this is made; other samples that are bound later have the same. filled: how many
+    slots hold values that no train was run over."""
 
     def __init__(self, of: Slots, slots: Slots) -> None:
         assert of.stirring is not None

@@ -166,3 +166,26 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
         assert (runs / "run" / "results.jsonl").read_text() == "{}\n"
         if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
             assert "signal refused" in lines
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
+def test_a_cache_that_cannot_be_written_opens_no_folder(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    script = (
+        "import sys\nfrom kernels import confine\nconfine.keep_unwritten(sys.argv[1])\n"
+        "confine.forbid_background_work()\nopen(sys.argv[1] + '/forged', 'w')\n"
+    )
+    environment = os.environ | {
+        "KERNELSCOPE_CACHE": "/dev/null/no-folder",
+        "PYTHONPATH": str(Path(confine.__file__).parents[1]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(kept)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert "PermissionError" in done.stderr
+    assert not (kept / "forged").exists()

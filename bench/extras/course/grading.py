@@ -115,8 +115,11 @@ def grade(
 
     for graded in without_kernel(of, missing):
         settle(graded)
-    ended = executor.run(works(of, missing, walls), heard)
-    folder.close()
+    try:
+        ended = executor.run(works(of, missing, walls), heard)
+        folder.check()
+    finally:
+        folder.close()
     return ended
 
 

@@ -79,6 +79,8 @@ def measure(
             reasons += ended.reasons
             if ended.cancelled:
                 return Ending(True, tuple(reasons))
+        for folder in folders:
+            folder.check()
         return Ending(reasons=tuple(reasons))
     finally:
         for folder in folders:

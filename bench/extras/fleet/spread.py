@@ -69,7 +69,9 @@ def measure(
     """Run these cases on a cluster; each measurement is on the disk before it is told."""
     folder.claim()
     try:
-        return executor.run(works(folder, missing, gpu), receiver(folder, on_event))
+        ending = executor.run(works(folder, missing, gpu), receiver(folder, on_event))
+        folder.check()
+        return ending
     finally:
         folder.close()
 

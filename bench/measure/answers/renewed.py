@@ -333,10 +333,11 @@ class Mixing:
 
 class Mixings:
     """The Mixing of each instance of a whole model. Only sessions with a kernel that a user wrote have one;
-    other sessions are timed as they are."""
+    other sessions are timed as they are. host: see Mixing."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: bool) -> None:
         self._renewal = Renewal()
+        self._host = host
         self._held: dict[int, Mixing] = {}
 
     def of(self, session: Timeable) -> Timeable:
@@ -345,7 +346,7 @@ class Mixings:
         if not (isinstance(session, Renewable) and getattr(session, "users", False)):
             return session
         if id(session) not in self._held:
-            self._held[id(session)] = Mixing(session, self._renewal, host=True)
+            self._held[id(session)] = Mixing(session, self._renewal, host=self._host)
         return self._held[id(session)]
 
     def drop(self, session: Timeable) -> None:
