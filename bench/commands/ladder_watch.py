@@ -102,7 +102,8 @@ class Watch:
         self._note(() if everything else changed, sources)
         cases = () if everything else again.beside(self.ladder, self.known, changed)
         alone = {case.key for case in changed}
-        self.known |= {c.key: again.aged(self.known[c.key]) for c in cases if c.key not in alone}
+        if cases:
+            self.known |= again.aged(self.known, alone)
         self._draw()
         if cases:
             self._run(job, cases, _Saved(self._job.kernel_dirs, self._seen))

@@ -6,7 +6,7 @@ was in another state: that is said of it, and both are timed together once the v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -37,8 +37,13 @@ def beside(
     return tuple(case for case in ladder.cases if case.key in wanted) if others else ()
 
 
-def aged(measurement: RungMeasurement) -> RungMeasurement:
-    """With the doubt that it was timed at another time than what it is compared with."""
+def aged(known: Mapping[str, RungMeasurement], alone: Collection[str]) -> dict[str, RungMeasurement]:
+    """All but those that were run alone, by key, with the doubt that they were timed at another time. Also
+    those that are not timed again: what they are compared with then has another time."""
+    return {key: _aged(measurement) for key, measurement in known.items() if key not in alone}
+
+
+def _aged(measurement: RungMeasurement) -> RungMeasurement:
     validity = measurement.validity
     if EARLIER in validity.warnings:
         return measurement

@@ -350,8 +350,8 @@ class LadderState(QObject):
             return ()
         measured, alone = self._shelf.measured, {case.key for case in cases}
         compared = again.beside(self.ladder, measured, tuple(cases))
-        measured.update((c.key, again.aged(measured[c.key])) for c in compared if c.key not in alone)
         if compared:
+            measured.update(again.aged(measured, alone))
             self._derive()
         return compared
 
