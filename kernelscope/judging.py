@@ -120,6 +120,7 @@ class Judge:
         self._server: _Server | None = None
         self._asked = 0
         self._lock = threading.Lock()
+        self._process_id = os.getpid()
 
     def __enter__(self) -> Judge:
         self._running()
@@ -132,6 +133,7 @@ class Judge:
 
     def close(self) -> None:
         """End its processes."""
+        self._forget_if_forked()
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -151,6 +153,7 @@ class Judge:
         request: dict[str, Any] = {**kernel_text.given(kernel), "options": _typed(asked)}
         if baseline is not None:
             request["baseline"] = msgspec.to_builtins(baseline)
+        self._forget_if_forked()
         with self._lock:
             self._asked += 1
             began = time.monotonic()
@@ -179,7 +182,14 @@ class Judge:
                 raise
         raise AssertionError("not reached")
 
+    def _forget_if_forked(self) -> None:
+        """In a process that was forked off, the judge is the other process's, and a lock may be held by a
+        thread that there is not: both are left as they are."""
+        if self._process_id != os.getpid():
+            self._process_id, self._server, self._lock = os.getpid(), None, threading.Lock()
+
     def _running(self) -> _Server:
+        self._forget_if_forked()
         if self._server is not None and not self._server.alive:
             self.close()
         if self._server is None:

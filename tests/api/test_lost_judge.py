@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -86,6 +89,25 @@ def test_no_answer_is_lost_and_none_is_another_s(
     # Anew after k1, twice for k3, after it, after k4, and after k5.
     assert len(started) == 6
     assert all(process.poll() is not None for process in started)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_has_a_judge_of_its_own(started: list[subprocess.Popen[bytes]]) -> None:
+    with ks.Judge() as judge:
+        assert judge("k0 fine\n").name == "k0"
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)  # ends it where it hangs
+            with contextlib.suppress(BaseException):
+                found = judge("k1 fine\n").name
+                judge.close()
+                os._exit(0 if found == "k1" and started[1].poll() is not None else 3)
+            os._exit(4)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert judge("k2 fine\n").name == "k2"
+    assert len(started) == 1  # here
 
 
 def test_a_program_that_does_not_start_is_no_judgement(monkeypatch: pytest.MonkeyPatch) -> None:
