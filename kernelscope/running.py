@@ -126,6 +126,7 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """The program, in a session of its own: Ctrl-C in a terminal reaches the caller alone, who ends it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment["PYTHONIOENCODING"] = "utf-8"  # as which it is read here
     return subprocess.Popen(
         program.command(*arguments),
         stdin=stdin,

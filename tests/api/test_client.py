@@ -22,7 +22,7 @@ import pytest
 
 import kernelscope as ks
 import main
-from kernelscope import judging, kernel_text, results, running
+from kernelscope import judging, kernel_text, program, results, running
 from kernelscope.running import Ended, words
 from tests import sampling
 from tests.api import hostile, notebook
@@ -141,6 +141,14 @@ def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> Non
     assert wrong.value.exit_code == 2
     with pytest.raises(TypeError, match="frame"):
         ks.ladder("conv", format="csv")
+
+
+def test_the_program_speaks_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    code = "import sys; print('1 µs'); print('2 µs', file=sys.stderr)"
+    monkeypatch.setattr(program, "command", lambda *arguments: [sys.executable, "-S", "-c", code])
+    ended = running.run(["compare"])
+    assert (ended.output.decode().strip(), ended.said) == ("1 µs", ["2 µs"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is told otherwise there")
