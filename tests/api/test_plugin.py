@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kernelscope import testing
 from kernelscope.judging import Judgement
 from kernelscope.records import Against
 
@@ -51,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         def close(self) -> None:
             calls.append({"closed": True})
 
-    monkeypatch.setattr("kernelscope.testing.Judge", Stand)
+    monkeypatch.setattr(testing, "Judge", Stand)
     return calls
 
 
@@ -108,3 +109,60 @@ def test_a_marked_kernel_has_to_be_right_and_not_slower_than_its_baseline(
     broken = pytester.runpytest_inprocess(*PLUGIN, "-k", "test_fine")
     broken.assert_outcomes(failed=1)
     broken.stdout.fnmatch_lines(["*is no file of baselines*"])
+
+
+def test_only_a_mark_that_names_a_kernel_is_ours_and_each_is_judged_once(
+    pytester: pytest.Pytester, asked: list[dict[str, Any]]
+) -> None:
+    (pytester.path / "90_fine.py").write_text("# fine\n")
+    pytester.makeconftest(
+        """
+        import pytest
+
+        class Line(pytest.Item):
+            def runtest(self):
+                pass
+
+        class Lines(pytest.File):
+            def collect(self):
+                yield Line.from_parent(self, name="line")
+
+        def pytest_collect_file(file_path, parent):
+            if file_path.suffix == ".lines":
+                return Lines.from_parent(parent, path=file_path)
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.name in ("line", "test_added"):
+                    item.add_marker(pytest.mark.kernel("90_fine.py", batch=3))
+        """
+    )
+    (pytester.path / "a.lines").touch()
+    pytester.makepyfile(
+        """
+        from unittest import mock
+        import os, pytest
+
+        @pytest.mark.kernel
+        def test_bare():
+            pass
+
+        @pytest.mark.kernel(5, 4)
+        def test_of_linux():
+            pass
+
+        def test_added():
+            pass
+
+        @pytest.mark.kernel("90_fine.py", batch=4)
+        @mock.patch("os.getcwd")
+        def test_patched(getcwd, kernelscope_benchmark):
+            kernelscope_benchmark()
+
+        @pytest.mark.kernel("90_fine.py", batch=5)
+        def test_by_name(*, kernelscope_benchmark):
+            kernelscope_benchmark()
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=6)
+    assert sorted(call["batch"] for call in asked if "batch" in call) == [3, 4, 5]
