@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +168,27 @@ def test_only_a_mark_that_names_a_kernel_is_ours_and_each_is_judged_once(
     )
     pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=6)
     assert sorted(call["batch"] for call in asked if "batch" in call) == [3, 4, 5]
+
+
+def test_each_call_of_a_test_has_a_baseline_of_its_own(
+    pytester: pytest.Pytester, asked: list[dict[str, Any]]
+) -> None:
+    (pytester.path / "90_fine.py").write_text("# fine\n")
+    pytester.makepyfile(
+        """
+        def test_two(kernelscope_benchmark):
+            for batch in 1, 2:
+                kernelscope_benchmark("90_fine.py", batch=batch)
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN, "--kernelscope-update").assert_outcomes(passed=1)
+    (kept,) = pytester.path.glob("*.kernels.json*")
+    assert set(json.loads(kept.read_text())) == {"test_two", "test_two#2"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing locks there")
+def test_processes_that_keep_baselines_at_once_keep_each_other_s(tmp_path: Path) -> None:
+    file = tmp_path / "test_a.kernels.json"
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: testing._keep(file, f"test_{number}", judgement()), range(24)))
+    assert len(testing._read(file)) == 24
