@@ -20,9 +20,9 @@ from kernelscope.records import Against
 from kernelscope.running import KernelscopeError, end, reason, started, texts
 
 TIMEOUT_S = 60.0  # of the command, unless another is asked for
-# How long an answer may take before the judge itself is taken to hang: as long as all cases of a kernel may
-# take, and what starting anew takes.
-CASES, STARTS_S = 6, 120.0
+# How long an answer may take before the judge itself is taken to hang: as long as all cases of each
+# kernel may take (its own, the reference, and those beside), and what starting anew takes.
+CASES, STARTS_S = 3, 120.0
 
 
 class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
@@ -149,7 +149,8 @@ class Judge:
         had; a kernel that is no kernel is a judgement, too."""
         asked = self._options | {name: value for name, value in options.items() if value is not None}
         asked |= {"op": op} if op is not None else {}
-        timeout_s = float(asked.get("timeout", TIMEOUT_S))
+        kernels = 2 + len(texts(asked.get("beside") or ()))
+        limit_s = kernels * CASES * float(asked.get("timeout") or TIMEOUT_S) + STARTS_S
         request: dict[str, Any] = {**kernel_text.given(kernel), "options": _typed(asked)}
         if baseline is not None:
             request["baseline"] = msgspec.to_builtins(baseline)
@@ -158,7 +159,7 @@ class Judge:
             self._asked += 1
             began = time.monotonic()
             try:
-                answer = self._answer({"id": self._asked} | request, CASES * timeout_s + STARTS_S)
+                answer = self._answer({"id": self._asked} | request, limit_s)
             except _Gone as gone:
                 if not gone.was_ready:
                     raise KernelscopeError(gone.why, 2) from None
@@ -328,17 +329,18 @@ class _Server:
 
 
 def _lost(request: dict[str, Any], asked: Mapping[str, Any], gone: _Gone, took_s: float) -> Judgement:
-    """Of a kernel with which the judge itself ended: nothing is known of it but that."""
+    """Of a kernel with which the judge itself ended, or hung: nothing is known of it but that."""
+    what = "hung" if gone.hangs else "ended"
     return Judgement(
         name=request.get("file", "").rpartition("/")[2] or "kernel",
         op=str(asked.get("op", "")),
         device=str(asked.get("device", "")),
         precision="",
         title="",
-        right=False,
+        right=None if gone.hangs else False,
         outcome="timed_out" if gone.hangs else "crashed",
-        why=f"the judge itself ended while this kernel was judged: {gone.why}",
-        grade="wrong",
+        why=f"the judge itself {what} while this kernel was judged: {gone.why}",
+        grade="none" if gone.hangs else "wrong",
         finding=None,
         time_s=None,
         low_s=None,

@@ -84,7 +84,7 @@ def test_no_answer_is_lost_and_none_is_another_s(
     assert refused.value.exit_code == 2
     assert [one.name for one in found] == ["k0", "k1", "k2", "kernel", "k4", "kernel", "k6"]
     assert [one.outcome for one in found] == ["ok", "ok", "ok", "crashed", "ok", "timed_out", "ok"]
-    assert [one.right for one in found] == [True, True, True, False, True, False, True]
+    assert [one.right for one in found] == [True, True, True, False, True, None, True]
     assert "signal 9" in found[3].why
     # Anew after k1, twice for k3, after it, after k4, and after k5.
     assert len(started) == 6
@@ -108,6 +108,24 @@ def test_a_forked_process_has_a_judge_of_its_own(started: list[subprocess.Popen[
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert judge("k2 fine\n").name == "k2"
     assert len(started) == 1  # here
+
+
+def test_the_limit_of_an_answer_counts_the_kernels_beside(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+    ask = judging._Server.ask
+
+    def asked(server: judging._Server, request: dict[str, Any], limit_s: float) -> dict[str, Any]:
+        limits.append(limit_s)
+        return ask(server, request, limit_s)
+
+    monkeypatch.setattr(judging._Server, "ask", asked)
+    with ks.Judge(timeout=None) as judge:
+        judge("k0\n")
+        judge("k0\n", timeout=10, beside="best")
+        judge("k0\n", timeout=10, beside=["best", "tiled"])
+    assert limits == [480, 210, 240]
 
 
 def test_a_program_that_does_not_start_is_no_judgement(monkeypatch: pytest.MonkeyPatch) -> None:
