@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from pickle import loads
@@ -227,6 +228,8 @@ def _measured(of: type[R], command: str, named: list[str], options: dict[str, An
         if name in options:
             raise TypeError(f"{command} takes no option {name} here: {meaning}")
     ended = run([command, *named, *words({"charts": "none"} | options), "--format", "json"], progress)
+    if settings := ended.named("settings"):
+        warnings.warn(f"settings: {settings}", stacklevel=3)  # at the caller of compare, ladder or profile
     path = Path(ended.named("run", "ladder", "profile"))
     return of(path, decoded(ended.output, OUTPUTS[of]))
 

@@ -132,6 +132,22 @@ def test_a_data_frame_is_made_by_what_is_installed(
     assert "median_s" in names
 
 
+def test_settings_that_are_in_force_are_told(
+    here: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = results.run
+
+    def run(arguments: Sequence[str], progress: bool = True) -> Ended:
+        ended = usual(arguments, progress)
+        ended.said.insert(0, "settings: --budget 2 (`kernelscope config` says where from)")
+        return ended
+
+    monkeypatch.setattr(results, "run", run)
+    with pytest.warns(UserWarning, match="^settings: --budget 2 ") as told:
+        ks.ladder("conv")
+    assert told[0].filename == __file__
+
+
 def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(ks.KernelscopeError, match="holds no run") as none:
         ks.open(tmp_path)
