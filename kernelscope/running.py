@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import IO, Any
 
 from kernelscope import program
@@ -59,10 +60,10 @@ def texts(value: Any) -> list[str]:
         return [os.fspath(value)]
     if isinstance(value, Iterable):
         listed = list(value)
-        if listed and all(isinstance(one, int | float) for one in listed):
+        if listed and all(isinstance(one, Real) for one in listed):
             return [",".join(f"{one:.15g}" for one in listed)]
         return [text for one in listed for text in texts(one)]
-    return [f"{value:.15g}" if isinstance(value, float) else str(value)]
+    return [f"{value:.15g}" if isinstance(value, Real) and not isinstance(value, Integral) else str(value)]
 
 
 def words(options: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 import kernelscope as ks
@@ -157,6 +158,13 @@ def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> Non
     assert wrong.value.exit_code == 2
     with pytest.raises(TypeError, match="frame"):
         ks.ladder("conv", format="csv")
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert words({"batch": np.array([1, 64]), "shape": (np.int64(3), 4), "budget": np.float32(0.5)}) == [
+        *("--batch", "1,64", "--shape", "3,4", "--budget", "0.5")
+    ]
+    assert words({"batch": np.int32(1 << 30), "threads": 3}) == ["--batch", "1073741824", "--threads", "3"]
 
 
 def test_the_program_speaks_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
