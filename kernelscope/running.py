@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -21,6 +22,7 @@ CANCELLED = 130  # the exit code of a command that Ctrl-C ended
 TICK_S = 0.1
 # How long the program may take to end in order after Ctrl-C, and after a second one.
 ENDS_S, ENDS_AT_ONCE_S = 15.0, 3.0
+GRACE_S = 1.0  # how long it is listened to when it has ended: something that it started may hold its pipes
 _DONE = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # how the program tells of a case that is done
 
 
@@ -84,28 +86,34 @@ def run(arguments: Sequence[str], progress: bool = True) -> Ended:
     Raises KernelscopeError where the command fails without a result. Ctrl-C ends the program's processes,
     which keep what was measured, and is then raised as KeyboardInterrupt.
     """
-    process = started(arguments)
+    process: subprocess.Popen[bytes] | None = None
     heard: queue.Queue[tuple[bool, bytes]] = queue.Queue()
-    readers = [
-        threading.Thread(target=_read, args=(pipe, is_output, heard), daemon=True)
-        for pipe, is_output in ((process.stdout, True), (process.stderr, False))
-    ]
-    for reader in readers:
-        reader.start()
+    readers: list[threading.Thread] = []
     ended = Ended(b"", 0)
     output: list[bytes] = []
     with _Bar(progress) as bar:
         try:
-            while any(reader.is_alive() for reader in readers) or not heard.empty():
+            process = started(arguments)
+            readers += [
+                threading.Thread(target=_read, args=(pipe, is_output, heard), daemon=True)
+                for pipe, is_output in ((process.stdout, True), (process.stderr, False))
+            ]
+            for reader in readers:
+                reader.start()
+            until = float("inf")
+            while any(reader.is_alive() for reader in readers) and time.monotonic() < until:
+                _take(heard, output, ended.said, bar)
+                if until == float("inf") and process.poll() is not None:
+                    until = time.monotonic() + GRACE_S
+            for _ in range(heard.qsize()):
                 _take(heard, output, ended.said, bar)
             ended.exit_code = process.wait()
         except BaseException:
-            end(process)
+            if process is not None:
+                end(process)
+            for reader in readers:
+                reader.join(GRACE_S)
             raise
-        finally:
-            for pipe in (process.stdout, process.stderr):
-                assert pipe is not None
-                pipe.close()
     ended.output = b"".join(output)
     if ended.exit_code == CANCELLED:
         raise KeyboardInterrupt
@@ -155,7 +163,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def _read(pipe: IO[bytes] | None, is_output: bool, heard: queue.Queue[tuple[bool, bytes]]) -> None:
     assert pipe is not None
-    with contextlib.suppress(OSError, ValueError):  # closed: nobody wants it any more
+    with contextlib.suppress(OSError, ValueError), pipe:
         for line in pipe:
             heard.put((is_output, line))
 

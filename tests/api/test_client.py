@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -173,6 +174,19 @@ def test_the_program_speaks_utf_8_whatever_the_locale(monkeypatch: pytest.Monkey
     monkeypatch.setattr(program, "command", lambda *arguments: [sys.executable, "-S", "-c", code])
     ended = running.run(["compare"])
     assert (ended.output.decode().strip(), ended.said) == ("1 µs", ["2 µs"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are handed on otherwise there")
+def test_a_process_that_the_program_left_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '5']).pid)"
+    monkeypatch.setattr(program, "command", lambda *arguments: [sys.executable, "-S", "-c", code])
+    monkeypatch.setattr(running, "GRACE_S", 0.1)
+    began = time.monotonic()
+    left = int(running.run(["compare"]).output)
+    assert time.monotonic() - began < 4
+    os.kill(left, signal.SIGKILL)
+    for reader in [thread for thread in threading.enumerate() if "_read" in repr(thread)]:
+        reader.join()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is told otherwise there")
