@@ -119,6 +119,7 @@ class Judge:
         self._options = options
         self._server: _Server | None = None
         self._asked = 0
+        self.closed = False
         self._lock = threading.Lock()
         self._process_id = os.getpid()
 
@@ -132,7 +133,12 @@ class Judge:
         self.close()
 
     def close(self) -> None:
-        """End its processes."""
+        """End its processes. It judges no more."""
+        self.closed = True
+        self._drop()
+
+    def _drop(self) -> None:
+        """End its processes; the next kernel has new ones."""
         self._forget_if_forked()
         server, self._server = self._server, None
         if server is not None:
@@ -175,11 +181,11 @@ class Judge:
             try:
                 return self._running().ask(request, limit_s)
             except _Gone as gone:
-                self.close()
+                self._drop()
                 if last or gone.hangs or not gone.was_ready:
                     raise
             except BaseException:
-                self.close()
+                self._drop()
                 raise
         raise AssertionError("not reached")
 
@@ -190,9 +196,11 @@ class Judge:
             self._process_id, self._server, self._lock = os.getpid(), None, threading.Lock()
 
     def _running(self) -> _Server:
+        if self.closed:
+            raise KernelscopeError("this Judge is closed; make another one", 2)
         self._forget_if_forked()
         if self._server is not None and not self._server.alive:
-            self.close()
+            self._drop()
         if self._server is None:
             self._server = _Server()
         return self._server
@@ -300,6 +308,8 @@ class _Server:
                     case {"type": "ready"}:
                         self._ready = True
                     case {"type": "judged" | "refused", "id": number} if number == request["id"]:
+                        return dict(answer)
+                    case {"type": "refused", "id": -1}:  # it could not read the request
                         return dict(answer)
         raise _Gone(f"no answer came within {limit_s:.0f} s", self._ready, hangs=True)
 

@@ -23,7 +23,7 @@ class Run(Generic[O]):
     """A run that was measured, and the folder in which it is kept. output: what `--format json` prints."""
 
     def __init__(self, path: Path, output: O) -> None:
-        self.path = path
+        self.path = path.absolute()  # wherever one goes from here
         self.output = output
 
     @property

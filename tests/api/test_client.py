@@ -150,6 +150,13 @@ def test_settings_that_are_in_force_are_told(
     assert told[0].filename == __file__
 
 
+def test_a_run_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run = results.Run(Path("bench"), None)
+    monkeypatch.chdir("/")
+    assert run.path == ROOT / "bench"
+
+
 def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(ks.KernelscopeError, match="holds no run") as none:
         ks.open(tmp_path)

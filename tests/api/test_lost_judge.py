@@ -41,6 +41,8 @@ for line in sys.stdin:
         print(json.dumps(answer | {"id": request["id"] - 1, "judgement": {}}))
     if "refused" in text:
         answer = {"type": "refused", "id": request["id"], "reason": "no such operator", "exit_code": 2}
+    if "not read" in text:
+        answer = {"type": "refused", "id": -1, "reason": "a request that cannot be read", "exit_code": 2}
     print(json.dumps(answer), flush=True)
     if "dies behind" in text:
         os._exit(1)
@@ -81,7 +83,11 @@ def test_no_answer_is_lost_and_none_is_another_s(
         found = [judge(f"{text}\n") for text in texts]
         with pytest.raises(ks.KernelscopeError, match="no such operator") as refused:
             judge("k7 refused\n")
+        with pytest.raises(ks.KernelscopeError, match="cannot be read"):
+            judge("k8 not read\n")
     assert refused.value.exit_code == 2
+    with pytest.raises(ks.KernelscopeError, match="this Judge is closed"):
+        judge("k9 fine\n")
     assert [one.name for one in found] == ["k0", "k1", "k2", "kernel", "k4", "kernel", "k6"]
     assert [one.outcome for one in found] == ["ok", "ok", "ok", "crashed", "ok", "timed_out", "ok"]
     assert [one.right for one in found] == [True, True, True, False, True, None, True]
