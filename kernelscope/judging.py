@@ -20,9 +20,9 @@ from kernelscope.records import Against
 from kernelscope.running import KernelscopeError, end, reason, started, texts
 
 TIMEOUT_S = 60.0  # of the command, unless another is asked for
-# How long an answer may take before the judge itself is taken to hang: as long as all cases of a kernel may
-# take, and what starting anew takes.
-CASES, STARTS_S = 6, 120.0
+# How long an answer may take before the judge itself is taken to hang: as long as all cases of each
+# kernel may take (its own, the reference, and those beside), and what starting anew takes.
+CASES, STARTS_S = 3, 120.0
 
 
 class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
@@ -119,7 +119,9 @@ class Judge:
         self._options = options
         self._server: _Server | None = None
         self._asked = 0
+        self.closed = False
         self._lock = threading.Lock()
+        self._process_id = os.getpid()
 
     def __enter__(self) -> Judge:
         self._running()
@@ -131,7 +133,13 @@ class Judge:
         self.close()
 
     def close(self) -> None:
-        """End its processes."""
+        """End its processes. It judges no more."""
+        self.closed = True
+        self._drop()
+
+    def _drop(self) -> None:
+        """End its processes; the next kernel has new ones."""
+        self._forget_if_forked()
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -147,15 +155,17 @@ class Judge:
         had; a kernel that is no kernel is a judgement, too."""
         asked = self._options | {name: value for name, value in options.items() if value is not None}
         asked |= {"op": op} if op is not None else {}
-        timeout_s = float(asked.get("timeout", TIMEOUT_S))
+        kernels = 2 + len(texts(asked.get("beside") or ()))
+        limit_s = kernels * CASES * float(asked.get("timeout") or TIMEOUT_S) + STARTS_S
         request: dict[str, Any] = {**kernel_text.given(kernel), "options": _typed(asked)}
         if baseline is not None:
             request["baseline"] = msgspec.to_builtins(baseline)
+        self._forget_if_forked()
         with self._lock:
             self._asked += 1
             began = time.monotonic()
             try:
-                answer = self._answer({"id": self._asked} | request, CASES * timeout_s + STARTS_S)
+                answer = self._answer({"id": self._asked} | request, limit_s)
             except _Gone as gone:
                 if not gone.was_ready:
                     raise KernelscopeError(gone.why, 2) from None
@@ -171,17 +181,26 @@ class Judge:
             try:
                 return self._running().ask(request, limit_s)
             except _Gone as gone:
-                self.close()
+                self._drop()
                 if last or gone.hangs or not gone.was_ready:
                     raise
             except BaseException:
-                self.close()
+                self._drop()
                 raise
         raise AssertionError("not reached")
 
+    def _forget_if_forked(self) -> None:
+        """In a process that was forked off, the judge is the other process's, and a lock may be held by a
+        thread that there is not: both are left as they are."""
+        if self._process_id != os.getpid():
+            self._process_id, self._server, self._lock = os.getpid(), None, threading.Lock()
+
     def _running(self) -> _Server:
+        if self.closed:
+            raise KernelscopeError("this Judge is closed; make another one", 2)
+        self._forget_if_forked()
         if self._server is not None and not self._server.alive:
-            self.close()
+            self._drop()
         if self._server is None:
             self._server = _Server()
         return self._server
@@ -290,6 +309,8 @@ class _Server:
                         self._ready = True
                     case {"type": "judged" | "refused", "id": number} if number == request["id"]:
                         return dict(answer)
+                    case {"type": "refused", "id": -1}:  # it could not read the request
+                        return dict(answer)
         raise _Gone(f"no answer came within {limit_s:.0f} s", self._ready, hangs=True)
 
     def close(self) -> None:
@@ -318,17 +339,18 @@ class _Server:
 
 
 def _lost(request: dict[str, Any], asked: Mapping[str, Any], gone: _Gone, took_s: float) -> Judgement:
-    """Of a kernel with which the judge itself ended: nothing is known of it but that."""
+    """Of a kernel with which the judge itself ended, or hung: nothing is known of it but that."""
+    what = "hung" if gone.hangs else "ended"
     return Judgement(
         name=request.get("file", "").rpartition("/")[2] or "kernel",
         op=str(asked.get("op", "")),
         device=str(asked.get("device", "")),
         precision="",
         title="",
-        right=False,
+        right=None if gone.hangs else False,
         outcome="timed_out" if gone.hangs else "crashed",
-        why=f"the judge itself ended while this kernel was judged: {gone.why}",
-        grade="wrong",
+        why=f"the judge itself {what} while this kernel was judged: {gone.why}",
+        grade="none" if gone.hangs else "wrong",
         finding=None,
         time_s=None,
         low_s=None,

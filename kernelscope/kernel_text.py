@@ -62,7 +62,8 @@ def source(function: types.FunctionType) -> str:
         raise refused("it is decorated; give the file")
     imports = [_import(used, function.__globals__, refused) for used in sorted(_globals(function.__code__))]
     bound = "" if name == "bind" else f"\n\nbind = {name}\n"
-    return "".join([*filter(None, imports), "\n\n" * bool(imports), text, bound])
+    # What its annotations name is not imported.
+    return "".join(["from __future__ import annotations\n\n", *imports, "\n\n", text, bound])
 
 
 def _globals(code: types.CodeType) -> set[str]:

@@ -6,6 +6,7 @@ kernelscope.testing has the rest, and is loaded by the first test of a kernel.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -54,18 +55,28 @@ def kernelscope_benchmark(request: pytest.FixtureRequest, _kernelscope_judges: l
     return Benchmark(request.node, _kernelscope_judges)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # a conftest's may add the mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker(MARK) is not None and FIXTURE not in item.fixturenames:  # type: ignore[attr-defined]
-            item.fixturenames.append(FIXTURE)  # type: ignore[attr-defined]
+        names: list[str] | None = getattr(item, "fixturenames", None)
+        if names is not None and FIXTURE not in names and _names_a_kernel(item):
+            names.append(FIXTURE)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
     """A test that has the mark and does not judge by itself: its kernel is judged before it runs."""
-    if item.get_closest_marker(MARK) is None:
+    own = getattr(item, "_fixtureinfo", None)
+    if own is None or FIXTURE in own.argnames or not _names_a_kernel(item):
         return
-    own = getattr(item, "function", None)
-    if own is None or FIXTURE not in own.__code__.co_varnames[: own.__code__.co_argcount]:
-        item.funcargs[FIXTURE]()  # type: ignore[attr-defined]
+    item._request.getfixturevalue(FIXTURE)()  # type: ignore[attr-defined]
+
+
+def _names_a_kernel(item: pytest.Item) -> bool:
+    """Whether it has the mark, and not another's mark of that name."""
+    mark = item.get_closest_marker(MARK)
+    return (
+        mark is not None
+        and bool(mark.args)
+        and (isinstance(mark.args[0], str | os.PathLike) or callable(mark.args[0]))
+    )

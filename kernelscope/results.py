@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from pickle import loads
@@ -22,7 +23,7 @@ class Run(Generic[O]):
     """A run that was measured, and the folder in which it is kept. output: what `--format json` prints."""
 
     def __init__(self, path: Path, output: O) -> None:
-        self.path = path
+        self.path = path.absolute()  # wherever one goes from here
         self.output = output
 
     @property
@@ -227,6 +228,8 @@ def _measured(of: type[R], command: str, named: list[str], options: dict[str, An
         if name in options:
             raise TypeError(f"{command} takes no option {name} here: {meaning}")
     ended = run([command, *named, *words({"charts": "none"} | options), "--format", "json"], progress)
+    if settings := ended.named("settings"):
+        warnings.warn(f"settings: {settings}", stacklevel=3)  # at the caller of compare, ladder or profile
     path = Path(ended.named("run", "ladder", "profile"))
     return of(path, decoded(ended.output, OUTPUTS[of]))
 

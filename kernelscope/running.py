@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import IO, Any
 
 from kernelscope import program
@@ -20,6 +22,7 @@ CANCELLED = 130  # the exit code of a command that Ctrl-C ended
 TICK_S = 0.1
 # How long the program may take to end in order after Ctrl-C, and after a second one.
 ENDS_S, ENDS_AT_ONCE_S = 15.0, 3.0
+GRACE_S = 1.0  # how long it is listened to when it has ended: something that it started may hold its pipes
 _DONE = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # how the program tells of a case that is done
 
 
@@ -59,10 +62,10 @@ def texts(value: Any) -> list[str]:
         return [os.fspath(value)]
     if isinstance(value, Iterable):
         listed = list(value)
-        if listed and all(isinstance(one, int | float) for one in listed):
+        if listed and all(isinstance(one, Real) for one in listed):
             return [",".join(f"{one:.15g}" for one in listed)]
         return [text for one in listed for text in texts(one)]
-    return [f"{value:.15g}" if isinstance(value, float) else str(value)]
+    return [f"{value:.15g}" if isinstance(value, Real) and not isinstance(value, Integral) else str(value)]
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
@@ -83,28 +86,34 @@ def run(arguments: Sequence[str], progress: bool = True) -> Ended:
     Raises KernelscopeError where the command fails without a result. Ctrl-C ends the program's processes,
     which keep what was measured, and is then raised as KeyboardInterrupt.
     """
-    process = started(arguments)
+    process: subprocess.Popen[bytes] | None = None
     heard: queue.Queue[tuple[bool, bytes]] = queue.Queue()
-    readers = [
-        threading.Thread(target=_read, args=(pipe, is_output, heard), daemon=True)
-        for pipe, is_output in ((process.stdout, True), (process.stderr, False))
-    ]
-    for reader in readers:
-        reader.start()
+    readers: list[threading.Thread] = []
     ended = Ended(b"", 0)
     output: list[bytes] = []
     with _Bar(progress) as bar:
         try:
-            while any(reader.is_alive() for reader in readers) or not heard.empty():
+            process = started(arguments)
+            readers += [
+                threading.Thread(target=_read, args=(pipe, is_output, heard), daemon=True)
+                for pipe, is_output in ((process.stdout, True), (process.stderr, False))
+            ]
+            for reader in readers:
+                reader.start()
+            until = float("inf")
+            while any(reader.is_alive() for reader in readers) and time.monotonic() < until:
+                _take(heard, output, ended.said, bar)
+                if until == float("inf") and process.poll() is not None:
+                    until = time.monotonic() + GRACE_S
+            for _ in range(heard.qsize()):
                 _take(heard, output, ended.said, bar)
             ended.exit_code = process.wait()
         except BaseException:
-            end(process)
+            if process is not None:
+                end(process)
+            for reader in readers:
+                reader.join(GRACE_S)
             raise
-        finally:
-            for pipe in (process.stdout, process.stderr):
-                assert pipe is not None
-                pipe.close()
     ended.output = b"".join(output)
     if ended.exit_code == CANCELLED:
         raise KeyboardInterrupt
@@ -126,6 +135,7 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """The program, in a session of its own: Ctrl-C in a terminal reaches the caller alone, who ends it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment["PYTHONIOENCODING"] = "utf-8"  # as which it is read here
     return subprocess.Popen(
         program.command(*arguments),
         stdin=stdin,
@@ -153,7 +163,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def _read(pipe: IO[bytes] | None, is_output: bool, heard: queue.Queue[tuple[bool, bytes]]) -> None:
     assert pipe is not None
-    with contextlib.suppress(OSError, ValueError):  # closed: nobody wants it any more
+    with contextlib.suppress(OSError, ValueError), pipe:
         for line in pipe:
             heard.put((is_output, line))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ class Benchmark:
     def __init__(self, node: pytest.Item, judges: list[Any]) -> None:
         self._node = node
         self._judges = judges
+        self._calls = 0
 
     def __call__(
         self, kernel: Any = None, op: str | None = None, *, baseline: bool = True, **options: Any
@@ -31,6 +35,7 @@ class Benchmark:
         Fails the test where the kernel is wrong or cannot be judged, and where it is slower than the baseline
         by the program's own rule; what is not decided does not fail."""
         __tracebackhide__ = True
+        self._calls += 1
         mark = self._node.get_closest_marker(MARK)
         if kernel is None:
             if mark is None or not mark.args:
@@ -46,8 +51,7 @@ class Benchmark:
         if isinstance(kernel, Path):
             kernel = self._node.path.parent / kernel
         update = bool(self._node.config.getoption("--kernelscope-update"))
-        kept = _read(self._file)
-        earlier = kept.get(self._name) if baseline and not update else None
+        earlier = _read(self._file).get(self._name) if baseline and not update else None
         if not self._judges:
             self._judges.append(Judge())
         judged: Judgement = self._judges[0].judge(kernel, op, baseline=earlier, **options)
@@ -59,7 +63,7 @@ class Benchmark:
         if held is not None and held.verdict == "SLOWER":
             pytest.fail(f"{judged.name} is slower than {held.title}: {_ratio(held)}", pytrace=False)
         if baseline and update:
-            _write(self._file, kept | {self._name: judged})
+            _keep(self._file, self._name, judged)
         return judged
 
     @property
@@ -69,8 +73,9 @@ class Benchmark:
 
     @property
     def _name(self) -> str:
-        """The test's own, without its file's."""
-        return self._node.nodeid.partition("::")[2]
+        """The test's own, without its file's; of a second kernel in a test with its number."""
+        own = self._node.nodeid.partition("::")[2]
+        return own if self._calls == 1 else f"{own}#{self._calls}"
 
 
 def _ratio(held: Any) -> str:
@@ -91,8 +96,32 @@ def _read(file: Path) -> dict[str, Judgement]:
         ) from error
 
 
+def _keep(file: Path, name: str, judged: Judgement) -> None:
+    """Keep a baseline beside what is there, which other processes may write at the same time."""
+    with _alone(file.parent):
+        _write(file, _read(file) | {name: judged})
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """No other process is in here for this folder, where the system can see to it."""
+    try:
+        import fcntl
+
+        held = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
 def _write(file: Path, kept: dict[str, Judgement]) -> None:
-    """One a test. Of the machine what tells whether it is the same one."""
+    """Of the machine what tells whether it is the same one."""
     plain = {
         name: msgspec.to_builtins(
             msgspec.structs.replace(
@@ -101,4 +130,6 @@ def _write(file: Path, kept: dict[str, Judgement]) -> None:
         )
         for name, judged in sorted(kept.items())
     }
-    file.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    new.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.replace(file)

@@ -12,17 +12,19 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 import kernelscope as ks
 import main
-from kernelscope import judging, kernel_text, results, running
+from kernelscope import judging, kernel_text, program, results, running
 from kernelscope.running import Ended, words
 from tests import sampling
 from tests.api import hostile, notebook
@@ -132,6 +134,29 @@ def test_a_data_frame_is_made_by_what_is_installed(
     assert "median_s" in names
 
 
+def test_settings_that_are_in_force_are_told(
+    here: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = results.run
+
+    def run(arguments: Sequence[str], progress: bool = True) -> Ended:
+        ended = usual(arguments, progress)
+        ended.said.insert(0, "settings: --budget 2 (`kernelscope config` says where from)")
+        return ended
+
+    monkeypatch.setattr(results, "run", run)
+    with pytest.warns(UserWarning, match="^settings: --budget 2 ") as told:
+        ks.ladder("conv")
+    assert told[0].filename == __file__
+
+
+def test_a_run_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run = results.Run(Path("bench"), None)
+    monkeypatch.chdir("/")
+    assert run.path == ROOT / "bench"
+
+
 def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(ks.KernelscopeError, match="holds no run") as none:
         ks.open(tmp_path)
@@ -141,6 +166,34 @@ def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> Non
     assert wrong.value.exit_code == 2
     with pytest.raises(TypeError, match="frame"):
         ks.ladder("conv", format="csv")
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert words({"batch": np.array([1, 64]), "shape": (np.int64(3), 4), "budget": np.float32(0.5)}) == [
+        *("--batch", "1,64", "--shape", "3,4", "--budget", "0.5")
+    ]
+    assert words({"batch": np.int32(1 << 30), "threads": 3}) == ["--batch", "1073741824", "--threads", "3"]
+
+
+def test_the_program_speaks_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    code = "import sys; print('1 µs'); print('2 µs', file=sys.stderr)"
+    monkeypatch.setattr(program, "command", lambda *arguments: [sys.executable, "-S", "-c", code])
+    ended = running.run(["compare"])
+    assert (ended.output.decode().strip(), ended.said) == ("1 µs", ["2 µs"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are handed on otherwise there")
+def test_a_process_that_the_program_left_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '5']).pid)"
+    monkeypatch.setattr(program, "command", lambda *arguments: [sys.executable, "-S", "-c", code])
+    monkeypatch.setattr(running, "GRACE_S", 0.1)
+    began = time.monotonic()
+    left = int(running.run(["compare"]).output)
+    assert time.monotonic() - began < 4
+    os.kill(left, signal.SIGKILL)
+    for reader in [thread for thread in threading.enumerate() if "_read" in repr(thread)]:
+        reader.join()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is told otherwise there")
@@ -225,7 +278,7 @@ def test_a_function_that_cannot_be_taken_by_its_source_is_refused(function: Any,
 def test_a_function_is_a_module_with_its_imports() -> None:
     text = kernel_text.given(fine)["text"]
     made: dict[str, Any] = {}
-    exec(text.replace("Any", "object"), made)
+    exec(text, made)
     assert made["bind"](None, (), None, None)() == os.getpid()
 
 

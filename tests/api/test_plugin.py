@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from kernelscope import testing
 from kernelscope.judging import Judgement
 from kernelscope.records import Against
 
@@ -51,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         def close(self) -> None:
             calls.append({"closed": True})
 
-    monkeypatch.setattr("kernelscope.testing.Judge", Stand)
+    monkeypatch.setattr(testing, "Judge", Stand)
     return calls
 
 
@@ -108,3 +111,84 @@ def test_a_marked_kernel_has_to_be_right_and_not_slower_than_its_baseline(
     broken = pytester.runpytest_inprocess(*PLUGIN, "-k", "test_fine")
     broken.assert_outcomes(failed=1)
     broken.stdout.fnmatch_lines(["*is no file of baselines*"])
+
+
+def test_only_a_mark_that_names_a_kernel_is_ours_and_each_is_judged_once(
+    pytester: pytest.Pytester, asked: list[dict[str, Any]]
+) -> None:
+    (pytester.path / "90_fine.py").write_text("# fine\n")
+    pytester.makeconftest(
+        """
+        import pytest
+
+        class Line(pytest.Item):
+            def runtest(self):
+                pass
+
+        class Lines(pytest.File):
+            def collect(self):
+                yield Line.from_parent(self, name="line")
+
+        def pytest_collect_file(file_path, parent):
+            if file_path.suffix == ".lines":
+                return Lines.from_parent(parent, path=file_path)
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.name in ("line", "test_added"):
+                    item.add_marker(pytest.mark.kernel("90_fine.py", batch=3))
+        """
+    )
+    (pytester.path / "a.lines").touch()
+    pytester.makepyfile(
+        """
+        from unittest import mock
+        import os, pytest
+
+        @pytest.mark.kernel
+        def test_bare():
+            pass
+
+        @pytest.mark.kernel(5, 4)
+        def test_of_linux():
+            pass
+
+        def test_added():
+            pass
+
+        @pytest.mark.kernel("90_fine.py", batch=4)
+        @mock.patch("os.getcwd")
+        def test_patched(getcwd, kernelscope_benchmark):
+            kernelscope_benchmark()
+
+        @pytest.mark.kernel("90_fine.py", batch=5)
+        def test_by_name(*, kernelscope_benchmark):
+            kernelscope_benchmark()
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=6)
+    assert sorted(call["batch"] for call in asked if "batch" in call) == [3, 4, 5]
+
+
+def test_each_call_of_a_test_has_a_baseline_of_its_own(
+    pytester: pytest.Pytester, asked: list[dict[str, Any]]
+) -> None:
+    (pytester.path / "90_fine.py").write_text("# fine\n")
+    pytester.makepyfile(
+        """
+        def test_two(kernelscope_benchmark):
+            for batch in 1, 2:
+                kernelscope_benchmark("90_fine.py", batch=batch)
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN, "--kernelscope-update").assert_outcomes(passed=1)
+    (kept,) = pytester.path.glob("*.kernels.json*")
+    assert set(json.loads(kept.read_text())) == {"test_two", "test_two#2"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing locks there")
+def test_processes_that_keep_baselines_at_once_keep_each_other_s(tmp_path: Path) -> None:
+    file = tmp_path / "test_a.kernels.json"
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: testing._keep(file, f"test_{number}", judgement()), range(24)))
+    assert len(testing._read(file)) == 24
