@@ -37,9 +37,13 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
         return self.beside("reference")
 
     def beside(self, name: str) -> Against | None:
-        """How it stands to the reference, or to a kernel of the ladder, by name; None where that was not
-        timed."""
-        return next((one for one in self.against if one.name == name), None)
+        """How it stands to "reference", "baseline" or a kernel of the ladder, by its name or as it is shown
+        ("stable" or "01 stable"); "best": the fastest of the kernels that were timed beside it. None where
+        that was not timed."""
+        others = [one for one in self.against if one.name not in ("reference", "baseline")]
+        if name == "best":
+            return min((one for one in others if one.time_s), key=lambda one: one.time_s or 0.0, default=None)
+        return next((one for one in self.against if name in (one.name, one.title)), None)
 
     @property
     def speedup(self) -> float | None:
@@ -67,7 +71,11 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
         # What is not decided has no number in a headline.
         decided = beside is not None and beside.grade in ("faster", "same", "slower")
         ratio = f" ({beside.speedup:.3g}×)" if told and decided and beside and beside.speedup else ""
-        return f"{self.name}: {how[self.right]}{time}{told}{ratio}"
+        why = f" ({beside.doubts[0]})" if told and not decided and beside and beside.doubts else ""
+        return f"{self.name}: {how[self.right]}{time}{told}{ratio}{why}"
+
+    def __repr__(self) -> str:
+        return f"<Judgement {self}>"  # all fields would be pages of environment
 
     def _repr_html_(self) -> str:
         from html import escape
