@@ -259,7 +259,8 @@ def page(outcomes: Sequence[Outcome], accused: str, command: str, machine: str) 
     lines += ["", "| cheat | kind | expected | what became of it | shown | full work | the judge's words |",
               "| --- | --- | --- | --- | ---: | ---: | --- |"]  # fmt: skip
     for one in outcomes:
-        words = " ".join(one.reason.replace("|", "\\|").split())[:160]
+        reason = one.reason.replace(f"{corpus.FOLDER.parents[3]}/", "").replace("|", "\\|")
+        words = " ".join(reason.split())[:160]
         lines.append(f"| {' | '.join((*_cells(one), words))} |")
     return "\n".join(lines) + "\n"
 
