@@ -19,6 +19,7 @@ from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
 from kernels.cpu.compiled import Call
 from kernels.cpu.split import Part, parts, ranged, whole
+from kernels.errors import KernelError
 from kernels.ops import Params
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
@@ -57,7 +58,13 @@ class CpuStep:
             call = self.kernel.bind(self.step.params, inputs, output, workspace[: self.scratch[0] // 4])
             return Program([self._joint(call, inputs, output)], threads) if isinstance(call, Call) else call
         if len(self.parts) == 1:
-            return self.kernel.bind(self.step.params, inputs, output, workspace)
+            bound = self.kernel.bind(self.step.params, inputs, output, workspace)
+            if not callable(bound):
+                raise KernelError(
+                    f"{self.rung.label}: bind returned {type(bound).__name__}, where it has to return the "
+                    "function that computes one pass (end it with `return run`)"
+                )
+            return bound
         calls = []
         start = 0
         for part, nbytes in zip(self.parts, self.scratch, strict=True):
