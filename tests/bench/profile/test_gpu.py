@@ -236,7 +236,8 @@ def test_the_hardware_counts_every_kernel_or_it_is_said_why_not(backend: str, tm
     kernels = [a for a in events_in(folder.path, case).activities if a.kind == "kernel" and a.run == 0]
     counted = [a.counters for a in kernels if a.counters is not None]
     if not counted:
-        (reason,) = [note for note in case.notes if "hardware counters are not read" in note]
+        # Not read at all; or, on a GPU that others use, other kernels were the fastest while they were.
+        (reason,) = [note for note in case.notes if "counters are not read" in note or "no counters" in note]
         pytest.skip(reason)
     print(case.facts["counters"])
     assert len(counted) >= (1.0 if backend == ENGINE else 0.9) * len(kernels)
