@@ -197,7 +197,7 @@ def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
     assert arguments[arguments.index("--metrics") + 1] == ",".join(METRICS.values())
-    assert arguments[-4:-1] == [sys.executable, "-m", "bench.measure.profile.counters_pass"]
+    assert arguments[-5:-1] == [sys.executable, "-P", "-m", "bench.measure.profile.counters_pass"]
 
 
 def test_a_counter_that_ncu_does_not_know_is_left_out(fake):
