@@ -194,9 +194,10 @@ def _forkable(args: Any, environment: Mapping[str, str], cwd: Any) -> bool:
     if isinstance(args, (str, bytes)) or len(args) < 2 or args[0] != sys.executable:
         return False
     words = [os.fsdecode(word) for word in args[1:]]
+    module = words[1:] if words[0] == "-P" else words  # who loads nothing of the current folder
     known = (
         _is_main(words[0], cwd)
-        or (words[0] == "-m" and words[1:2] and words[1] in PROGRAMS)
+        or (module[:1] == ["-m"] and module[1:2] and module[1] in PROGRAMS)
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
     return (
@@ -393,9 +394,12 @@ def _paths() -> list[str]:
 
 
 def _main(words: list[str]) -> None:
+    if safe := words[0] == "-P":
+        words = words[1:]
     if words[0] == "-m":
         _allowed["program"] = words[1]
-        sys.path.insert(0, os.getcwd())
+        if not safe:
+            sys.path.insert(0, os.getcwd())
         sys.argv = ["-m", *words[2:]]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         return
