@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import secrets
 import signal
 import sys
@@ -260,6 +261,7 @@ def page(outcomes: Sequence[Outcome], accused: str, command: str, machine: str) 
               "| --- | --- | --- | --- | ---: | ---: | --- |"]  # fmt: skip
     for one in outcomes:
         reason = one.reason.replace(f"{corpus.FOLDER.parents[3]}/", "").replace("|", "\\|")
+        reason = re.sub(r"'/[^']*'", "'…'", reason)  # of this machine
         words = " ".join(reason.split())[:160]
         lines.append(f"| {' | '.join((*_cells(one), words))} |")
     return "\n".join(lines) + "\n"
