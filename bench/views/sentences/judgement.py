@@ -17,8 +17,8 @@ OUTCOMES = {
 
 def heading(judged: JudgementOutput) -> str:
     """ "90 mine on cpu, conv 8×1×28×28 …: right, 1.20 ms (1.18 ms to 1.22 ms)"."""
-    on = f", {judged.title}" if judged.title else ""
-    return f"{judged.name} on {judged.device}{on}: {result(judged)}"
+    on = ", ".join(filter(None, (judged.device, judged.title)))  # neither is known of what is no kernel
+    return f"{judged.name}{on and f' on {on}'}: {result(judged)}"
 
 
 def result(judged: JudgementOutput) -> str:
