@@ -97,8 +97,9 @@ def forbid_background_work() -> None:
     """This process is about to run a user's code, and is stopped while others run. From now on it cannot
     start a process, a timer or anything else that works on while it is stopped; change the machine as root
     could (its clock, counters, /proc, /sys and /dev); write, move or remove anything of this program, its
-    Python and its cache (but for `writable_cache`), or what `keep_unwritten` names; or signal others. What
-    the system does not offer is left out; `missing_restrictions` tells."""
+    Python and its cache (but for `writable_cache`), what `keep_unwritten` names, or a file that lies in a
+    folder around these; or signal others. What the system does not offer is left out; `missing_restrictions`
+    tells."""
     global _forbidden
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
@@ -145,18 +146,21 @@ def keep_unwritten(folder: str) -> None:
     os.environ[KEPT] = os.pathsep.join(dict.fromkeys(names))
 
 
-def _all_but(kept: Set[Path], beneath: Path = Path("/")) -> Iterator[str]:
-    """Folders and files that hold all that lies beneath a folder, but nothing of the kept ones. In the
-    folders around these nothing can be made or removed. No links: they may lead to what is kept."""
-    if beneath in kept:
-        return
-    if not any(path.is_relative_to(beneath) for path in kept):
-        yield str(beneath)
-        return
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(beneath):
-            if not entry.is_symlink():
-                yield from _all_but(kept, beneath / entry.name)
+def _all_but(kept: Set[Path]) -> Iterator[str]:
+    """All folders that lie beside the kept ones, or beside a folder around these. Not files that lie there:
+    there may be thousands. No links: they may lead to what is kept."""
+    inner = {str(path) for path in kept}
+    around = {str(folder) for path in kept for folder in path.parents}
+    todo = ["/"]
+    while todo:
+        with contextlib.suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if entry.path in inner or not entry.is_dir(follow_symlinks=False):
+                    continue
+                if entry.path in around:
+                    todo.append(entry.path)
+                else:
+                    yield entry.path
 
 
 def missing_restrictions(pid: int) -> str:

@@ -468,6 +468,7 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     """`judge --format json`: what came of one kernel.
 
     - name, op, device, precision: of the kernel; title: what it was judged on, in words.
+      l2, threads: as they were asked for; l2 is "" in judgements from before it was told.
     - right: whether its answers are right; null where that is not known (it was refused, or the memory did
       not suffice). outcome: how it ended: "ok", "incorrect", "crashed", "timed_out", "failed" (it does not
       compile, or raises an error), "unsupported" (refused), "out_of_memory", "invalid" (no time that can be
@@ -495,6 +496,8 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     precision: str
     title: str
+    l2: str = ""
+    threads: int | None = None
     right: bool | None
     outcome: Literal[
         "cancelled",

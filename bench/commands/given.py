@@ -69,7 +69,10 @@ def _with_settings(options: Sequence[Option], given: Given) -> tuple[Given, dict
     lasting: dict[str, Any] = {}
     others: dict[str, Any] = {}
     said: list[str] = []
-    found = settings.values(option for option in options if option.name not in given.names)
+    jobless = any(option.jobless for option in options if option.name in given.names)
+    found = settings.values(
+        option for option in options if option.name not in given.names and not (jobless and option.fields)
+    )
     for option in (by_name(options, name) for name in found):
         if option.needs and option.needs not in given.names | found.keys():
             continue

@@ -3,6 +3,7 @@ as a finding."""
 
 from __future__ import annotations
 
+import ast
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -161,8 +162,10 @@ class JudgedSession:
         if unwritten.any():
             at = np.unravel_index(int(unwritten.argmax()), first.shape)
             place = tuple(int(i) for i in at)
-            share = f"{int(unwritten.sum()):,} of {unwritten.size:,} elements"
-            return self._fail(when, "unwritten", f"never writes {share}, first {place}", sample, first, place)
+            reason = f"never writes {int(unwritten.sum()):,} of {unwritten.size:,} elements, first {place}"
+            if unwritten.all() and self.rung.device == "cpu" and (hint := rebinding(self.rung.source)):
+                reason += f"; {hint}"
+            return self._fail(when, "unwritten", reason, sample, first, place)
         if self._follows_poison(first, second):
             started = began_with(sample, unwritten, self._pass, self.precision)
             reason = started or f"element {index} depends on what output or workspace held before the pass"
@@ -245,6 +248,21 @@ class JudgedSession:
         )
         self.failure = Failure(finding, self.params, sample, got, error_map(got, sample))
         return self.failure
+
+
+def rebinding(source: str) -> str:
+    """Where a Python kernel gives the name of its output to another array, in words; "" for nowhere."""
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef) or len(function.args.args) != 4:
+            continue
+        output = function.args.args[2].arg
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id == output and isinstance(node.ctx, ast.Store):
+                line = source.splitlines()[node.lineno - 1].strip()
+                return (
+                    f"`{line}` makes a new array and leaves the output as it was: write `{output}[...] = …`"
+                )
+    return ""
 
 
 # --------------------------------------------------------------------------------------------------- poison

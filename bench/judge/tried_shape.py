@@ -57,6 +57,7 @@ class TriedShape:
         assert self.got is not None
         with np.errstate(all="ignore"):
             same = (self.got == answer) | (np.abs(self.got - answer) <= self._near(fault))
+            same |= np.isnan(self.got) & np.isnan(answer)
         told, wrong = self.differs(answer, fault), self.differs(self.got, fault)
         if not told.any() or not wrong.any():
             return False

@@ -37,7 +37,7 @@ import numpy as np
 
 from bench.measure import stopping
 from bench.measure.instances import Succession
-from bench.results import stats
+from bench.results import doubt, stats
 from bench.results.records import StopReason
 from engine.backend import Session, in_one_thread, parts_ns, warm_runs
 from engine.isolated.client import rest
@@ -125,8 +125,8 @@ def too_few_samples(timed: Timing) -> list[str]:
     count = len(timed.samples_ns)
     if count >= Rules.min_samples:
         return []
-    fit = "sample fits" if count == 1 else "samples fit"
-    return [f"only {count} {fit} the budget; a larger --budget helps"]
+    fit = doubt.ONE_FITS if count == 1 else f"only {count} samples fit the budget"
+    return [f"{fit}; a larger --budget helps"]
 
 
 class Timeable(Protocol):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.questions.ladder_plan import op_of
 from bench.questions.rung_template import FIRST
 from kernels import registry
 from kernels.errors import InputError, KernelError, system_words
@@ -34,6 +35,8 @@ def placed(kernel: GivenKernel, folder: Path, op: str = "", device: str = "") ->
 
     Raises InputError where what is asked for does not go together, KernelError where the kernel is no rung.
     """
+    if op:
+        op_of(op)
     path = Path(kernel.file) if kernel.file else Path()
     text = kernel.text if kernel.text is not None else _read(path)
     suffix = path.suffix or (".cu" if _CUDA.search(text) else ".py")

@@ -17,6 +17,8 @@ from bench.results.records import TimedResult
 
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
+# How a warning begins that tells of one sample and why there are no more: the budget.
+ONE_FITS, NO_TIME = "only 1 sample fits the budget", "the budget has no time"
 UNQUIET = "the machine was unquiet"  # how bench.measure.unrest begins to tell of rounds that differ
 STEADY = 0.05  # an interval of a quiet machine is narrower than this
 UNSTEADY = (UNQUIET, "instances differ")  # the same of what instances differ by
@@ -33,8 +35,10 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def own(measurement: TimedResult[Any]) -> tuple[str, ...]:
     """What speaks against a measurement by itself, in sentences. That its time is unsteady does not: the
     time stands beside its interval, and a verdict beside its own."""
-    alone = (ONE_SAMPLE,) if len(measurement.samples_ns) == 1 else ()
-    return (*steady(measurement.validity.warnings), *alone)
+    told = steady(measurement.validity.warnings)
+    if any(text.startswith(ONE_FITS) for text in told):  # one reason, told once
+        return tuple(text for text in told if NO_TIME not in text)
+    return (*told, ONE_SAMPLE) if len(measurement.samples_ns) == 1 else told
 
 
 def steady(warnings: Iterable[str]) -> tuple[str, ...]:

@@ -547,7 +547,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(L,),
             fields=("tune",),
         ),
-        Option("new", Switch(), "Write a template for your own kernel into DIR.", on=(L,)),
+        Option("new", Switch(), "Write a template for your own kernel into DIR.", on=(L,), jobless=True),
         Option(
             "folder", Text(keep=Path), "With --new: where the template goes.", "[DIR]", on=(L,), argument=True
         ),
@@ -558,6 +558,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Show what each save in this folder of kernels gained or lost under --watch.",
             "DIR",
             on=(L,),
+            jobless=True,
         ),
         Option("compile", Switch(), "Only compile the CUDA rungs: needs no GPU.", on=(L,)),
         Option(
@@ -636,7 +637,9 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option("full-names", Switch(), "Kernel names in full, with template arguments.", on=(P,)),
         Option("trace", Text(keep=Path), "Also write a trace for Perfetto or Chrome.", "FILE", on=(P,)),
-        Option("load", Text(keep=Path), "Show a profile that was saved before.", "DIR", on=(P,)),
+        Option(
+            "load", Text(keep=Path), "Show a profile that was saved before.", "DIR", on=(P,), jobless=True
+        ),
         Option("out", Text(keep=Path), "The folder; default: a dated one in ./runs.", "DIR", on=ALL),
         Option(
             "out", Text(keep=Path), "Write the results there as JSON, after each comparison.", "FILE", on=(S,)
@@ -680,10 +683,11 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Judge one kernel after the other: requests on standard input, answers on standard output, "
             "a line of JSON each (docs/formats.md).",
             on=(J,),
+            jobless=True,
         ),
     ),
     "Going on with what is not finished": (
-        Option("resume", Text(keep=Path), "Continue this folder's run.", "RUN", on=(C, L)),
+        Option("resume", Text(keep=Path), "Continue this folder's run.", "RUN", on=(C, L), jobless=True),
         Option("retry", Switch(), "Also repeat what crashed or timed out.", on=(C, L), needs="resume"),
         Option(
             "trust-kernels",
@@ -698,6 +702,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Continue such a file until all its comparisons, or --times of them, are made.",
             "FILE",
             on=(S,),
+            jobless=True,
         ),
         Option(
             "rejudge",
@@ -705,6 +710,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Judge the samples of such files again, each way; may be repeated.",
             "FILE",
             on=(S,),
+            jobless=True,
         ),
     ),
     "On other machines": (

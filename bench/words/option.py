@@ -229,7 +229,8 @@ class Option:
     field means. always: it is written though it has its usual value. label: its name in the window's form,
     with "&" before the letter that leads there ("": it has no field); hint: what the form's empty field says,
     or what follows a number there. lasting: it may stand in a configuration file (bench.run.settings); runs:
-    such a value has a program or a machine of somebody's run."""
+    such a value has a program or a machine of somebody's run. jobless: with it the command makes no job of
+    the options, and settings of a job do not hold."""
 
     name: str
     value: Text
@@ -246,6 +247,7 @@ class Option:
     hint: str = ""
     lasting: bool = False
     runs: bool = False
+    jobless: bool = False
 
     @property
     def typed(self) -> str:

@@ -93,14 +93,21 @@ class CpuRungSession(IsolatedSession):
         found = [self._arena[offset : offset + size] for offset, size in pieces]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
+    def bind(self, inputs: Mapping[str, Given]) -> None:
+        self._note_strays()
+        super().bind(inputs)
+
     def _settle(self) -> None:
-        """Also notes what timed passes wrote into the inputs."""
-        if self._stirred:
+        self._note_strays()
+        super()._settle()
+
+    def _note_strays(self) -> None:
+        """What timed passes wrote into the inputs, before others are written there."""
+        if self._stirred and self._trains.stirring is not None:
             last = self._trains.last_inputs()
             for name, view in self._given.items():
                 if there := changed(bytes_of(view), last[name]):
                     self._into_inputs.append(Stray(name, *there, view.nbytes))
-        super()._settle()
 
     def _bytes(self, name: str) -> np.ndarray:
         offset, size = self._layout.places.get(name, (0, 0))

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.views.drawing import draw, draw_timeline
+from bench.views.drawing import draw, draw_timeline, draw_together
 from bench.views.reports import report_files
 
 
 def undrawn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(report_files, "small", lambda png, most=0: png)
+    patch.setattr(draw_together, "cores", lambda: 1)  # other processes would draw
     patch.setattr(draw, "render", lambda chart, kinds, *_: dict.fromkeys(kinds, repr(chart).encode()))
     patch.setattr(draw_timeline, "render", lambda profile, shown, *_: repr((profile, shown)).encode())

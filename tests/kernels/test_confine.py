@@ -115,6 +115,7 @@ tried("linked", os.symlink, "/", f"{run}/link")
 tried("linked from outside", os.link, f"{run}/results.jsonl", f"{sys.argv[1]}/here/link")
 tried("made", open, f"{run}/new", "w")
 tried("folder moved", os.rename, run, f"{run}-2")
+tried("beside a run", open, f"{os.path.dirname(run)}/notes", "a")
 tried("in the cache", open, os.path.join(os.environ["KERNELSCOPE_CACHE"], "entry"), "w")
 tried("in its own cache", open, confine.writable_cache() / "entry", "w")
 tried("in the program", open, confine.__file__, "r+")
@@ -128,7 +129,7 @@ print("open" if confine.missing_restrictions(os.getpid()) else "kept")
 
 IN_A_RUN = (
     "line in a run", "cut", "replaced", "removed", "linked", "linked from outside", "made", "folder moved",
-    "in the cache", "in the program", "in the user's packages", "by a link",
+    "beside a run", "in the cache", "in the program", "in the user's packages", "by a link",
 )  # fmt: skip
 
 
@@ -140,6 +141,7 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
     runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
     (runs / "run").mkdir(parents=True)
     (runs / "run" / "results.jsonl").write_text("{}\n")
+    (runs / "notes").touch()
     elsewhere.mkdir()
     (elsewhere / "link").symlink_to(runs / "run")
     (tmp_path / "cache").mkdir()
@@ -162,7 +164,7 @@ def test_what_a_user_wrote_leaves_nothing_that_goes_on(
     if "own name refused" in lines:  # there is Landlock
         assert "group refused" in lines
         assert {f"{what} refused" for what in IN_A_RUN} <= lines
-        assert sorted(path.name for path in runs.rglob("*")) == ["results.jsonl", "run"]
+        assert sorted(path.name for path in runs.rglob("*")) == ["notes", "results.jsonl", "run"]
         assert (runs / "run" / "results.jsonl").read_text() == "{}\n"
         if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
             assert "signal refused" in lines

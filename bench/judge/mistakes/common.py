@@ -13,6 +13,7 @@ from kernels.ops import Params
 
 # fault (of bench.results.ladder_records.Fault), words, and its answer
 Mistake = tuple[str, str, Callable[[], np.ndarray]]
+OVERFLOWS = "the largest element is not subtracted before exp, which overflows"
 _LETTERS = {"image": "N", "channel": "C", "map": "C", "row": "H", "column": "W"}
 
 

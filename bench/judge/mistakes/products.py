@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.judge.mistakes.common import Mistake, mistakes
+from bench.judge.mistakes.common import OVERFLOWS, Mistake, mistakes
 from bench.judge.mistakes.elementwise import ROUNDINGS, activated, other_activations
 from bench.judge.mistakes.windows import convolution
 from kernels.ops._quantized import EIGHT_BITS, Quantized
@@ -104,6 +104,7 @@ def _attention(
     ) -> np.ndarray:
         return attended(told, q, k, v, mask, **how)
 
+    yield "nan", OVERFLOWS, partial(made, overflowing=True)
     if p.scale != 1:
         yield "scale", "the scores are not scaled", partial(made, replace(p, scale=1.0))
         yield "scale", "the scores are scaled twice", partial(made, replace(p, scale=p.scale**2))
@@ -169,6 +170,7 @@ def attended(
     over_queries: bool = False,
     in_turns: bool = False,
     last: bool = False,
+    overflowing: bool = False,
 ) -> np.ndarray:
     q, k, v = (of.swapaxes(1, 2) if way else of for of, way in zip((q, k, v), p.swapped, strict=False))
     heads = np.arange(p.heads)
@@ -185,7 +187,10 @@ def attended(
             scores[..., -1] = -np.inf
         axis = 2 if over_queries else 3
         most = scores.max(axis=axis, keepdims=True)
-        weights = np.exp(scores - np.where(np.isneginf(most), 0, most))
+        if overflowing:
+            weights = np.exp(scores.astype(np.float32))
+        else:
+            weights = np.exp(scores - np.where(np.isneginf(most), 0, most))
         if not undivided:
             total = weights.sum(axis=axis, keepdims=True)
             weights = weights / (np.where(total == 0, 1, total) if p.guarded else total)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.judge.mistakes.common import Mistake, mistakes
+from bench.judge.mistakes.common import OVERFLOWS, Mistake, mistakes
 from bench.measure.answers import one_node
 from kernels.ops.cumulate import Cumulate
 from kernels.ops.normalize import GIVES, Normalize
@@ -28,6 +28,8 @@ def _softmax(p: Softmax, x: np.ndarray) -> Iterator[Mistake]:
         moved = x - x.max(axis=1, keepdims=True)
         return moved if p.log else np.exp(moved)
 
+    for apart in (False, True) if p.log else (False,):
+        yield "nan", OVERFLOWS, partial(_overflowing, x, p.log, apart)
     yield "axis", "the sum runs over the inner axis", partial(soft, x, 2, p.log)
     yield "axis", "the sum runs over the outer axis", partial(soft, x, 0, p.log)
     yield "axis", "the sum runs over all elements", over_all
@@ -52,6 +54,16 @@ def _softmax(p: Softmax, x: np.ndarray) -> Iterator[Mistake]:
         if kept := p.axis // whole * whole:
             words = f"the elements beyond the last whole {whole} are left out of the sum"
             yield "left_out", words, partial(soft, x, 1, p.log, slice(None, kept))
+
+
+def _overflowing(x: np.ndarray, log: bool, apart: bool) -> np.ndarray:
+    """As float32 has it. apart: the logarithm is taken of the sum alone."""
+    with np.errstate(all="ignore"):
+        powers = np.exp(x.astype(np.float32))
+        total = powers.sum(axis=1, keepdims=True)
+        if apart:
+            return np.asarray(x - np.log(total))
+        return np.asarray(np.log(powers / total) if log else powers / total)
 
 
 def _soft_beside(p: Softmax, x: np.ndarray) -> np.ndarray:

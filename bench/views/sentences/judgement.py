@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.results import doubt
+from bench.results.finding import Finding
 from bench.results.stats import SAME_BOUND, Interval
 from bench.views.tables.judgement_tables import Against, JudgementOutput
 from bench.words import orders, units
@@ -32,7 +33,7 @@ def lines(judged: JudgementOutput) -> list[str]:
     """All that is to be said, a sentence each."""
     said = [judged.why] if judged.why else []
     found = judged.finding
-    if found is not None and found.index:
+    if found is not None and found.index and not told_in(judged.why, found):
         said.append(f"first wrong element {found.index}: {found.got} instead of {found.expected}")
     said += [beside(judged, other) for other in judged.against if judged.right]
     said += [f"{doubt.MARK.strip()} {text}" for text in dict.fromkeys((*judged.doubts, *judged.notes))]
@@ -46,6 +47,11 @@ def lines(judged: JudgementOutput) -> list[str]:
         )
         said.append(", ".join(text(compiled[name]) for name, text in words if compiled.get(name)))
     return said
+
+
+def told_in(why: str, found: Finding) -> bool:
+    """Whether a reason names the first wrong element, and what it should be."""
+    return str(found.index) in why and found.expected in why
 
 
 def beside(judged: JudgementOutput, other: Against) -> str:

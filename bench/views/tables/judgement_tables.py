@@ -62,6 +62,7 @@ class JudgementOutput(Output, frozen=True, kw_only=True):
     """`judge --format json`: what came of one kernel.
 
     - name, op, device, precision: of the kernel; title: what it was judged on, in words.
+      l2, threads: as they were asked for; l2 is "" in judgements from before it was told.
     - right: whether its answers are right; null where that is not known (it was refused, or the memory did
       not suffice). outcome: how it ended: "ok", "incorrect", "crashed", "timed_out", "failed" (it does not
       compile, or raises an error), "unsupported" (refused), "out_of_memory", "invalid" (no time that can be
@@ -84,6 +85,8 @@ class JudgementOutput(Output, frozen=True, kw_only=True):
     device: str
     precision: str
     title: str
+    l2: str = ""
+    threads: int | None = None
     right: bool | None
     outcome: Disposition
     why: str
@@ -121,6 +124,8 @@ def judgement(
         device=ladder.job.device,
         precision=own.case.precision,
         title=ladder.job.title,
+        l2=ladder.job.l2,
+        threads=ladder.job.threads,
         right=right,
         outcome=m.disposition,
         why=m.reason,
@@ -173,8 +178,8 @@ def no_kernel(name: str, op: str, device: str, why: str, took_s: float) -> Judge
 
 
 def check_baseline(earlier: JudgementOutput, ladder: Ladder, precision: str) -> None:
-    """Raises InputError where an earlier judgement is of other work than a ladder's, or in another
-    precision."""
+    """Raises InputError where an earlier judgement is of other work than a ladder's, in another precision, or
+    was timed in another way."""
     job = ladder.job
     theirs = earlier.op, earlier.device, earlier.title, earlier.precision
     if theirs != (job.op, job.device, job.title, precision):
@@ -182,6 +187,15 @@ def check_baseline(earlier: JudgementOutput, ladder: Ladder, precision: str) -> 
             f"the baseline is of {earlier.title} on {earlier.device} in {earlier.precision}, the "
             f"kernel of {job.title} on {job.device} in {precision}: only the same work can be compared"
         )
+    if earlier.l2 and (earlier.l2, earlier.threads) != (job.l2, job.threads):
+        before, now = (_timed(it.l2, it.threads) for it in (earlier, job))
+        raise InputError(
+            f"the baseline was timed with {before}, this kernel is with {now}: give the same"
+        )
+
+
+def _timed(l2: str, threads: int | None) -> str:
+    return f"--l2 {l2} and {f'--threads {threads}' if threads else 'one thread per core'}"
 
 
 def with_baseline(judged: JudgementOutput, earlier: JudgementOutput) -> JudgementOutput:

@@ -44,14 +44,18 @@ WRONG = judgement(
 )  # fmt: skip
 
 
+ONCE = msgspec.structs.replace(WRONG, why="1 of 2 elements is wrong, first (0, 1): 0 instead of 1")
+
+
 @pytest.mark.parametrize(
     ("judged", "code", "said", "failing"),
     [
         (judgement(), 0, ("right, 1.00 ms", "2.00× faster than ONNX Runtime (CPU)"), ""),
         (WRONG, 1, ("wrong", "the bias is missing", "first wrong element (0, 1): 0 instead of 1"), "failure"),
+        (ONCE, 1, (ONCE.why,), "failure"),
         (judgement(right=None, outcome="unsupported", why="it needs group = 1"), 1, ("refused",), "error"),
     ],
-    ids=["right", "wrong", "refused"],
+    ids=["right", "wrong", "wrong, with its place", "refused"],
 )
 def test_a_judgement_is_told_and_is_the_exit_code(
     judged: JudgementOutput,
@@ -68,6 +72,7 @@ def test_a_judgement_is_told_and_is_the_exit_code(
     printed = " ".join(capsys.readouterr().out.split())
     for text in said:
         assert text in printed
+    assert printed.count("(0, 1)") == (judged.finding is not None), "the place is told once"
     (case,) = ElementTree.parse(junit).iter("testcase")
     assert [part.tag for part in case if part.tag in ("failure", "error")] == [failing] * bool(failing)
     assert main.main(["judge", "90_mine.py", "--format", "json"]) == code
@@ -100,6 +105,13 @@ def test_what_is_slower_than_the_baseline_fails(
     ladder, _ = example()
     with pytest.raises(InputError, match="only the same work"):
         tables.check_baseline(now, ladder, "fp32")
+    job = ladder.job
+    same = {"op": job.op, "device": job.device, "title": job.title, "l2": job.l2, "threads": job.threads}
+    tables.check_baseline(judgement(**same), ladder, "fp32")
+    tables.check_baseline(judgement(**same | {"l2": "", "threads": None}), ladder, "fp32")  # it told neither
+    for other, told in (({"l2": "cold"}, "with --l2 cold"), ({"threads": 7}, "--threads 7")):
+        with pytest.raises(InputError, match=f"{told}.*give the same"):
+            tables.check_baseline(judgement(**same | other), ladder, "fp32")
 
 
 def test_a_kernel_is_a_file_a_text_or_a_body_without_a_header(tmp_path: Path) -> None:
@@ -120,6 +132,7 @@ def test_a_kernel_is_a_file_a_text_or_a_body_without_a_header(tmp_path: Path) ->
         (GivenKernel(body), "", "name the operator"),
         (GivenKernel(header + body), "conv", "is of softmax, as its header says, and not of conv"),
         (GivenKernel(header, "kernel.cpp"), "", "a .cu or a .py file"),
+        (GivenKernel(body), "sotfmax", "did you mean 'softmax'"),
         (GivenKernel(file=str(tmp_path / "none.py")), "", "no such file"),
     ):
         with pytest.raises(InputError, match=why):

@@ -98,7 +98,13 @@ _soft(
     params=Softmax(3, 10, 4, log=True),
 )
 _soft("softmax: logarithm too many", lambda p, x: right.softmax(x, 1, True), "logarithm")
-_soft("softmax: maximum not subtracted", _naive, "NaN|infinity")
+_soft("softmax: maximum not subtracted", _naive, "is not subtracted")
+_soft(
+    "softmax: maximum not subtracted, and a logarithm",
+    lambda p, x: x - np.log(np.exp(x).sum(axis=1, keepdims=True)) if p.log else _naive(p, x),
+    "is not subtracted",
+    params=Softmax(3, 10, 4, log=True),
+)
 _soft("softmax: last element left out of the sum", _short, "last element is left out")
 
 answers("unary", "unary: sigmoid for tanh", lambda p, x: right.UNARY["sigmoid"](x), "sigmoid")

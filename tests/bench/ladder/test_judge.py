@@ -50,6 +50,7 @@ NAMES = {
     "ignored_dilation": ("dilation", "ignored"),
     "missing_activation": ("activation", "missing"),
     "written_input": ("input_written", "only to be read"),
+    "rebound": ("unwritten", "`output = convolve(p, x, weight, bias)` makes a new array"),
     "adds_to_output": ("unwritten", "adds to what the output or the workspace held"),
 }
 

@@ -157,7 +157,7 @@ def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None
     assert found["reference"].disposition == "ok"
 
 
-def in_a_model(rung: str, **fields: object) -> LadderJob:
+def in_a_model(rung: str, budget_s: float = ENOUGH_S, **fields: object) -> LadderJob:
     """Of a rung and the whole model with it."""
     from bench.measure.ladder.entrants import params_of
     from bench.questions.model_questions import node
@@ -165,7 +165,7 @@ def in_a_model(rung: str, **fields: object) -> LadderJob:
     found = node(DEFAULT_MODEL, "conv", "0", 1, "cpu")
     return ladder_plan.job_of(
         params_of("conv", found.params), "cpu", model=DEFAULT_MODEL, node=found.node, rungs=(rung,),
-        whole_model=True, budget_s=ENOUGH_S, threads=1, quick=True, **fields,
+        whole_model=True, budget_s=budget_s, threads=1, quick=True, **fields,
     )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_wit
 
     monkeypatch.setattr(renewed.Renewal, "settle", settle)
     write(tmp_path, 90, "mine", RIGHT)
-    found = climb(in_a_model("mine", kernel_dirs=(str(tmp_path),), instances=1, l2=l2))
+    found = climb(in_a_model("mine", 0.2, kernel_dirs=(str(tmp_path),), instances=1, l2=l2))
     (whole,) = (one for one in found.values() if _is_whole(one, "mine"))
     assert whole.disposition == "ok", whole.reason
     assert (whole.samples_ns, whole.rounds) == ((7e6, 7.1e6) * 3, (0, 2, 4))

@@ -15,6 +15,7 @@ from bench.run.kinds.profile import KIND as PROFILE
 from bench.views import trace as profile_trace
 from kernels import registry
 from kernels.spans import Span
+from tests.bench.undrawn import undrawn
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,9 @@ def made(tmp_path_factory):
     source = source.replace('"shift_and_add"', '"my_own"').replace("rung = 1", "rung = 90")
     (base / "mine" / "cpu" / "conv" / "90_my_own.py").write_text(source)
     chosen = ["--kernels", str(base / "mine"), "--rung", "conv2=cpu/my_own", "--rung", "conv1=cuda/naive"]
-    status = main.main([*arguments, *options, *chosen, "--out", str(out), "--trace", str(trace)])
+    with pytest.MonkeyPatch.context() as patch:
+        undrawn(patch)
+        status = main.main([*arguments, *options, *chosen, "--out", str(out), "--trace", str(trace)])
     assert status == 0
     return PROFILE.open(out), trace
 

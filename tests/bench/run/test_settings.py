@@ -87,6 +87,17 @@ def test_what_is_no_part_of_a_job_lasts_as_well_and_what_needs_another_comes_wit
     assert "charts" not in asked(options.SELFCHECK)[1]
 
 
+def test_a_command_that_makes_no_job_of_its_options_tells_no_settings_of_one(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "kernelscope.toml").write_text("threads = 2\n")
+    for table, *words in ((options.JUDGE, "--serve"), (options.LADDER, "--resume", "run")):
+        assert asked(table)[0].lasting == {"threads": 2}
+        assert "--threads 2" in capsys.readouterr().err
+        assert asked(table, *words)[0].lasting == {}
+        assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

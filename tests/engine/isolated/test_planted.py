@@ -310,9 +310,8 @@ def test_without_stops_a_pass_begins_and_ends_with_a_message(
     other.close()
 
 
-def test_what_a_timed_pass_wrote_into_its_input_is_told_after_others_over_the_bound_one(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.parametrize("anew", [False, True], ids=["the bound one", "another one"])
+def test_what_a_timed_pass_wrote_into_its_input_is_told_after_others_over(anew: bool, tmp_path: Path) -> None:
     now = tmp_path / "now"
     planted.write(tmp_path, "writes", f"work(x, y)\nif os.path.exists({str(now)!r}):\n    x[7] = 5")
     rung = registry.find("cpu", "unary", "writes", [tmp_path])
@@ -322,6 +321,8 @@ def test_what_a_timed_pass_wrote_into_its_input_is_told_after_others_over_the_bo
     now.touch()
     session.time_runs(2)
     now.unlink()
+    if anew:
+        session.bind({"input 0": np.ones(4096, np.float32)})
     session.run()
     assert [(stray.buffer, stray.offset // 4) for stray in session.strays()] == [("input 0", 7)]
     session.close()
