@@ -157,9 +157,11 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
         actual = getattr(params, key) or "none"
         return None if actual in value else f"takes {key} {' or '.join(value)}, not {actual}"
     if key in _EXACTLY or key in _FLAGS:
-        for name in _EXACTLY.get(key, (key,)):
-            if getattr(params, name) != value:
-                return f"needs {key} = {_words(value)}, and {name} is {_words(getattr(params, name))}"
+        have = {name: getattr(params, name) for name in _EXACTLY.get(key, (key,))}
+        for name, actual in have.items():
+            if actual != value:
+                of = key if len({*have.values()}) == 1 else name  # of all sides, or of one
+                return f"needs {key} = {_words(value)}, and {of} is {_words(actual)}"
     elif key in _AT_MOST:
         for name in _AT_MOST[key]:
             actual = len(getattr(params, name)) if key == "rank_max" else getattr(params, name)

@@ -17,14 +17,12 @@ FORM = "def bind(p, inputs, output, workspace), which returns a function that co
 
 
 def given(kernel: Any) -> dict[str, str]:
-    """The fields `file` and `text` of a request. A text with a line break is a kernel's text, any other is a
-    file's path. Raises KernelscopeError where it is neither, nor a function that can be taken."""
-    if isinstance(kernel, os.PathLike):
+    """The fields `file` and `text` of a request. Raises KernelscopeError where it is neither a path nor a
+    text, nor a function that can be taken."""
+    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and is_path(kernel)):
         return {"file": str(Path(kernel).expanduser().absolute())}
     if isinstance(kernel, str):
-        if "\n" in kernel:
-            return {"text": kernel}
-        return {"file": str(Path(kernel).expanduser().absolute())}
+        return {"text": kernel}
     if isinstance(kernel, types.FunctionType):
         return {"text": source(kernel), "file": f"{kernel.__name__}.py"}
     raise KernelscopeError(
@@ -32,6 +30,12 @@ def given(kernel: Any) -> dict[str, str]:
         f"{type(kernel).__name__}; of a compiled or decorated function give the file",
         2,
     )
+
+
+def is_path(kernel: str) -> bool:
+    """Whether a text is the path of a kernel, and not the kernel: it is one line that calls nothing, or ends as
+    a kernel's file does."""
+    return "\n" not in kernel and ("(" not in kernel or kernel.endswith((".py", ".cu")))
 
 
 def source(function: types.FunctionType) -> str:

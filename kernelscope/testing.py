@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kernelscope import kernel_text
 from kernelscope.judging import Judge, Judgement
 from kernelscope.pytest_plugin import MARK
 
@@ -46,7 +47,7 @@ class Benchmark:
             op = op or (rest[0] if rest else None)
             options = {**mark.kwargs, **options}
             op = op or options.pop("op", None)
-        if isinstance(kernel, str) and "\n" not in kernel:
+        if isinstance(kernel, str) and kernel_text.is_path(kernel):
             kernel = Path(kernel)
         if isinstance(kernel, Path):
             kernel = self._node.path.parent / kernel

@@ -75,10 +75,14 @@ def ladder(
         if folder is None:
             raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
         where = device or ladder_plan.device_of("")
-        print(ladder_template.write(op, where, folder))
-        only = "--compile " if where not in ladder_plan.usable() else f"--device {where} "
+        path = ladder_template.write(op, where, folder)
+        print(path)
+        here = where in ladder_plan.usable()
+        only = f"--device {where} " if here else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
+        if here:
+            print(f"is it right, and how fast? {CALLED} judge {shlex.quote(str(path))}", file=sys.stderr)
         return 0
     if folder is not None:
         raise InputError(

@@ -7,6 +7,8 @@ one for every operator.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import re
 import textwrap
@@ -42,7 +44,8 @@ _OPENING = {
 _WIDTH = 100
 _CPU_GUIDE = '''"""bind(p, inputs, output, workspace) is called once and returns a function, one pass.
 
-p is the record {record} of kernels/ops/{op}.py; inputs are NumPy arrays in the order of its docstring:
+{members}
+inputs are NumPy arrays in this order:
 {order}
 The pass writes all of `output` in place and nothing else. workspace(p), where there is one, says how many
 bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out the weights once.
@@ -123,7 +126,16 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     while lines and lines[0].startswith("#"):
         lines.pop(0)
     body = re.sub(r'\A\s*""".*?"""\n', "", "".join(lines), count=1, flags=re.DOTALL)
-    return header + _CPU_GUIDE.format(record=record, op=op, order=order) + body
+    told = f"p is the record {record} of kernels/ops/{op}.py. It has {members(op)}."
+    return header + _CPU_GUIDE.format(members=_note(told, ""), order=order) + body
+
+
+def members(op: str) -> str:
+    """What a Python kernel finds in its `p`, with the types: "n, c (int), bias (bool)"; and the shapes."""
+    told: list[str] = []
+    for kind, of in itertools.groupby(dataclasses.fields(OPS[op]), lambda field: field.type):
+        told.append(f"{', '.join(field.name for field in of)} ({kind})")
+    return ", ".join([*told, "input_shapes and output_shape"])
 
 
 def _plain(first: Rung) -> Rung:

@@ -275,6 +275,21 @@ def test_a_function_that_cannot_be_taken_by_its_source_is_refused(function: Any,
         kernel_text.given(function)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "kind"),
+    [
+        ("90_mine.py", "file"),
+        ("my kernels (2)/90 mine.cu", "file"),
+        ("no/such/kernel", "file"),
+        ("def bind(p, inputs, output, workspace): return lambda: output.fill(0)", "text"),
+        ('/* op = "softmax" */ extern "C" __global__ void softmax(const float* x) {}', "text"),
+        ("import numpy as np\n", "text"),
+    ],
+)
+def test_one_line_may_be_a_path_or_the_whole_kernel(kernel: str, kind: str) -> None:
+    assert list(kernel_text.given(kernel)) == [kind]
+
+
 def test_a_function_is_a_module_with_its_imports() -> None:
     text = kernel_text.given(fine)["text"]
     made: dict[str, Any] = {}

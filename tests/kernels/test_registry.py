@@ -229,6 +229,8 @@ def test_the_name_of_the_file_agrees_with_its_header(tmp_path: Path) -> None:
         ("", Conv(2, 4, 8, 8, 4, 3, 3, 6, 6, dtype="float16"), None, "takes dtype float32, not float16"),
         ("group = 1\nkernel = 3\nstride = 1\npad = 0\ndilation = 1\nbias = false", CONV, None, None),
         ("group = 2", CONV, None, "needs group = 2, and group is 1"),
+        ("stride = 2", CONV, None, "needs stride = 2, and stride is 1"),
+        ("pad = 0", replace(CONV, pad_left=3), None, "needs pad = 0, and pad_left is 3"),
         ("kernel_max = 2", CONV, None, "takes kernel up to 2, not 3"),
         ("bias = true", CONV, None, "needs bias = true, and bias is false"),
         ('activation = ["none", "relu"]', CONV, None, None),

@@ -107,7 +107,7 @@ def test_each_rung_is_told_for_each_architecture(tmp_path: Path, capsys: pytest.
     assert int(rows["shared_image", "sm_75"]["shared_nbytes"]) >= 3 * 12 * 12
     assert (rows["mine", "sm_75"]["whose"], rows["mine", "sm_75"]["disposition"]) == ("yours", "ok")
     refused = rows["winograd_2x2_3x3", "sm_90"]
-    assert (refused["disposition"], refused["reason"]) == ("unsupported", "needs kernel = 3, and kh is 5")
+    assert (refused["disposition"], refused["reason"]) == ("unsupported", "needs kernel = 3, and kernel is 5")
     assert rows["tensor_tf32", "sm_75"]["disposition"] == "unsupported"
     assert "8.0" in rows["tensor_tf32", "sm_75"]["reason"]
     assert rows["tensor_tf32", "sm_90"]["disposition"] == "ok"
@@ -230,6 +230,10 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
     out, err = capsys.readouterr()
     assert registry.find("cuda", "conv", "mine", [tmp_path / "new"]).path == Path(out.strip()).resolve()
     assert "ladder conv --compile --kernels" in err
+    assert " judge " not in err, "it cannot run here"
+    assert main.main(["ladder", "--new", "conv", str(tmp_path / "new"), "--device", "cpu"]) == 0
+    out, err = capsys.readouterr()
+    assert f"judge {out.strip()}" in err
 
 
 @pytest.mark.parametrize(

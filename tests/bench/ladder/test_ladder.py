@@ -7,6 +7,7 @@ import io
 import json
 import os
 import time
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +39,7 @@ from bench.views.tables.table import to_json, to_markdown
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError
-from kernels.ops import OPS
+from kernels.ops import OPS, members
 from kernels.ops.conv import Conv
 from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV, PLANTED
@@ -210,6 +211,8 @@ def test_a_template_is_a_rung_for_every_operator(op: str, device: str, tmp_path:
     rung = registry.find(device, op, "mine", [tmp_path / "own"])
     assert rung.path == path.resolve()
     assert rung.number == ladder_template.FIRST
+    text = " ".join(path.read_text().replace("// ", "").split())
+    assert all(member.name in text for member in (fields(OPS[op]) if device == "cpu" else members(OPS[op])))
     if device == "cuda" and nvrtc.unavailable() is None and op in ("conv", "gemm", "pool"):
         assert nvrtc.compile_rung(rung, "sm_80").exists()
     again = ladder_template.write(op, device, tmp_path / "own")
