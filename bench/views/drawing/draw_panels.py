@@ -136,7 +136,7 @@ def _name(axes: Axes, named: Sequence[Series]) -> None:
     for series in lines:
         x, y = ends[series.label]
         for gap, align in ((NAME_GAP, "bottom"), (-NAME_GAP, "top")):
-            low, high = sorted((y + gap, y + math.copysign(NAME_STEP, gap)))
+            low, high = sorted((y + gap, y + gap + math.copysign(NAME_STEP, gap)))
             struck = any(low < ends[s.label][1] < high for s in lines if s is not series)
             if not struck and not any(low < other[2] and other[1] < high for other in occupied):
                 occupied.append((x - _label_width(series), low, high))

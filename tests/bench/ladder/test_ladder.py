@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Literal
 
+import matplotlib
 import msgspec
 import numpy as np
 import pytest
@@ -442,6 +443,21 @@ def test_a_crowd_of_points_has_the_names_of_those_that_lead() -> None:
     alone = draw.render(few, ("svg",))["svg"].decode()
     assert all(name in alone for name in ("01 naive", "02 better", "90 mine"))
     assert "Where not all names have room" not in alone
+
+
+def test_the_name_of_a_limit_lies_on_no_other_limit() -> None:
+    folder = LADDER.open(BESIDE_SAMPLE[0])
+    chart = ladder_charts.roofline(folder.header, rows(folder.header, folder.measurements()))
+    assert chart is not None
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
+        figure = draw.figure(chart)
+        figure.draw_without_rendering()
+    (axes,) = figure.axes
+    limits = [series for series in chart.panels[0].series if len(series.points) > 1]
+    heights = [axes.transData.transform((s.points[-1].x, s.points[-1].y))[1] for s in limits]
+    boxes = [text.get_window_extent() for text in axes.texts for s in limits if text.get_text() == s.label]
+    assert len(boxes) == len(limits) > 2
+    assert not [(box.y0, y, box.y1) for box in boxes for y in heights if box.y0 < y < box.y1]
 
 
 @pytest.mark.parametrize(
