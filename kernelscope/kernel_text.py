@@ -33,8 +33,8 @@ def given(kernel: Any) -> dict[str, str]:
 
 
 def is_path(kernel: str) -> bool:
-    """Whether a text is the path of a kernel, and not the kernel: it is one line that calls nothing, or ends as
-    a kernel's file does."""
+    """Whether a text is the path of a kernel, and not the kernel: it is one line that calls nothing, or ends
+    as a kernel's file does."""
     return "\n" not in kernel and ("(" not in kernel or kernel.endswith((".py", ".cu")))
 
 

@@ -15,6 +15,7 @@ import pytest
 from kernelscope import kernel_text
 from kernelscope.judging import Judge, Judgement
 from kernelscope.pytest_plugin import MARK
+from kernelscope.running import KernelscopeError
 
 ENDING = ".kernels.json"  # of the file of baselines beside a test's, behind its name
 
@@ -55,7 +56,15 @@ class Benchmark:
         earlier = _read(self._file).get(self._name) if baseline and not update else None
         if not self._judges:
             self._judges.append(Judge())
-        judged: Judgement = self._judges[0].judge(kernel, op, baseline=earlier, **options)
+        try:
+            found, why = self._judges[0].judge(kernel, op, baseline=earlier, **options), ""
+        except KernelscopeError as error:
+            found, why = None, str(error)
+            if earlier is not None and why.startswith("the baseline"):
+                why += "; `pytest --kernelscope-update` keeps a new one"
+        if found is None:
+            pytest.fail(f"{_name_of(kernel)} could not be judged: {why}", pytrace=False)
+        judged: Judgement = found
         if judged.right is False:
             pytest.fail(f"{judged.name} is wrong: {judged.why}", pytrace=False)
         if judged.right is None:
@@ -77,6 +86,10 @@ class Benchmark:
         """The test's own, without its file's; of a second kernel in a test with its number."""
         own = self._node.nodeid.partition("::")[2]
         return own if self._calls == 1 else f"{own}#{self._calls}"
+
+
+def _name_of(kernel: Any) -> str:
+    return kernel.name if isinstance(kernel, Path) else getattr(kernel, "__name__", "the kernel")
 
 
 def _ratio(held: Any) -> str:

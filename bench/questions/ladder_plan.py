@@ -41,8 +41,8 @@ def device_of(asked: str) -> str:
     """The device asked for, else "cuda" where it can run, else "cpu". Raises InputError."""
     if asked:
         if reason := backends.get(ENGINES[one_of(asked, DEVICES, "device")]).unavailable():
-            instead = "; --compile compiles its rungs here all the same" if asked == "cuda" else ""
-            raise InputError(f"the ladder cannot run on {asked} here: {reason}{instead}")
+            instead = "; `ladder --compile` compiles them here all the same" if asked == "cuda" else ""
+            raise InputError(f"kernels for {asked} cannot run here: {reason}{instead}")
         return asked
     return "cuda" if "cuda" in usable() else "cpu"
 

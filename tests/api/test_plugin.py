@@ -14,6 +14,7 @@ import pytest
 from kernelscope import testing
 from kernelscope.judging import Judgement
 from kernelscope.records import Against
+from kernelscope.running import KernelscopeError
 
 pytest_plugins = "pytester"  # for pytest.Pytester
 
@@ -43,8 +44,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
                 return judgement(right=False, outcome="incorrect", why="the bias is missing")
             if "refused" in text:
                 return judgement(right=None, outcome="unsupported", why="it needs group = 1")
+            if "cuda" in text:
+                raise KernelscopeError("kernels for cuda cannot run here: there is no GPU", 2)
             if options.get("baseline") is None:
                 return judgement()
+            if options.get("threads"):
+                raise KernelscopeError("the baseline was timed with other threads: give the same", 2)
             slow = Against(
                 name="baseline", title="the baseline", speedup=0.5, speedup_low=0.4, speedup_high=0.6,
                 verdict="SLOWER" if "slow" in text else "UNCLEAR",
@@ -111,6 +116,36 @@ def test_a_marked_kernel_has_to_be_right_and_not_slower_than_its_baseline(
     broken = pytester.runpytest_inprocess(*PLUGIN, "-k", "test_fine")
     broken.assert_outcomes(failed=1)
     broken.stdout.fnmatch_lines(["*is no file of baselines*"])
+
+
+def test_what_cannot_be_judged_is_a_sentence_and_no_traceback(
+    pytester: pytest.Pytester, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pytester.path / "90_gpu.cu").write_text("// cuda\n")
+    (pytester.path / "90_fine.py").write_text("# fine\n")
+    pytester.makepyfile(
+        """
+        import os, pytest
+
+        @pytest.mark.kernel("90_gpu.cu")
+        def test_gpu():
+            pass
+
+        def test_threads(kernelscope_benchmark):
+            kernelscope_benchmark("90_fine.py", threads=int(os.environ.get("THREADS", "0")))
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN, "--kernelscope-update").assert_outcomes(passed=1, failed=1)
+    monkeypatch.setenv("THREADS", "2")
+    told = pytester.runpytest_inprocess(*PLUGIN)
+    told.assert_outcomes(failed=2)
+    told.stdout.fnmatch_lines(
+        [
+            "90_gpu.cu could not be judged: kernels for cuda cannot run here: there is no GPU",
+            "90_fine.py could not be judged: *give the same; `pytest --kernelscope-update` keeps a new one",
+        ]
+    )
+    told.stdout.no_fnmatch_line("*During handling*")
 
 
 def test_only_a_mark_that_names_a_kernel_is_ours_and_each_is_judged_once(

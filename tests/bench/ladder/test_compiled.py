@@ -214,7 +214,7 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
     tmp_path: Path, no_gpu: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["ladder", "conv", "--device", "cuda"]) == 2
-    assert "there is no GPU; --compile compiles its rungs here all the same" in capsys.readouterr().err
+    assert "there is no GPU; `ladder --compile` compiles them here all the same" in capsys.readouterr().err
     own(tmp_path / "own")
     told = compiling.hint("conv", [str(tmp_path / "own")])
     assert told.startswith("90_mine.cu: left out, for CUDA cannot run here (there is no GPU); --compile")
