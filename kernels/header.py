@@ -157,10 +157,10 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
         actual = getattr(params, key) or "none"
         return None if actual in value else f"takes {key} {' or '.join(value)}, not {actual}"
     if key in _EXACTLY or key in _FLAGS:
-        have = {name: getattr(params, name) for name in _EXACTLY.get(key, (key,))}
-        for name, actual in have.items():
+        sides = {name: getattr(params, name) for name in _EXACTLY.get(key, (key,))}
+        for name, actual in sides.items():
             if actual != value:
-                of = key if len({*have.values()}) == 1 else name  # of all sides, or of one
+                of = key if len({*sides.values()}) == 1 else name  # of all sides, or of one
                 return f"needs {key} = {_words(value)}, and {of} is {_words(actual)}"
     elif key in _AT_MOST:
         for name in _AT_MOST[key]:

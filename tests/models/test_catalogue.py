@@ -66,6 +66,7 @@ def test_is_valid_onnx_with_named_nodes_and_a_dynamic_batch(name: str) -> None:
     assert builders.tensor_sha256(weights) == entry.sha256
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EVERY)
 def test_runs_at_several_batch_sizes_and_gives_probabilities(name: str) -> None:
     entry = catalogue.get(name)

@@ -77,6 +77,7 @@ def test_here_nothing_is_missing() -> None:
     assert set(found) <= {"forking", "caches"}, "what an old kernel or a container may lack"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_comparison_with_a_kernel_of_one_s_own_that_aborts(system: str, tmp_path: Path) -> None:
     """The reference is measured; the kernel, in a process of its own, costs itself alone."""
