@@ -68,9 +68,11 @@ class Installed:
         return done
 
     def install(self, *wanted: str | Path) -> None:
-        """Of an administrator, in the environment, with the versions that this repository has locked."""
+        """Of an administrator, in the environment, with the versions that this repository has locked. With
+        bytecode, as pip does it: who may not write there would compile all of it at every start."""
         locks = ("-c", ROOT / "locks" / "cpu.txt", "-c", ROOT / "locks" / "numba.txt")
-        building.run(building.uv(), "pip", "install", "-q", "--python", self.python, *locks, *wanted)
+        install = ("pip", "install", "-q", "--compile-bytecode", "--python", self.python)
+        building.run(building.uv(), *install, *locks, *wanted)
 
     def files(self) -> dict[str, tuple[int, int]]:
         """What lies in the environment: size and time of each file."""
