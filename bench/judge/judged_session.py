@@ -252,17 +252,29 @@ class JudgedSession:
 
 def rebinding(source: str) -> str:
     """Where a Python kernel gives the name of its output to another array, in words; "" for nowhere."""
-    for function in ast.walk(ast.parse(source)):
-        if not isinstance(function, ast.FunctionDef) or len(function.args.args) != 4:
+    bind = next((it for it in ast.parse(source).body if isinstance(it, ast.FunctionDef) and _binds(it)), None)
+    if bind is None:
+        return ""
+    output = bind.args.args[2].arg
+    for node in ast.walk(bind):
+        if not isinstance(node, ast.Assign) or output not in _names(*node.targets, stored=True):
             continue
-        output = function.args.args[2].arg
-        for node in ast.walk(function):
-            if isinstance(node, ast.Name) and node.id == output and isinstance(node.ctx, ast.Store):
-                line = source.splitlines()[node.lineno - 1].strip()
-                return (
-                    f"`{line}` makes a new array and leaves the output as it was: write `{output}[...] = …`"
-                )
+        if output not in _names(node.value):  # else it may be a view of it
+            line = source.splitlines()[node.lineno - 1].strip()
+            return f"`{line}` makes a new array and leaves the output as it was: write `{output}[...] = …`"
     return ""
+
+
+def _binds(function: ast.FunctionDef) -> bool:
+    """Whether it has the parameters of `bind`; one that was given as a function has a name of its own."""
+    return len(function.args.args) == 4 and any(isinstance(it, ast.Return) for it in function.body)
+
+
+def _names(*nodes: ast.AST, stored: bool = False) -> set[str]:
+    """The names that are in an expression, or that it gives a value to."""
+    wanted = ast.Store if stored else ast.Load
+    every = (it for node in nodes for it in ast.walk(node))
+    return {it.id for it in every if isinstance(it, ast.Name) and isinstance(it.ctx, wanted)}
 
 
 # --------------------------------------------------------------------------------------------------- poison

@@ -19,6 +19,7 @@ import numpy as np
 
 from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
+from bench.results import doubt
 from bench.results.records import ErrorStats
 from engine.machine.host import free_nbytes
 from kernels.errors import OutOfMemoryError
@@ -48,7 +49,7 @@ class Closable(Protocol):
 T = TypeVar("T", bound=Closable)
 S = TypeVar("S", covariant=True)
 # Reasons that `create_more` returns.
-NO_MEMORY, NO_TIME = "memory did not suffice", "the budget has no time"
+NO_MEMORY, NO_TIME = "memory did not suffice", doubt.NO_TIME
 
 
 def create_more(

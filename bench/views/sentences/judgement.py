@@ -33,7 +33,7 @@ def lines(judged: JudgementOutput) -> list[str]:
     """All that is to be said, a sentence each."""
     said = [judged.why] if judged.why else []
     found = judged.finding
-    if found is not None and found.index and not told_in(judged.why, found):
+    if found is not None and found.index and not _told_in(judged.why, found):
         said.append(f"first wrong element {found.index}: {found.got} instead of {found.expected}")
     said += [beside(judged, other) for other in judged.against if judged.right]
     said += [f"{doubt.MARK.strip()} {text}" for text in dict.fromkeys((*judged.doubts, *judged.notes))]
@@ -49,7 +49,7 @@ def lines(judged: JudgementOutput) -> list[str]:
     return said
 
 
-def told_in(why: str, found: Finding) -> bool:
+def _told_in(why: str, found: Finding) -> bool:
     """Whether a reason names the first wrong element, and what it should be."""
     return str(found.index) in why and found.expected in why
 

@@ -189,9 +189,7 @@ def check_baseline(earlier: JudgementOutput, ladder: Ladder, precision: str) -> 
         )
     if earlier.l2 and (earlier.l2, earlier.threads) != (job.l2, job.threads):
         before, now = (_timed(it.l2, it.threads) for it in (earlier, job))
-        raise InputError(
-            f"the baseline was timed with {before}, this kernel is with {now}: give the same"
-        )
+        raise InputError(f"the baseline was timed with {before}, this kernel is with {now}: give the same")
 
 
 def _timed(l2: str, threads: int | None) -> str:

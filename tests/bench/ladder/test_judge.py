@@ -11,6 +11,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
+from bench.judge.judged_session import rebinding
 from bench.measure.answers.samples import small_shapes
 from bench.measure.ladder.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
@@ -71,6 +72,13 @@ def test_a_planted_fault_is_caught_named_and_placed(name: str) -> None:
         assert finding.got != finding.expected
         assert caught.value.error_map is not None
         assert caught.value.error_map.ndim == 2
+
+
+def test_a_view_that_takes_the_outputs_name_is_no_new_array() -> None:
+    text = "def bind(p, x, y, w):\n    y = {0}\n    def run():\n        pass\n    return run\n"
+    assert not rebinding(text.format("y.reshape(-1)"))
+    assert "`y = np.exp(x)` makes a new array" in rebinding(text.format("np.exp(x)"))
+    assert not rebinding("def step(a, low, high, scratch):\n    high = a[1]\n")
 
 
 def test_every_planted_rung_is_tried() -> None:

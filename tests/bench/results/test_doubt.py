@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from bench.commands import export
-from bench.measure import instances, selfcheck, timing
+from bench.measure import selfcheck, timing
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
 from bench.results.rows import Row, RowCache, rows
@@ -76,7 +76,7 @@ def points(chart: Chart, label: str, panel: int = 0) -> tuple[Point, ...]:
 def test_that_the_budget_was_too_small_for_a_second_sample_is_one_reason_and_not_three() -> None:
     timed = alone(pair()[1][0])
     few = timing.too_few_samples(timing.Timing(samples_ns=[1.0]))
-    told = warned(timed, f"timed in 1 instance: {instances.NO_TIME} for 3", *few, HELD_BACK)
+    told = warned(timed, f"timed in 1 instance: {doubt.NO_TIME} for 3", *few, HELD_BACK)
     assert doubt.own(told) == ("only 1 sample fits the budget; a larger --budget helps", HELD_BACK)
     assert doubt.own(warned(timed, HELD_BACK)) == (HELD_BACK, doubt.ONE_SAMPLE)
 
