@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -212,12 +213,17 @@ def with_baseline(judged: JudgementOutput, earlier: JudgementOutput) -> Judgemen
         speedup_low=ratio.low if ratio is not None and ratio.known else None,
         speedup_high=ratio.high if ratio is not None and ratio.known else None,
         verdict=change.verdict,
-        undecided=change.undecided,
+        undecided=_by_name(change.undecided, judged.name),
         grade=orders.role(change.verdict, change.doubts) or "none",
-        doubts=change.doubts,
-        reason=change.apart or change.lost,
+        doubts=tuple(_by_name(text, judged.name) for text in change.doubts),
+        reason=_by_name(change.apart or change.lost, judged.name),
     )
     return msgspec.structs.replace(judged, against=(*judged.against, told))
+
+
+def _by_name(text: str, kernel: str) -> str:
+    """A sentence about two runs, A and B, as one about a baseline and a kernel."""
+    return re.sub(r"\b(of|in) B\b", rf"\1 {kernel}", re.sub(r"\b(of|in) A\b", r"\1 the baseline", text))
 
 
 def _side(judged: JudgementOutput) -> Side:

@@ -99,6 +99,9 @@ def test_what_is_slower_than_the_baseline_fails(
         assert main.main(["judge", "90_mine.py", "--baseline", str(before)]) == code
     assert given == [judgement(), now]
     assert "2.00× slower than the baseline" in " ".join(capsys.readouterr().out.split())
+    lonely = msgspec.structs.replace(half, undecided="not decided: one sample", verdict="UNCLEAR")
+    (*_, held) = tables.with_baseline(now, judgement(against=(lonely,), doubts=("it was hot",))).against
+    assert held.undecided == "not decided: one sample (of the baseline)"
     before.write_text("{}")
     assert main.main(["judge", "90_mine.py", "--baseline", str(before)]) == 2
     assert "is no output of `judge --format json`" in capsys.readouterr().err
