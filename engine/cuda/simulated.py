@@ -1,5 +1,5 @@
-"""One CUDA kernel of the ladder on a machine without a GPU: its PTX runs on the CPU (kernels.ptx), with answers,
-what is wrong with its accesses to memory, and counts of each line. It has no times."""
+"""One CUDA kernel of the ladder on a machine without a GPU: its PTX runs on the CPU (kernels.ptx), with
+answers, what is wrong with its accesses to memory, and counts of each line. It has no times."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SECONDS = 60.0  # after which a launch is ended
 
 
 class SimulatedRungSession:
-    """See engine.rung_session.RungSession; `report` has the findings and counts of all passes so far. seed: in
-    which order warps take turns (kernels.ptx.machine.run).
+    """See engine.rung_session.RungSession; `report` has the findings and counts of all passes so far. seed:
+    in which order warps take turns (kernels.ptx.machine.run).
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
     the instruction that is missing and its line."""
@@ -37,8 +37,6 @@ class SimulatedRungSession:
             raise UnsupportedError(f"{rung.label}: kernels in {rung.language} are not run without a GPU")
         if any(isinstance(stage, Product) for stage in how.stages(rung.op)):
             raise UnsupportedError(f"{rung.label}: cuBLAS is not there without a GPU")
-        if how.texture is not None:
-            raise UnsupportedError(f"{rung.label}: textures are not run without a GPU")
         self._program = program_of(rung, how)
         arrays = [
             how.packed[i](np.asarray(array)) if i in how.packed else np.asarray(array)
@@ -92,7 +90,13 @@ class SimulatedRungSession:
             assert isinstance(stage, launch.Stage)
             given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
             self._device.launch(
-                stage.function, stage.grid, stage.block, packed(given), stage.shared_nbytes, self._seed, SECONDS
+                stage.function,
+                stage.grid,
+                stage.block,
+                packed(given),
+                stage.shared_nbytes,
+                self._seed,
+                SECONDS,
             )
 
     def synchronize(self) -> None:

@@ -12,7 +12,20 @@ from dataclasses import dataclass, field
 
 from kernels.ptx.reader import Instruction, Kernel, Operand, PtxError
 
-SYNC = {"shfl", "vote", "match", "redux", "bar", "barrier", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "wgmma"}
+SYNC = {
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "bar",
+    "barrier",
+    "elect",
+    "mma",
+    "wmma",
+    "ldmatrix",
+    "stmatrix",
+    "wgmma",
+}
 _ENDS = {"bra", "ret", "exit", "trap", "brx"}
 
 
@@ -58,7 +71,7 @@ def blocks_of(kernel: Kernel) -> list[Block]:
     blocks: list[Block] = [Block()]
     labels: dict[str, int] = {}
     jumps: list[tuple[int, str, int]] = []
-    together: Operand | None | str = ""  # the mask of lanes that are known to be together here
+    together: Operand | str | None = ""  # the mask of lanes that are known to be together here
 
     def fresh() -> Block:
         blocks.append(Block())
@@ -188,9 +201,7 @@ def _laid_out(starts: Iterable[int], nodes: set[int], out: Mapping[int, Sequence
     return order
 
 
-def _components(
-    starts: Iterable[int], nodes: set[int], out: Mapping[int, Sequence[int]]
-) -> list[list[int]]:
+def _components(starts: Iterable[int], nodes: set[int], out: Mapping[int, Sequence[int]]) -> list[list[int]]:
     """Strongly connected components in topological order, of each the block first that was reached first
     (Tarjan's algorithm, without recursion)."""
     index: dict[int, int] = {}

@@ -20,7 +20,20 @@ _SPACES = {
     "global": machine.GLOBAL, "const": machine.GLOBAL, "shared": machine.SHARED, "local": machine.LOCAL,
     "param": machine.PARAM,
 }  # fmt: skip
-_NO_RESULT = {"st", "red", "bar", "barrier", "membar", "fence", "bra", "ret", "exit", "prefetch", "griddepcontrol"}
+_NO_RESULT = {
+    "cp",
+    "st",
+    "red",
+    "bar",
+    "barrier",
+    "membar",
+    "fence",
+    "bra",
+    "ret",
+    "exit",
+    "prefetch",
+    "griddepcontrol",
+}
 
 
 class Table:
@@ -29,7 +42,7 @@ class Table:
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
 
-    def of(self, *names: str):  # type: ignore[no-untyped-def]
+    def of(self, *names: str):
         def kept(handler: Handler) -> Handler:
             for name in names:
                 self.handlers[name] = handler
@@ -114,7 +127,7 @@ def _to_odd(t: Translator, value: str) -> str:
     return t.cast("bitcast", t.select(exact, "i32", bits, odd), "i32", "float")
 
 
-def _in_halves(t: Translator, part: str, work, *operands: Operand) -> None:  # type: ignore[no-untyped-def]
+def _in_halves(t: Translator, part: str, work, *operands: Operand) -> None:
     """work(values as float32) → float32, on one or two numbers of 16 bits."""
     kind = part.removesuffix("x2")
     if part == kind:
@@ -138,7 +151,9 @@ def _flushed(t: Translator, value: str, kind: str = "float") -> str:
     """Numbers too small to be normal as zeros of their sign."""
     if kind != "float":
         return value
-    small = t.emit(f"fcmp olt <32 x float> {t.vector('fabs', 'float', value)}, {t.splat('float', 0x00800000)}")
+    small = t.emit(
+        f"fcmp olt <32 x float> {t.vector('fabs', 'float', value)}, {t.splat('float', 0x00800000)}"
+    )
     zero = t.vector("copysign", "float", t.splat("float", 0), value)
     return t.select(small, "float", zero, value)
 
@@ -153,8 +168,8 @@ def _saturated(t: Translator, value: str, kind: str) -> str:
 
 
 def _directed(t: Translator, exact: str, error: str, how: str) -> str:
-    """float32 of `exact` + `error` (float64, the second far smaller) rounded towards zero (rz), down (rm) or up
-    (rp)."""
+    """float32 of `exact` + `error` (float64, the second far smaller) rounded towards zero (rz), down (rm)
+    or up (rp)."""
     near = t.cast("fptrunc", exact, "double", "float")
     back = t.cast("fpext", near, "float", "double")
     zero = t.splat("double", 0)
@@ -191,7 +206,7 @@ def _sum_with_error(t: Translator, a: str, b: str) -> tuple[str, str]:
     return whole, t.two("fadd", "double", left, t.two("fsub", "double", b, part))
 
 
-def _float(t: Translator, work, *operands: Operand) -> None:  # type: ignore[no-untyped-def]
+def _float(t: Translator, work, *operands: Operand) -> None:
     """An operation of float32 or float64, with .ftz and .sat."""
     op = t.here.op
     kind = TYPES[op[-1]]
@@ -445,7 +460,9 @@ def _roots(t: Translator, i: Instruction) -> None:
             value = t.vector("sqrt", "double", value)
         elif first != "rcp":
             raise missing(i)
-        bits = t.cast("bitcast", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), value), "double", "i64")
+        bits = t.cast(
+            "bitcast", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), value), "double", "i64"
+        )
         t.put(d, t.two("and", "i64", bits, t.splat("i64", -(1 << 32))), "i64")
         return
 
@@ -453,9 +470,13 @@ def _roots(t: Translator, i: Instruction) -> None:
         if first == "sqrt":
             return t.vector("sqrt", kind, a)
         if first == "rcp":
-            return t.two("fdiv", kind, t.splat(kind, 0x3F800000 if kind == "float" else 0x3FF0000000000000), a)
+            return t.two(
+                "fdiv", kind, t.splat(kind, 0x3F800000 if kind == "float" else 0x3FF0000000000000), a
+            )
         wide = t.vector("sqrt", "double", t.cast("fpext", a, kind, "double"))
-        return t.cast("fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind)
+        return t.cast(
+            "fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind
+        )
 
     _float(t, work, x)
 
@@ -587,7 +608,9 @@ def _three_inputs(t: Translator, i: Instruction) -> None:
     result = "zeroinitializer"
     for term in range(8):
         if table.value >> term & 1:
-            a, b, c = (v if term >> shift & 1 else n for v, n, shift in zip(values, inverse, (2, 1, 0), strict=True))
+            a, b, c = (
+                v if term >> shift & 1 else n for v, n, shift in zip(values, inverse, (2, 1, 0), strict=True)
+            )
             both = t.two("and", "i32", t.two("and", "i32", a, b), c)
             result = t.two("or", "i32", result, both)
     t.put(d, result, "i32")
@@ -695,8 +718,8 @@ def _counted(t: Translator, i: Instruction) -> None:
 # --- comparisons ---
 
 _WHOLE_ORDERS = {
-    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "lo": "ult", "ls": "ule", "hi": "ugt",
-    "hs": "uge",
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "lo": "ult", "ls": "ule",
+    "hi": "ugt", "hs": "uge",
 }  # fmt: skip
 _FLOAT_ORDERS = {
     "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq", "neu": "une",
@@ -768,7 +791,11 @@ def _selected_by_sign(t: Translator, i: Instruction) -> None:
     kind, _, _ = _type(t, i.op[-2])
     by = "float" if i.op[-1] == "f32" else "i32"
     of = t.get(c, by)
-    order = f"fcmp oge <32 x float> {of}, {t.splat('float', 0)}" if by == "float" else f"icmp sge <32 x i32> {of}, zeroinitializer"
+    order = (
+        f"fcmp oge <32 x float> {of}, {t.splat('float', 0)}"
+        if by == "float"
+        else f"icmp sge <32 x i32> {of}, zeroinitializer"
+    )
     t.put(d, t.select(t.emit(order), kind, t.get(x, kind), t.get(y, kind)), kind)
 
 
@@ -844,7 +871,7 @@ _TO_WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 @TABLE.of("cvt")
 def _converted(t: Translator, i: Instruction) -> None:
-    op, operands = i.op, i.operands
+    op = i.op
     if len(op) < 3:
         raise missing(i)
     to, of = op[-2], op[-1]
@@ -857,11 +884,16 @@ def _converted(t: Translator, i: Instruction) -> None:
             raise missing(i)
         d, x, y = _count(t, 3)
         high, low = (
-            t.cast("zext", _narrowed(t, t.get(o, "float"), to.removesuffix("x2")), "i16", "i32") for o in (x, y)
+            t.cast("zext", _narrowed(t, t.get(o, "float"), to.removesuffix("x2")), "i16", "i32")
+            for o in (x, y)
         )
         t.put(d, t.two("or", "i32", t.two("shl", "i32", high, "splat (i32 16)"), low), "i32")
         return
-    if modes - {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz"} or to not in TYPES or of not in TYPES:
+    if (
+        modes - {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz"}
+        or to not in TYPES
+        or of not in TYPES
+    ):
         raise missing(i)
     d, x = _count(t, 2)
     kind, signed, real = _type(t, to)
@@ -905,8 +937,12 @@ def _converted(t: Translator, i: Instruction) -> None:
             raise missing(i)
         wide = t.cast("sext" if its_signed else "zext", value, its, "i64") if its != "i64" else value
         bits = BITS[kind]
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, min((1 << bits) - 1, (1 << 63) - 1))
-        wide = t.vector("smin", "i64", t.vector("smax", "i64", wide, f"splat (i64 {low})"), f"splat (i64 {high})")
+        low, high = (
+            (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, min((1 << bits) - 1, (1 << 63) - 1))
+        )
+        wide = t.vector(
+            "smin", "i64", t.vector("smax", "i64", wide, f"splat (i64 {low})"), f"splat (i64 {high})"
+        )
         t.put(d, t.cast("trunc", wide, "i64", kind), kind, signed)
         return
     t.put(d, t.fit(value, its, kind, its_signed), kind, signed)
@@ -987,7 +1023,12 @@ def _load(t: Translator, i: Instruction) -> None:
     targets = d.parts if d.kind == "vector" else (d,)
     if len(targets) != count:
         raise missing(i)
-    if space == machine.PARAM and a.kind == "address" and a.parts[0].kind == "symbol" and a.parts[0].name in t.params:
+    if (
+        space == machine.PARAM
+        and a.kind == "address"
+        and a.parts[0].kind == "symbol"
+        and a.parts[0].name in t.params
+    ):
         at = t.params[a.parts[0].name] + a.value
         if at < 0 or at + size * count > t.params_nbytes:
             raise PtxError(f"PTX line {i.line}: {i.words} reads outside the parameters")
@@ -999,7 +1040,9 @@ def _load(t: Translator, i: Instruction) -> None:
     used = 0
     for n in range(count):
         used |= (i.used >> n * size & (1 << size) - 1 != 0) << n
-    t.machine("read", machine.pack(t.site(word, size), size, count, space, flags, used if i.used >= 0 else 15))
+    t.machine(
+        "read", machine.pack(t.site(word, size), size, count, space, flags, used if i.used >= 0 else 15)
+    )
     for n, target in enumerate(targets):
         t.put(target, t.load_slot(n, kind), kind, signed)
 
@@ -1070,6 +1113,93 @@ def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
 
 
+# --- copies that go on by themselves ---
+
+
+@TABLE.of("cp")
+def _copied(t: Translator, i: Instruction) -> None:
+    op = i.op
+    if op[1:2] != ("async",) or "bulk" in op:
+        raise missing(i)
+    if op[2:] == ("commit_group",):
+        t.machine("close_group", t.site())
+    elif op[2:] == ("wait_group",) and len(i.operands) == 1 and i.operands[0].kind == "number":
+        t.machine("arrive", machine.pack(t.site(), min(i.operands[0].value, 254), 1, 0))
+    elif op[2:] == ("wait_all",):
+        t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+    elif op[2:3] in (("ca",), ("cg",)) and op[3] in ("shared", "shared::cta") and "global" in op:
+        if any(p.split("::")[0] not in ("ca", "cg", "shared", "global", "L2") for p in op[2:]):
+            raise missing(i)
+        to, of, size, *inside = _count(t, 3, 4)
+        if size.kind != "number" or size.value not in (4, 8, 16):
+            raise missing(i)
+        t.store_addresses(t.address(to))
+        t.store_slot(0, t.address(of), "i64")
+        count = t.get(inside[0], "i64") if inside else t.splat("i64", size.value)
+        t.store_slot(1, count, "i64")
+        t.machine("copy_later", machine.pack(t.site("generic", 4), size.value, 1, 0))
+    else:
+        raise missing(i)
+
+
+# --- products of matrices ---
+
+
+@TABLE.of("mma")
+def _multiplied(t: Translator, i: Instruction) -> None:
+    kinds = {
+        ("m16n8k8", "tf32"): machine.TF32, ("m16n8k16", "f16"): machine.HALF, ("m16n8k16", "bf16"):
+        machine.BFLOAT,
+    }  # fmt: skip
+    op = i.op
+    d, a, b, c = _count(t, 4)
+    known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
+    if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:
+        raise missing(i)
+    if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
+        raise missing(i)
+    for slot, part in enumerate((*a.parts, *b.parts, *c.parts)):
+        t.store_slot(slot, t.get(part, "i32"), "i32")
+    t.machine("multiply", machine.pack(t.site(), 4, 1, kinds[op[3], op[7]]))
+    for n, part in enumerate(d.parts):
+        t.put(part, t.load_slot(10 + n, "float"), "float")
+
+
+@TABLE.of("ldmatrix")
+def _matrices(t: Translator, i: Instruction) -> None:
+    d, a = _count(t, 2)
+    parts = [
+        p
+        for p in i.op[1:]
+        if p not in ("sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "b16", "shared::cta")
+    ]
+    if parts or "m8n8" not in i.op:
+        raise missing(i)
+    targets = d.parts if d.kind == "vector" else (d,)
+    space = "shared" if any(p.split("::")[0] == "shared" for p in i.op) else "generic"
+    t.store_addresses(t.address(a))
+    flags = int("trans" in i.op)
+    site = t.site(space, 2 if flags else 4)
+    which = machine.SHARED if space == "shared" else machine.GENERIC
+    t.machine("load_matrices", machine.pack(site, 4, len(targets), which, flags))
+    for n, target in enumerate(targets):
+        t.put(target, t.load_slot(4 + n, "i32"), "i32")
+
+
+@TABLE.of("tex")
+def _texture(t: Translator, i: Instruction) -> None:
+    d, a = _count(t, 2)
+    if i.op[1:] != ("1d", "v4", "f32", "s32") or a.kind != "texture" or len(d.parts) != 4:
+        raise missing(i)
+    handle, where = a.parts
+    t.store_addresses(t.get(handle, "i64"))
+    t.store_slot(0, t.get(where.parts[0] if where.kind == "vector" else where, "i32"), "i32")
+    t.machine("texture", machine.pack(t.site("global", 4), 4, 1, 0))
+    values = [t.load_slot(1, "float"), t.splat("float", 0), t.splat("float", 0), t.splat("float", 0x3F800000)]
+    for target, value in zip(d.parts, values, strict=True):
+        t.put(target, value, "float")
+
+
 # --- lanes of a warp ---
 
 
@@ -1097,7 +1227,9 @@ def _shuffled(t: Translator, i: Instruction) -> None:
         t.store_slot(0, value, kind)
         t.store_slot(1, t.get(b, kind), kind)
         t.store_slot(2, t.get(c, kind), kind)
-        number = {"up": machine.UP, "down": machine.DOWN, "bfly": machine.BUTTERFLY, "idx": machine.INDEX}[mode]
+        number = {"up": machine.UP, "down": machine.DOWN, "bfly": machine.BUTTERFLY, "idx": machine.INDEX}[
+            mode
+        ]
         t.machine("shuffle", machine.pack(t.block_sites[-1], 4, 1, number))
         moved = t.load_slot(3, kind)
         within = t.condition(_mask_result(t))
@@ -1242,4 +1374,3 @@ def _barred(t: Translator, i: Instruction) -> None:
         t.put(i.operands[0], t.emit(f"icmp eq <32 x i32> {trues}, {arrived}"), "i1")
     else:
         t.put(i.operands[0], t.emit(f"icmp ne <32 x i32> {trues}, zeroinitializer"), "i1")
-

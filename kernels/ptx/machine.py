@@ -39,7 +39,10 @@ W_TID = 32  # three times 32 of 32 bits
 W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits each where they have no more
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
-W_WORDS = 512
+W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
+W_TILE = 576  # of a product
+W_WORDS = 768
+QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
 
 # --- of a block ---
 B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_FENCE = range(12)
@@ -60,18 +63,20 @@ D_WORDS = 4
 READ_ONLY, INITIALISED = 1, 2
 
 # --- of a finding ---
-F_KIND, F_SITE, F_OTHER, F_COUNT, F_BUFFER, F_OFFSET, F_BLOCK, F_THREAD, F_OTHER_BLOCK, F_OTHER_THREAD = range(10)
+F_KIND, F_SITE, F_OTHER, F_COUNT, F_BUFFER, F_OFFSET, F_BLOCK, F_THREAD, F_OTHER_BLOCK, F_OTHER_THREAD = (
+    range(10)
+)
 F_MASK, F_VALUE = 10, 11
 F_WORDS = 12
 MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
-    STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH,
-) = range(1, 13)  # fmt: skip
+    STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY,
+) = range(1, 14)  # fmt: skip
 
 # --- counters of an access ---
-M_REQUESTS, M_UNITS, M_LEAST, M_LANES = range(4)
-M_WORDS = 4
+M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
+M_WORDS = 5
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC = range(5)
 VOLATILE, RESULT = 1, 2
@@ -96,9 +101,7 @@ def pack(site: int, size: int, count: int, space: int, flags: int = 0, used: int
 
 
 @inlined
-def found(  # type: ignore[no-untyped-def]
-    launch, kind, site, other, buffer, offset, block, thread, other_block, other_thread, mask, value
-):
+def found(launch, kind, site, other, buffer, offset, block, thread, other_block, other_thread, mask, value):
     """Keep a finding, once for each pair of instructions; of the same again only the number."""
     records, count = simd.integers(launch[L_FOUND]), launch[L_FOUND_COUNT]
     for i in range(count):
@@ -118,7 +121,7 @@ def found(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):  # type: ignore[no-untyped-def]
+def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
         return True
@@ -142,17 +145,19 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):  # t
 
 
 @inlined
-def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset):  # type: ignore[no-untyped-def]
+def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset):
     """Watch a read of a granule."""
     oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
     word, it = record[0], record[1]
     serial = word >> 32
     if serial >= oldest:
         both = strong != 0 and it & _STRONG != 0
-        if not both and not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
+        if not both and not in_order(
+            launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch
+        ):
             found(
                 launch, RACE_WRITE_READ, site, word & 0xFFFFFFFF, buffer, offset, block[B_SERIAL], thread,
-                serial, it & _TID, 0, 0,
+                serial, it & _TID, 0, it >> 10 & 7,
             )  # fmt: skip
     own = block[B_SERIAL]
     before, how = record[2], record[3]
@@ -173,9 +178,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
 
 
 @inlined
-def written_now(  # type: ignore[no-untyped-def]
-    launch, block, record, site, thread, warp_epoch, strong, buffer, offset, same
-):
+def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset, same):
     """Watch a write of a granule. same: it had that value already."""
     oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
     for which in range(2):
@@ -188,7 +191,7 @@ def written_now(  # type: ignore[no-untyped-def]
         if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
             found(
                 launch, RACE_READ_WRITE if which else RACE_WRITES, site, word & 0xFFFFFFFF, buffer, offset,
-                block[B_SERIAL], thread, serial, it & _TID, 0, 0,
+                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 7,
             )  # fmt: skip
             break
     record[0] = block[B_SERIAL] << 32 | site
@@ -196,7 +199,7 @@ def written_now(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def sectors(warp, mask, size):  # type: ignore[no-untyped-def]
+def sectors(warp, mask, size):
     """Distinct sectors of 32 bytes that the lanes touch."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     count, bits, last = 0, 0, -1
@@ -222,9 +225,9 @@ def sectors(warp, mask, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def wavefronts(warp, mask, size):  # type: ignore[no-untyped-def]
-    """In how many turns the 32 banks of 4 bytes serve the lanes: those of 8 bytes half a warp at once, those of
-    16 bytes a quarter."""
+def wavefronts(warp, mask, size):
+    """In how many turns the 32 banks of 4 bytes serve the lanes: those of 8 bytes half a warp at once,
+    those of 16 bytes a quarter."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
     at_once = 32 if size <= 4 else 16 if size == 8 else 8
@@ -264,16 +267,17 @@ def wavefronts(warp, mask, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def counted(launch, site, units, least, lanes):  # type: ignore[no-untyped-def]
+def counted(launch, site, space, units, least, lanes):
     counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
     counters[M_REQUESTS] += 1
     counters[M_UNITS] += units
     counters[M_LEAST] += least
     counters[M_LANES] += lanes
+    counters[M_SPACE] = space
 
 
 @inlined
-def lanes_of(mask):  # type: ignore[no-untyped-def]
+def lanes_of(mask):
     count = 0
     for lane in range(32):
         count += mask >> lane & 1
@@ -281,7 +285,7 @@ def lanes_of(mask):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def fetched(address, size):  # type: ignore[no-untyped-def]
+def fetched(address, size):
     """The bits of an element at an address of the host."""
     if size == 4:
         return simd.words(address)[0] & 0xFFFFFFFF
@@ -293,7 +297,7 @@ def fetched(address, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put(address, size, value):  # type: ignore[no-untyped-def]
+def put(address, size, value):
     if size == 4:
         simd.words(address)[0] = value
     elif size == 8:
@@ -305,7 +309,7 @@ def put(address, size, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def shared_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[no-untyped-def]
+def shared_at(warp, launch, address, nbytes, site, lane, mask):
     """The place in the block's shared memory, or −1 with a finding."""
     block = simd.integers(warp[W_BLOCK])
     thread = (warp[W_INDEX] << 5) + lane
@@ -323,7 +327,7 @@ def shared_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[
 
 
 @inlined
-def global_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[no-untyped-def]
+def global_at(warp, launch, address, nbytes, site, lane, mask):
     """The place in a buffer, or −1 with a finding."""
     which = address >> WINDOW
     offset = (address & OFFSETS) - MIDDLE
@@ -344,7 +348,7 @@ def global_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[
 
 
 @inlined
-def local_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[no-untyped-def]
+def local_at(warp, launch, address, nbytes, site, lane, mask):
     block = simd.integers(warp[W_BLOCK])
     thread = (warp[W_INDEX] << 5) + lane
     if address < 0 or address + nbytes > launch[L_LOCAL_NBYTES]:
@@ -354,7 +358,7 @@ def local_at(warp, launch, address, nbytes, site, lane, mask):  # type: ignore[n
 
 
 @inlined
-def space_of(address):  # type: ignore[no-untyped-def]
+def space_of(address):
     """The state space that a generic address points into."""
     window = address >> WINDOW
     if window == SHARED_WINDOW:
@@ -367,7 +371,7 @@ def space_of(address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def settled(warp, mask, space):  # type: ignore[no-untyped-def]
+def settled(warp, mask, space):
     """The one space of all lanes, their addresses made those of it; GENERIC where they differ."""
     addresses = simd.shifted(warp, W_A)
     if space != GENERIC:
@@ -386,7 +390,7 @@ def settled(warp, mask, space):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def read_lanes(warp, mask, packed, space):  # type: ignore[no-untyped-def]
+def read_lanes(warp, mask, packed, space):
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     strong, used = packed >> 40 & VOLATILE, packed >> 48 & 0xF
@@ -427,20 +431,20 @@ def read_lanes(warp, mask, packed, space):  # type: ignore[no-untyped-def]
                     low[32 * i + lane] = 0
             continue
         if shadow:
+            first, known = -1, 0
             for i in range(nbytes >> granule):
                 if used >> ((i << granule) // size) & 1 == 0:
                     continue
                 record = simd.integers(shadow + 32 * ((offset >> granule) + i))
                 serial = record[0] >> 32
                 if serial == 0 or (space == SHARED and serial != block[B_SERIAL]):
-                    if not initialised:
-                        found(
-                            launch, UNWRITTEN, site, 0, buffer, offset + (i << granule), block[B_SERIAL],
-                            thread, 0, 0, mask, size,
-                        )  # fmt: skip
-                read_now(
-                    launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule)
-                )
+                    first = offset + (i << granule) if first < 0 else first
+                else:
+                    known += 1
+                read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
+            # Of several elements that are read at once the last may be what fills a row up.
+            if first >= 0 and known == 0 and not initialised:
+                found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
         elif space == LOCAL and warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT] + lane * launch[L_LOCAL_NBYTES] + address)
             for i in range(nbytes):
@@ -459,7 +463,7 @@ def read_lanes(warp, mask, packed, space):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def write_lanes(warp, mask, packed, space):  # type: ignore[no-untyped-def]
+def write_lanes(warp, mask, packed, space):
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     strong = packed >> 40 & VOLATILE
@@ -513,24 +517,24 @@ def write_lanes(warp, mask, packed, space):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def tallied(warp, mask, packed, space):  # type: ignore[no-untyped-def]
+def tallied(warp, mask, packed, space):
     """Count what an access costs."""
     launch = simd.integers(warp[W_LAUNCH])
     site, nbytes = packed & 0xFFFFFF, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
     lanes = lanes_of(mask)
-    if space == GLOBAL or space == LOCAL:
+    if space in (GLOBAL, LOCAL):
         # Local memory is interleaved: lanes that use the same place of theirs use one stretch of 128 bytes.
         units = lanes * nbytes + 31 >> 5 if space == LOCAL else sectors(warp, mask, nbytes)
-        counted(launch, site, units, lanes * nbytes + 31 >> 5, lanes)
+        counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
     elif space == SHARED:
         at_once = 32 if nbytes <= 4 else 16 if nbytes == 8 else 8
         least = 0
         for first in range(0, 32, at_once):
             if mask >> first & ((1 << at_once) - 1):
                 least += 1
-        counted(launch, site, wavefronts(warp, mask, nbytes), least, lanes)
+        counted(launch, site, space, wavefronts(warp, mask, nbytes), least, lanes)
     else:
-        counted(launch, site, 1, 1, lanes)
+        counted(launch, site, space, 1, 1, lanes)
 
 
 @compiled
@@ -644,12 +648,12 @@ def match(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 
 @inlined
-def as_signed(value, size):  # type: ignore[no-untyped-def]
+def as_signed(value, size):
     return value if size == 8 else (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
 @inlined
-def combined(old, b, c, size, do, kind):  # type: ignore[no-untyped-def]
+def combined(old, b, c, size, do, kind):
     """What an atomic operation writes."""
     if kind == F32:
         x, y = simd.from_bits(np.int32(old)), simd.from_bits(np.int32(b))
@@ -718,7 +722,18 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 initialised = of[D_FLAGS] & INITIALISED != 0
                 if of[D_FLAGS] & READ_ONLY:
                     found(
-                        launch, WRITES_INPUT, site, 0, buffer, offset, block[B_SERIAL], thread, 0, 0, mask, size
+                        launch,
+                        WRITES_INPUT,
+                        site,
+                        0,
+                        buffer,
+                        offset,
+                        block[B_SERIAL],
+                        thread,
+                        0,
+                        0,
+                        mask,
+                        size,
                     )
         else:
             at = -1
@@ -736,9 +751,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     launch, UNWRITTEN, site, 0, buffer, place << granule, block[B_SERIAL], thread, 0, 0, mask,
                     size,
                 )  # fmt: skip
-            written_now(
-                launch, block, record, site, thread, warp[W_EPOCH], 1, buffer, place << granule, 0
-            )
+            written_now(launch, block, record, site, thread, warp[W_EPOCH], 1, buffer, place << granule, 0)
         old = fetched(at, size)
         values[64 + lane] = old
         if kind == F64:
@@ -861,7 +874,7 @@ def alone(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 
 @inlined
-def begin(launch, slot):  # type: ignore[no-untyped-def]
+def begin(launch, slot):
     """The next block in this place."""
     number = launch[L_NEXT_BLOCK]
     launch[L_NEXT_BLOCK] = number + 1
@@ -884,7 +897,9 @@ def begin(launch, slot):  # type: ignore[no-untyped-def]
         for i in range(W_PCS, W_PCS + 16):
             warp[i] = 0
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
-        warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE] = 0, 0, 0, 0
+        warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
+        for lane in range(32):
+            warp[W_GROUPS + lane] = 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -892,7 +907,7 @@ def begin(launch, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def released(launch, slot, which):  # type: ignore[no-untyped-def]
+def released(launch, slot, which):
     """Let go on who waits at a barrier of the block."""
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_CLOCK] += 1
@@ -916,7 +931,8 @@ def released(launch, slot, which):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
-    """Run blocks, their warps in turns, until all have ended (L_ENDED) or this many turns are over. Blocks that
+    """Run blocks, their warps in turns, until all have ended (L_ENDED) or this many turns are over. Blocks
+    that
     are resident at once take turns with each other. A seed of 0: in order; 1: in the opposite one; others: a
     rotation that changes."""
     warps, resident = launch[L_WARPS], launch[L_RESIDENT]
@@ -978,7 +994,7 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
 
 
 @inlined
-def stuck(launch):  # type: ignore[no-untyped-def]
+def stuck(launch):
     """Nobody can go on: say who waits where, and let them."""
     for slot in range(launch[L_RESIDENT]):
         block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
@@ -995,9 +1011,214 @@ def stuck(launch):  # type: ignore[no-untyped-def]
             elif other == 0 and warp[W_WHERE] != first:
                 other, other_thread = warp[W_WHERE], 32 * w
         found(
-            launch, STUCK, first, other, 0, 0, block[B_SERIAL], thread, block[B_SERIAL], other_thread, waiting,
-            block[B_LIVE],
+            launch, STUCK, first, other, 0, 0, block[B_SERIAL], thread, block[B_SERIAL], other_thread,
+            waiting, block[B_LIVE],
         )  # fmt: skip
         for which in range(16):
             if block[B_ARRIVED + which]:
                 released(launch, slot, which)
+
+
+# --- copies that go on by themselves ---
+
+
+@inlined
+def copied(warp, entry):
+    """Do a copy that was begun: what it reads and writes is read and written now."""
+    packed, lane, to, of, inside = entry[0], entry[1] & 31, entry[2], entry[3], entry[4]
+    addresses = simd.shifted(warp, W_A)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    mask = 1 << lane
+    for i in range(nbytes >> 2):
+        value = 0
+        if 4 * i < inside:
+            addresses[lane] = of + 4 * i
+            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL)
+            value = low[lane] & 0xFFFFFFFF
+            if inside - 4 * i < 4:
+                value &= (1 << 8 * (inside - 4 * i)) - 1
+        low[32 + lane] = value
+        addresses[lane] = to + 4 * i
+        low[lane] = low[32 + lane]
+        write_lanes(warp, mask, site | 4 << 24 | 1 << 32, SHARED)
+
+
+@compiled
+def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async: to addresses in W_A, from those in slot 0, of which so many bytes are read as slot 1 says and
+    the rest is zero (64 bits each). What is copied arrives when it is waited for. That others may not touch
+    its place is so from now on."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        to, of = addresses[lane], values[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        if of & (nbytes - 1) and values[32 + lane]:
+            which = of >> WINDOW
+            found(
+                launch, MISALIGNED, site, 0, which, (of & OFFSETS) - MIDDLE, block[B_SERIAL], thread, 0, 0,
+                mask, nbytes,
+            )  # fmt: skip
+        if shared_at(warp, launch, to, nbytes, site, lane, mask) < 0:
+            continue
+        for j in range(nbytes >> launch[L_SHARED_GRANULE]):
+            place = (to >> launch[L_SHARED_GRANULE]) + j
+            record = simd.integers(block[B_SHADOW] + 32 * place)
+            before, how = record[0], record[1]
+            written_now(
+                launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                place << launch[L_SHARED_GRANULE], 0,
+            )  # fmt: skip
+            if before >> 32 != block[B_SERIAL]:  # until it has arrived nobody has written it
+                record[0], record[1] = before, how
+        count = warp[W_QUEUED]
+        if count >= QUEUE:
+            found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+            continue
+        entry = simd.shifted(simd.integers(warp[W_QUEUE]), count * Q_WORDS)
+        entry[0], entry[1] = packed, lane | warp[W_GROUPS + lane] << 8
+        entry[2], entry[3], entry[4] = to, of, min(nbytes, max(0, values[32 + lane]))
+        warp[W_QUEUED] = count + 1
+    for lane in range(32):
+        addresses[lane] = values[lane]
+    tallied(warp, mask, site | nbytes << 24 | 1 << 32, GLOBAL)
+
+
+@compiled
+def close_group(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.commit_group."""
+    for lane in range(32):
+        warp[W_GROUPS + lane] += mask >> lane & 1
+
+
+@compiled
+def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.wait_group: of the lanes all groups but the newest arrive, whose number is in the size; 255:
+    all copies do."""
+    newest, kept = packed >> 24 & 0xFF, 0
+    queue = simd.integers(warp[W_QUEUE])
+    for i in range(warp[W_QUEUED]):
+        entry = simd.shifted(queue, i * Q_WORDS)
+        lane, group = entry[1] & 31, entry[1] >> 8
+        if mask >> lane & 1 and (newest == 255 or group < warp[W_GROUPS + lane] - newest):
+            copied(warp, entry)
+        else:
+            stays = simd.shifted(queue, kept * Q_WORDS)
+            for j in range(Q_WORDS):
+                stays[j] = entry[j]
+            kept += 1
+    warp[W_QUEUED] = kept
+
+
+# --- products of matrices ---
+
+TF32, HALF, BFLOAT = range(3)
+
+
+@inlined
+def of_half(bits):
+    exponent, rest = bits >> 10 & 31, bits & 1023
+    if exponent == 0:
+        value = np.float32(rest) * np.float32(5.9604644775390625e-08)
+    else:
+        value = simd.from_bits(np.int32((255 if exponent == 31 else exponent + 112) << 23 | rest << 13))
+    return -value if bits & 0x8000 else value
+
+
+@inlined
+def factor(word, which, kind):
+    """A number of a register of a factor, the second of two where `which` says so."""
+    if kind == TF32:
+        return simd.from_bits(np.int32(word & -8192))
+    bits = word >> 16 & 0xFFFF if which else word & 0xFFFF
+    if kind == BFLOAT:
+        return simd.from_bits(np.int32(bits << 16))
+    return of_half(bits)
+
+
+@compiled
+def multiply(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync of 16 rows and 8 columns: rows in slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results
+    in 10 to 13 (32 bits each). Products are added up in float64 and rounded once."""
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    sums = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    rows = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_TILE)
+    columns = simd.shifted(rows, 256)
+    kind = packed >> 36 & 0xF
+    each = 1 if kind == TF32 else 2
+    depth = 8 * each
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for part in range(4):
+            row, far = g + 8 * (part & 1), part >> 1
+            for i in range(each):
+                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                rows[row * depth + k] = factor(low[32 * part + lane], i, kind)
+        for far in range(2):
+            for i in range(each):
+                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                columns[g * depth + k] = factor(low[32 * (4 + far) + lane], i, kind)
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for e in range(4):
+            row, column = g + 8 * (e >> 1), 2 * t + (e & 1)
+            total = np.float64(sums[32 * (6 + e) + lane])
+            for k in range(depth):
+                total += np.float64(rows[row * depth + k]) * np.float64(columns[column * depth + k])
+            sums[32 * (10 + e) + lane] = np.float32(total)
+
+
+@compiled
+def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """ldmatrix: the addresses of rows in W_A; so many matrices as elements, results from slot 4 on (32 bits).
+    Flags: 1, transposed."""
+    addresses, rows = simd.shifted(warp, W_A), simd.shifted(warp, W_TILE)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
+    if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
+        return
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED)
+    for lane in range(32):
+        rows[lane] = addresses[lane]
+    for i in range(count):
+        if transposed:
+            for half in range(2):
+                for lane in range(32):
+                    addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
+                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED)
+                for lane in range(32):
+                    bits = low[lane] & 0xFFFF
+                    low[32 * (4 + i) + lane] = (low[32 * (4 + i) + lane] | bits << 16) if half else bits
+        else:
+            for lane in range(32):
+                addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
+            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED)
+            for lane in range(32):
+                low[32 * (4 + i) + lane] = low[lane]
+
+
+# --- textures ---
+
+
+@compiled
+def texture(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """tex.1d of float32: addresses of its beginning in W_A, which element in slot 0; results in slot 1 (32
+    bits each). Outside it is 0."""
+    launch = simd.integers(warp[W_LAUNCH])
+    addresses = simd.shifted(warp, W_A)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    inside = 0
+    for lane in range(32):
+        index, which = low[lane], addresses[lane] >> WINDOW
+        low[32 + lane] = 0
+        if mask >> lane & 1 and 0 < which < launch[L_COUNT]:
+            buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+            if 0 <= 4 * index < buffer[D_NBYTES]:
+                inside |= 1 << lane
+                low[32 + lane] = simd.words(buffer[D_DATA] + 4 * index)[0]
+        addresses[lane] += 4 * index
+    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL)

@@ -23,6 +23,7 @@ TURNS_AT_ONCE = 2000
 LARGE = 1500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 HOST = 1  # whoever wrote it before the first launch
 
+_SPACES = ("global", "shared", "local", "param", "generic")
 _WORDS = {
     machine.OUTSIDE: "outside",
     machine.MISALIGNED: "misaligned",
@@ -36,13 +37,14 @@ _WORDS = {
     machine.STUCK: "stuck",
     machine.ENDLESS: "endless",
     machine.MISMATCH: "barrier_mismatch",
+    machine.TOO_MANY: "endless",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """kind: one of _WORDS. words: a sentence with buffer, element, thread and line. place: of the instruction;
-    other: of the one that it meets. count: how often."""
+    """kind: one of _WORDS. words: a sentence with buffer, element, thread and line. place: of the
+    instruction; other: of the one that it meets. count: how often."""
 
     kind: str
     words: str
@@ -69,7 +71,11 @@ class LineCounts:
     def add(self, other: LineCounts) -> None:
         for name in ("instructions", "lanes", "divergent", "barriers", "atomics"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for mine, its in ((self.requests, other.requests), (self.units, other.units), (self.least, other.least)):
+        for mine, its in (
+            (self.requests, other.requests),
+            (self.units, other.units),
+            (self.least, other.least),
+        ):
             for space, count in its.items():
                 mine[space] = mine.get(space, 0) + count
 
@@ -101,7 +107,9 @@ class Program:
         """Raises PtxError where an instruction is missing, with its line."""
         if name not in self._translated:
             if name not in self.module.kernels:
-                raise PtxError(f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}")
+                raise PtxError(
+                    f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}"
+                )
             made = translate.Translator(self.module, self.module.kernels[name], compiled.ENTRY).translated()
             self._translated[name] = made
         return self._translated[name]
@@ -197,7 +205,9 @@ class Device:
         held[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
         shadow = None
         if writable:
-            shadow = _aligned(32 * (-(-held.nbytes >> self._granule) + 1 if held.nbytes else 1)).view(np.int64)
+            shadow = _aligned(32 * (-(-held.nbytes >> self._granule) + 1 if held.nbytes else 1)).view(
+                np.int64
+            )
         address = (len(self.buffers) + 1 << machine.WINDOW) + machine.MIDDLE
         flags = (0 if writable else machine.READ_ONLY) | (machine.INITIALISED if written else 0)
         self.buffers.append(Buffer(name, address, held, itemsize, shadow, flags))
@@ -228,7 +238,9 @@ class Device:
         made, kernel, address = program.translated(name), program.kernel(name), program.address(name)
         threads, blocks = math.prod(block), math.prod(grid)
         if not 0 < threads <= 1024 or blocks < 1:
-            raise KernelError(f"{name}: a grid of {tuple(grid)} blocks of {tuple(block)} threads cannot be launched")
+            raise KernelError(
+                f"{name}: a grid of {tuple(grid)} blocks of {tuple(block)} threads cannot be launched"
+            )
         if self._first + blocks >= 1 << 31:
             raise KernelError(f"{name}: more blocks were launched than can be told apart")
         run = _Run(self, made, kernel, grid, block, arguments, shared_nbytes, seed)
@@ -306,6 +318,7 @@ class _Run:
         shared = _aligned(shared_each * resident, 128)
         shadow_each = 32 * ((self.shared_nbytes >> made.shared_granule) + 1)
         shadows = _aligned(shadow_each * resident)
+        queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
         places = np.arange(32 * warps)
         tid = [
@@ -326,6 +339,8 @@ class _Run:
                 state[m.W_INDEX] = w
                 state[m.W_FRAME] = base + 8 * m.W_WORDS
                 state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
+                if made.copies:
+                    state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
                 if made.local_nbytes:
                     state[m.W_LOCAL_INIT] = state[m.W_LOCAL] + 32 * made.local_nbytes
                 for axis in range(3):
@@ -333,9 +348,11 @@ class _Run:
                     words[:] = tid[axis][32 * w : 32 * w + 32]
         for word, value in {
             m.L_BUFFERS: kept(table), m.L_COUNT: len(table), m.L_FIRST: device.first,
-            m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS: kept(owners),
-            m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND: kept(self.found),
-            m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS: warps,
+            m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
+            kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
+            kept(self.found),
+            m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS:
+            warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
             m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
@@ -343,7 +360,7 @@ class _Run:
             m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [states, shared, shadows, launch]
+        self.held += [queues, states, shared, shadows, launch]
 
     # --- what came of it ---
 
@@ -365,8 +382,8 @@ class _Run:
                 counts.atomics += times * (first in ("atom", "red"))
                 if not site.space:
                     continue
-                requests, units, least, _ = self.memory[number].tolist()
-                space = site.space
+                requests, units, least, _, which = self.memory[number].tolist()
+                space = _SPACES[which] if requests else site.space
                 counts.requests[space] = counts.requests.get(space, 0) + requests
                 counts.units[space] = counts.units.get(space, 0) + units
                 counts.least[space] = counts.least.get(space, 0) + least
@@ -390,7 +407,11 @@ class _Run:
         if buffer == -machine.SHARED:
             return self._shared_element(offset, nbytes)
         if buffer in (-machine.LOCAL, -machine.PARAM):
-            name, size = ("local memory", self.made.local_nbytes) if buffer == -machine.LOCAL else ("the parameters", 0)
+            name, size = (
+                ("local memory", self.made.local_nbytes)
+                if buffer == -machine.LOCAL
+                else ("the parameters", 0)
+            )
             return f"byte {offset} of {name}", f"which has {size} bytes" if size else "outside"
         if buffer == 0:
             return f"the address {offset & (1 << 64) - 1:#x}, which is in no buffer", ""
@@ -398,10 +419,7 @@ class _Run:
         size = its.itemsize
         count = its.bytes.nbytes // size
         index = offset // size
-        if index < 0:
-            how = f"{-index} in front of it"
-        else:
-            how = f"which has {count}"
+        how = f"{-index} in front of it" if index < 0 else f"which has {count}"
         return f"element {index} of {its.name}", how
 
     def _shared_element(self, offset: int, nbytes: int) -> tuple[str, str]:
@@ -442,8 +460,11 @@ class _Run:
         elif kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ):
             first = "reads" if kind == m.RACE_READ_WRITE else "writes"
             second = "reads" if kind == m.RACE_WRITE_READ else "writes"
+            others = self._thread(other_serial, other_thread)
+            if value:  # several: of their warp, of their block, of several blocks
+                others = f"several threads, one of them {others},"
             words = (
-                f"{at}: {who} {second} {element}, which {self._thread(other_serial, other_thread)} {first} at "
+                f"{at}: {who} {second} {element}, which {others} {first if not value else first[:-1]} at "
                 f"{there}; {self._between(serial, thread, other_serial, other_thread)}{again}"
             )
         elif kind == m.DIVERGED:
@@ -456,9 +477,11 @@ class _Run:
             words = f"threads of one block wait at different barriers: {at} and {there}{again}"
         elif kind == m.STUCK:
             words = (
-                f"{at}: {mask} threads wait at a barrier that {value - mask} others of their block do not reach"
+                f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind == m.TOO_MANY:
+            words = f"{at}: {who} begins more copies than it waits for"
         else:
             words = f"{at}: the kernel goes round this loop and does not end"
         return Finding(_WORDS[kind], words, site.place, other.place if other_number else None, count)
@@ -509,4 +532,3 @@ def packed(values: Iterable[Any]) -> bytes:
         align = max(1, min(16, array.dtype.alignment))
         content = content.ljust(-(-len(content) // align) * align, b"\0") + array.tobytes()
     return content
-

@@ -53,8 +53,8 @@ class Operand:
 
 @dataclass(slots=True)
 class Instruction:
-    """op: its words ("ld", "global", "f32"). guard: the predicate register and whether it is negated. used: of
-    a vector that is loaded, a bit for each byte that is used."""
+    """op: its words ("ld", "global", "f32"). guard: the predicate register and whether it is negated. used:
+    of a vector that is loaded, a bit for each byte that is used."""
 
     op: tuple[str, ...]
     operands: list[Operand]
@@ -139,7 +139,9 @@ class _Reader:
         self.place: Place | None = None
         self.used = -1
         # They stand behind the kernels.
-        self.files = {int(n): name for n, name in re.findall(r'^\s*\.file\s+(\d{1,9})\s+"([^"\n]*)"', text, re.M)}
+        self.files = {
+            int(n): name for n, name in re.findall(r'^\s*\.file\s+(\d{1,9})\s+"([^"\n]*)"', text, re.M)
+        }
 
     def bad(self, words: str) -> PtxError:
         line = self.lines[min(self.at, len(self.lines) - 1)] if self.lines else 0
@@ -165,8 +167,10 @@ class _Reader:
 
     def whole(self, token: str) -> int:
         try:
-            return int(token.rstrip("U"), 0) if not token.startswith("0") or "x" in token.lower() else int(
-                token.rstrip("U") or "0", 8 if len(token.rstrip("U")) > 1 else 10
+            return (
+                int(token.rstrip("U"), 0)
+                if not token.startswith("0") or "x" in token.lower()
+                else int(token.rstrip("U") or "0", 8 if len(token.rstrip("U")) > 1 else 10)
             )
         except ValueError:
             raise self.bad(f"{token!r} is no whole number") from None

@@ -1,5 +1,5 @@
-"""A kernel of PTX → a function of LLVM that runs one warp: its 32 lanes are vectors, with a mask of those that
-take part.
+"""A kernel of PTX → a function of LLVM that runs one warp: its 32 lanes are vectors, with a mask of those
+that take part.
 
 Registers that live from one basic block into another lie in memory, the warp's frame; within a block they are
 values of LLVM. So a warp can stop at the end of any block and go on later, each block is compiled by itself,
@@ -28,7 +28,8 @@ WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
 # Instructions by which blocks can wait for each other.
 _MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
 HELPERS = (
-    "read", "write", "shuffle", "match", "atomic", "fence", "function", "divide", "synced", "barrier", "alone",
+    "read", "write", "shuffle", "match", "atomic", "fence", "function", "divide", "synced", "barrier",
+    "alone", "copy_later", "close_group", "arrive", "multiply", "load_matrices", "texture",
 )  # fmt: skip
 
 
@@ -60,6 +61,7 @@ class Translated:
     granule: int
     shared_granule: int
     spins: bool
+    copies: bool
 
 
 def missing(instruction: Instruction) -> PtxError:
@@ -100,6 +102,7 @@ class Translator:
         }
         each = [i for b in self.blocks for i in b.instructions]
         self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
+        self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self._lay_shared()
         self._lay_local()
         self._live()
@@ -184,7 +187,6 @@ class Translator:
         """What an instruction reads, and what it writes."""
         reads: list[str] = []
         writes: list[str] = []
-        op = instruction.op
         results = self.table.results(instruction)
         for i, operand in enumerate(instruction.operands):
             registers = [o.name for o in flat([operand]) if o.kind == "register"]
@@ -192,8 +194,6 @@ class Translator:
                 writes += registers
             else:
                 reads += registers
-        if op[0] == "mma":  # sums may be added to themselves
-            pass
         if instruction.guard is not None:
             reads.append(instruction.guard[0])
             reads += writes
@@ -324,7 +324,11 @@ class Translator:
         which = {"x": 0, "y": 1, "z": 2}.get(axis, 3)
         if base == "%tid" and which < 3:
             return self.emit(f"load <32 x i32>, ptr {self.word(machine.W_TID + 16 * which)}, align 64"), "i32"
-        scalars = {"%ctaid": ("%B", machine.B_X), "%ntid": ("%L", machine.L_BX), "%nctaid": ("%L", machine.L_GX)}
+        scalars = {
+            "%ctaid": ("%B", machine.B_X),
+            "%ntid": ("%L", machine.L_BX),
+            "%nctaid": ("%L", machine.L_GX),
+        }
         if base in scalars and which < 3:
             pointer, first = scalars[base]
             return self.scalar(pointer, first + which), "i32"
@@ -354,7 +358,8 @@ class Translator:
             everything = "splat (i32 -1)"
             table = {
                 "eq": one, "lt": less, "le": through,
-                "gt": self.two("xor", "i32", through, everything), "ge": self.two("xor", "i32", less, everything),
+                "gt": self.two("xor", "i32", through, everything),
+                "ge": self.two("xor", "i32", less, everything),
             }  # fmt: skip
             if (kind := name.removeprefix("%lanemask_")) in table:
                 return table[kind], "i32"
@@ -437,7 +442,8 @@ class Translator:
 
     def translated(self) -> Translated:
         out: list[str] = []
-        for self.index, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
+            self.index = index
             self.block_sites = []
             self._block(block)
             self.bodies.append(self.block_sites)
@@ -446,7 +452,12 @@ class Translator:
         head, self.lines = self.lines, []
         declared = [f"declare void @ptx_{name}(ptr, i64, i64, ptr)" for name in HELPERS]
         out += [*declared, *sorted(self.intrinsics.values()), ""]
-        out += [f"define void @{self.entry}(ptr %W, i64 %unused, i64 %more, ptr %scratch) #0 {{", *head, *body, "}"]
+        out += [
+            f"define void @{self.entry}(ptr %W, i64 %unused, i64 %more, ptr %scratch) #0 {{",
+            *head,
+            *body,
+            "}",
+        ]
         out.append('attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }')
         sizes = [s.nbytes for s in self.sites if s.space in ("global", "generic")] or [4]
         shared = [s.nbytes for s in self.sites if s.space in ("shared", "generic")] or [4]
@@ -461,6 +472,7 @@ class Translator:
             min(sizes).bit_length() - 1,
             min(shared).bit_length() - 1,
             self.spins,
+            self.copies,
         )
 
     def _block(self, block: flow.Block) -> None:
@@ -521,7 +533,9 @@ class Translator:
             place = self.emit(f"getelementptr i8, ptr %F, i64 {self.places[name]}", "p")
             if kind == "i1":
                 bits = self.emit(f"and i32 {self.mask(value)}, %act{i}")
-                kept = self.emit(f"and i32 {self.emit(f'load i32, ptr {place}')}, {self.emit(f'xor i32 %act{i}, -1')}")
+                kept = self.emit(
+                    f"and i32 {self.emit(f'load i32, ptr {place}')}, {self.emit(f'xor i32 %act{i}, -1')}"
+                )
                 self.line(f"store i32 {self.emit(f'or i32 {bits}, {kept}')}, ptr {place}, align 4")
             else:
                 self.masked_store(kind, value, place, active)
@@ -597,7 +611,8 @@ class Translator:
         elif block.guard is None:
             self.line(f"br label %{self._edge(block.after)}")
         else:
-            assert block.after is not None and block.target is not None
+            assert block.after is not None
+            assert block.target is not None
             condition = self._condition(block.guard)
             taken = self.two_scalars("and", "i32", f"%act{i}", self.mask(condition))
             none = self.emit(f"icmp eq i32 {taken}, 0")

@@ -1,7 +1,9 @@
-"""A CUDA ladder that is compiled and not run: what the compiler says of every rung, without a GPU too.
+"""A CUDA ladder that is compiled and not timed: what the compiler says of every rung, without a GPU too.
 
 A RungMeasurement a rung and architecture (facts["architecture"]), with the same compile-time facts as a rung
-that ran; "failed" has the compiler's message at the line of the rung's file.
+that ran; "failed" has the compiler's message at the line of the rung's file. A user's rung also runs on the
+CPU (engine.cuda.simulated) and is judged as on a GPU: "incorrect" has what is wrong with it, and the notes
+say what its accesses to memory cost, in counts.
 """
 
 from __future__ import annotations
@@ -10,13 +12,19 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
+from bench import judge
+from bench.measure.answers import samples
+from bench.measure.ladder import counts
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan
 from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from bench.words.version import requirements
 from engine.cuda import rung as rung_cuda
+from engine.cuda.simulated import SimulatedRungSession
 from engine.machine import driver as cuda_driver
-from kernels import launch, nvrtc, registry
+from kernels import launch, numba_support, nvrtc, registry
 from kernels.environment import installing
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
 from kernels.languages.compiling import settled
@@ -25,6 +33,7 @@ from kernels.registry import Rung
 
 # For rungs that name no architecture, where no GPU does: the oldest that the ladder is held to.
 OLDEST = "sm_75"
+MOST_FLOPS = 20_000_000  # of a shape that is also run without a GPU
 _ARCH = re.compile(r"(?:sm_)?(\d{2,3})a?")
 
 Progress = Callable[[str, float | None], None]
@@ -99,7 +108,36 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.launch_facts(how, rung.op, kernel)
-    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
+    measured = RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
+    return _judged(rung, params, measured) if rung.user else measured
+
+
+def _judged(rung: Rung, params: Params, measured: RungMeasurement) -> RungMeasurement:
+    """What running it without a GPU adds."""
+    if numba := numba_support.unavailable():
+        return _noted(measured, f"compiled only, for without Numba nothing runs it here ({numba})")
+    shapes = [shape.params for shape in samples.small_shapes(rung, params)]
+    timed = params if params.flops <= MOST_FLOPS or not shapes else shapes[-1]
+    try:
+        with judge.examine(rung, timed, rung.precision, simulated=True) as trial:
+            assert isinstance(trial.session, SimulatedRungSession)
+            words = counts.sentences(trial.session.report, timed.words)
+    except judge.Wrong as wrong:
+        return msgspec.structs.replace(
+            measured, disposition="incorrect", reason=wrong.finding.reason, finding=wrong.finding
+        )
+    except UnsupportedError as error:
+        return _noted(measured, f"compiled only: {error}")
+    except KernelError as error:
+        return msgspec.structs.replace(measured, disposition="failed", reason=str(error))
+    if timed is not params:
+        words.insert(0, "run on small shapes only; the one that was asked for takes too long without a GPU")
+    facts = {**measured.facts, "simulated": "right"}
+    return _noted(msgspec.structs.replace(measured, facts=facts), *words)
+
+
+def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:
+    return msgspec.structs.replace(measured, notes=(*measured.notes, *words))
 
 
 def _check_names(rung: Rung, how: launch.Launch, cubin: Path) -> None:

@@ -98,4 +98,9 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
         "indexed at run time, and room for spills), spills (the bytes that instructions store and load for "
         "want of registers), and the share of a multiprocessor's warps that fit beside each other"
     )
+    if any("simulated" in m.facts or m.finding for m in found):
+        lines.append(
+            "kernels of your own were also run on the CPU, every access watched: right or wrong as on a GPU; "
+            "counts are those of a GPU's instructions, and no time is known"
+        )
     return lines

@@ -88,3 +88,15 @@ def findings(folder: Path, planted: Planted, text: str, seed: int = 0) -> list[F
     arguments = packed([np.uint64(b.address) for b in (given, y, z)] + [np.int32(count)])
     made.launch("mine", (planted.blocks,), (planted.threads,), arguments, seed=seed, seconds=20)
     return made.report.findings
+
+
+def told(planted: Planted, found: list[Finding]) -> bool:
+    """Whether one of the findings is the mistake, at its line; where it is a race, with the other line."""
+    here, there = planted.lines("//!"), planted.lines("//?")
+    both = planted.lines("//! //?")
+    for finding in found:
+        if finding.kind != planted.kind or finding.place is None or finding.place.line not in here | both:
+            continue
+        if planted.kind != "race" or (finding.other is not None and finding.other.line in there | here):
+            return True
+    return False

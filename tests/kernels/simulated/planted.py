@@ -1,7 +1,7 @@
 """Kernels with one mistake of synchronisation, bounds or initialisation each, and the same without it.
 
-In a text, a line that ends in `//!` is where the mistake shows, one in `//?` the other line that has a part in
-it, and `[[wrong|right]]` is what differs between the two. THREADS threads a block; BLOCKS blocks; x has N
+In a text, a line that ends in `//!` is where the mistake shows, one in `//?` the other line that has a part
+in it, and `[[wrong|right]]` is what differs between the two. THREADS threads a block; BLOCKS blocks; x has N
 elements, all written, and y has N that nobody has.
 """
 
