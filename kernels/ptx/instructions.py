@@ -839,7 +839,7 @@ def _moved(t: Translator, i: Instruction) -> None:
 def _converted_address(t: Translator, i: Instruction) -> None:
     d, x = _count(t, 2)
     space = next((p.split("::")[0] for p in i.op[1:] if p.split("::")[0] in _SPACES), "")
-    kind, _, _ = _type(t, i.op[-1])
+    _type(t, i.op[-1])
     value = t.get(x, "i64")
     window = {"shared": machine.SHARED_WINDOW, "local": machine.LOCAL_WINDOW, "param": machine.PARAM_WINDOW}
     if space in window:

@@ -1,9 +1,9 @@
 """A CUDA ladder that is compiled and not timed: what the compiler says of every rung, without a GPU too.
 
 A RungMeasurement a rung and architecture (facts["architecture"]), with the same compile-time facts as a rung
-that ran; "failed" has the compiler's message at the line of the rung's file. A user's rung also runs on the
-CPU (engine.cuda.simulated) and is judged as on a GPU: "incorrect" has what is wrong with it, and the notes
-say what its accesses to memory cost, in counts.
+that ran; "failed" has the compiler's message at the line of the rung's file. Where it is asked for, a rung
+also runs on the CPU (engine.cuda.simulated) and is judged as on a GPU: "incorrect" has what is wrong with it,
+and the notes say what its accesses to memory cost, in counts.
 """
 
 from __future__ import annotations
@@ -71,9 +71,13 @@ def meant_for(rung: Rung) -> str:
 
 
 def run(
-    job: LadderJob, archs: Sequence[str] = (), progress: Progress = lambda text, fraction: None
+    job: LadderJob,
+    archs: Sequence[str] = (),
+    progress: Progress = lambda text, fraction: None,
+    simulate: bool = False,
 ) -> tuple[RungMeasurement, ...]:
-    """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`). Raises
+    """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`); simulate:
+    and run without a GPU. Raises
     InputError as bench.questions.ladder_plan.plan does, UnavailableError."""
     check_compiler()
     names = [case.rung for case in ladder_plan.plan(job).cases if not case.is_reference]
@@ -84,7 +88,11 @@ def run(
     found = []
     for number, (rung, arch) in enumerate(wanted):
         progress(f"compiling {rung.label} for {arch}", number / len(wanted))
-        found.append(compiled(rung, params, arch))
+        measured = compiled(rung, params, arch)
+        if simulate and measured.disposition == "ok":
+            progress(f"running {rung.label} without a GPU", number / len(wanted))
+            measured = _judged(rung, params, measured)
+        found.append(measured)
     return tuple(found)
 
 
@@ -108,8 +116,7 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.launch_facts(how, rung.op, kernel)
-    measured = RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
-    return _judged(rung, params, measured) if rung.user else measured
+    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
 
 
 def _judged(rung: Rung, params: Params, measured: RungMeasurement) -> RungMeasurement:

@@ -100,7 +100,7 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
     )
     if any("simulated" in m.facts or m.finding for m in found):
         lines.append(
-            "kernels of your own were also run on the CPU, every access watched: right or wrong as on a GPU; "
-            "counts are those of a GPU's instructions, and no time is known"
+            "run on the CPU, with every access to memory watched: counts are those of a GPU's instructions, "
+            "and no time is known"
         )
     return lines
