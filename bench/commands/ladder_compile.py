@@ -18,7 +18,7 @@ DEVICE = "cuda"
 
 def run(job: LadderJob, archs: Sequence[str], output: str, simulate: bool = False) -> int:
     """Compile a job's rungs once and show what came of it. simulate: they also run on the CPU. The exit code:
-    1 where one of the user's does not compile or is wrong (where there are none of the user's: one of ours)."""
+    1 where one of the user's does not compile or is wrong (where there are none: one of ours)."""
     from bench.measure.ladder import compiled
     from bench.run.progress import callback
 

@@ -136,8 +136,11 @@ class Program:
 def _machine_code(made: Translated) -> bytes:
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(made.text)
-    module.verify()
+    try:
+        module = llvm.parse_assembly(made.text)
+        module.verify()
+    except RuntimeError as error:
+        raise PtxError(f"the PTX cannot be translated: {str(error).strip().splitlines()[0]}") from None
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
@@ -423,6 +426,7 @@ class _Run:
         return f"element {index} of {its.name}", how
 
     def _shared_element(self, offset: int, nbytes: int) -> tuple[str, str]:
+        offset -= (1 << 32) if 1 << 31 <= offset < 1 << 32 else 0  # in front of all of it
         spans = [*self.made.shared]
         if self.made.dynamic >= 0:
             name = "the dynamic shared memory"

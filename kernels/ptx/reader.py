@@ -16,7 +16,7 @@ from kernels.errors import UnsupportedError
 _TOKEN = re.compile(
     r'(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/)|(?P<line>\n)|(?P<string>"[^"\n]*")'
     r"|(?P<number>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?|\d+U?(?![\w$]))"
-    r"|(?P<word>[A-Za-z_$%.@!][\w$.]*(?:::[\w.]+)*)|(?P<mark>[-+{}()\[\];,:=<>|])",
+    r"|(?P<word>[A-Za-z_$%.][\w$.]*(?:::[\w.]+)*)|(?P<mark>[-+{}()\[\];,:=<>|@!])",
     re.S,
 )
 MOST_NBYTES = 64 << 20  # of a text
@@ -449,10 +449,12 @@ class _Reader:
         line = self.lines[self.at]
         guard = None
         if self.peek().startswith("@"):
-            word = self.take()[1:]
-            negated = word.startswith("!") or (not word and self.peek() == "!")
-            word = word.lstrip("!") or self.take().lstrip("!")
-            guard = (self.named(word), negated)
+            if self.take() != "@":
+                raise self.bad("a guard is not understood")
+            negated = self.peek() == "!"
+            if negated:
+                self.take()
+            guard = (self.named(self.take()), negated)
         op = tuple(part for part in self.take().split(".") if part)
         if not op or not op[0][0].isalpha():
             self.at -= 1
@@ -503,9 +505,8 @@ class _Reader:
             if inner.kind != "number" or inner.width:
                 raise self.bad("a minus stands before a number alone")
             return Operand("number", value=-inner.value)
-        if token.startswith("!"):
-            name = token[1:] or self.take()
-            return Operand("register", self.named(name), negated=True)
+        if token == "!":
+            return Operand("register", self.named(self.take()), negated=True)
         if token[0].isdigit():
             if token[:2].lower() in ("0f", "0d") and len(token) in (10, 18):
                 return Operand("number", value=int(token[2:], 16), width=4 * (len(token) - 2))

@@ -499,7 +499,10 @@ class Translator:
             handler = self.table.handler(instruction)
             if handler is None:
                 raise missing(instruction)
-            handler(self, instruction)
+            try:
+                handler(self, instruction)
+            except (KeyError, IndexError, ValueError, StopIteration, AttributeError):
+                raise missing(instruction) from None  # it says something, or has operands, that it never has
             if not self.block_sites[-1]:
                 self.site()
         self._save(i)
