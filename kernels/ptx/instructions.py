@@ -937,12 +937,11 @@ def _converted(t: Translator, i: Instruction) -> None:
             raise missing(i)
         wide = t.cast("sext" if its_signed else "zext", value, its, "i64") if its != "i64" else value
         bits = BITS[kind]
-        low, high = (
-            (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, min((1 << bits) - 1, (1 << 63) - 1))
-        )
-        wide = t.vector(
-            "smin", "i64", t.vector("smax", "i64", wide, f"splat (i64 {low})"), f"splat (i64 {high})"
-        )
+        least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+        if not signed:
+            least, most = 0, min((1 << bits) - 1, (1 << 63) - 1)
+        wide = t.vector("smax", "i64", wide, f"splat (i64 {least})")
+        wide = t.vector("smin", "i64", wide, f"splat (i64 {most})")
         t.put(d, t.cast("trunc", wide, "i64", kind), kind, signed)
         return
     t.put(d, t.fit(value, its, kind, its_signed), kind, signed)
