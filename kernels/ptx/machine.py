@@ -544,11 +544,7 @@ def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space)
-    if space == GLOBAL:
-        read_lanes(warp, mask, packed, GLOBAL)
-    elif space == SHARED:
-        read_lanes(warp, mask, packed, SHARED)
-    elif space != GENERIC:
+    if space != GENERIC:
         read_lanes(warp, mask, packed, space)
     else:
         for lane in range(32):
@@ -567,11 +563,7 @@ def write(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space)
-    if space == GLOBAL:
-        write_lanes(warp, mask, packed, GLOBAL)
-    elif space == SHARED:
-        write_lanes(warp, mask, packed, SHARED)
-    elif space != GENERIC:
+    if space != GENERIC:
         write_lanes(warp, mask, packed, space)
     else:
         for lane in range(32):

@@ -363,7 +363,9 @@ class Translator:
             }  # fmt: skip
             if (kind := name.removeprefix("%lanemask_")) in table:
                 return table[kind], "i32"
-        raise PtxError(f"PTX line {self.here.line}: {name} is missing")
+        raise PtxError(
+            f"PTX line {self.here.line}: {name} is not declared, and is no special register that is understood"
+        )
 
     def scalar(self, pointer: str, index: int) -> str:
         """The low half of a word of a state, in all lanes."""

@@ -66,19 +66,27 @@ def main() -> int:
     for what, which in sorted(missing.items(), key=lambda item: -len(item[1])):
         print(f"{what}: {len(which)} rungs: {', '.join(which)}")
     if asked.write:
-        asked.write.write_text(_page(rows, missing, caught, total, asked.orders), encoding="utf-8")
+        asked.write.write_text(
+            _page(rows, missing, caught, total, asked.orders, asked.first), encoding="utf-8"
+        )
     return 1 if bad else 0
 
 
 def _page(
-    rows: list[tuple[str, int, int, int]], missing: dict[str, list[str]], caught: int, total: int, orders: int
+    rows: list[tuple[str, int, int, int]],
+    missing: dict[str, list[str]],
+    caught: int,
+    total: int,
+    orders: int,
+    first: bool,
 ) -> str:
+    which = "one small case" if first else "each small case that it takes"
     lines = [
         "# CUDA kernels without a GPU",
         "",
-        "Made by `python -m tests.kernels.simulated --write docs/results/simulated.md`. Each rung runs on",
-        f"the CPU on each small case that it takes, its warps in {orders} orders. It is compared with",
-        "float64 within the bound of its precision. Each of its accesses to memory is watched.",
+        f"Made by `python -m tests.kernels.simulated{' --first' * first} --orders {orders} --write",
+        f"docs/results/simulated.md`. Each rung runs on the CPU on {which}, its warps in {orders} orders.",
+        "Its answer is compared with float64 within the bound of its precision. Each access to memory is watched.",
         "",
         f"{caught} of {total} planted mistakes were found at their line.",
         "",

@@ -124,7 +124,7 @@ def test_an_instruction_does_what_its_page_says(instruction: str, work: object) 
     ("text", "words"),
     [
         (SUM.replace("INSTRUCTION", "frobnicate.f32 %f2, %f1;"), "line 14: frobnicate.f32 is missing"),
-        (SUM.replace("INSTRUCTION", "add.f32 %f2, %f1, %f9;"), "line 14: the register %f9 is not declared"),
+        (SUM.replace("INSTRUCTION", "add.f32 %f2, %f1, %f9;"), "line 14: %f9 is not declared"),
         (SUM.replace("INSTRUCTION", "bra nowhere;"), "line 14: the label nowhere is nowhere"),
         (SUM.replace("INSTRUCTION", "add.f32 %f2, %f1"), "line 15"),
         (SUM[: len(SUM) // 2], "ends in the middle"),
