@@ -364,7 +364,7 @@ class Translator:
             if (kind := name.removeprefix("%lanemask_")) in table:
                 return table[kind], "i32"
         raise PtxError(
-            f"PTX line {self.here.line}: {name} is not declared, and is no special register that is understood"
+            f"PTX line {self.here.line}: {name} is not declared, and is no special register that is known"
         )
 
     def scalar(self, pointer: str, index: int) -> str:

@@ -86,7 +86,7 @@ def _page(
         "",
         f"Made by `python -m tests.kernels.simulated{' --first' * first} --orders {orders} --write",
         f"docs/results/simulated.md`. Each rung runs on the CPU on {which}, its warps in {orders} orders.",
-        "Its answer is compared with float64 within the bound of its precision. Each access to memory is watched.",
+        "Its answer is compared with float64 within the bound of its precision, and each access is watched.",
         "",
         f"{caught} of {total} planted mistakes were found at their line.",
         "",
