@@ -3,7 +3,7 @@
 A RungMeasurement a rung and architecture (facts["architecture"]), with the same compile-time facts as a rung
 that ran; "failed" has the compiler's message at the line of the rung's file. Where it is asked for, a rung
 also runs on the CPU (engine.cuda.simulated) and is judged as on a GPU: "incorrect" has what is wrong with it,
-and the notes say what its accesses to memory cost, in counts.
+and facts["counts"] what its accesses to memory cost, a sentence a line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.measure.answers import samples
 from bench.measure.ladder import counts
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan
-from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
+from bench.results.ladder_records import ARCHITECTURE, COUNTS, LadderJob, RungMeasurement
 from bench.words.version import requirements
 from engine.cuda import rung as rung_cuda
 from engine.cuda.simulated import SimulatedRungSession
@@ -139,8 +139,7 @@ def _judged(rung: Rung, params: Params, measured: RungMeasurement) -> RungMeasur
         return msgspec.structs.replace(measured, disposition="failed", reason=str(error))
     if timed is not params:
         words.insert(0, "run on small shapes only; the one that was asked for takes too long without a GPU")
-    facts = {**measured.facts, "simulated": "right"}
-    return _noted(msgspec.structs.replace(measured, facts=facts), *words)
+    return msgspec.structs.replace(measured, facts={**measured.facts, COUNTS: "\n".join(words)})
 
 
 def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:

@@ -42,11 +42,8 @@ def _memory(total: LineCounts) -> Iterator[str]:
     units = {"global": "sectors of 32 bytes", "shared": "wavefronts", "local": "sectors of 32 bytes"}
     for space, unit in units.items():
         if requests := total.requests.get(space):
-            least = total.least[space]
-            yield (
-                f"{space} memory: {requests:,} requests in {total.units[space]:,} {unit}, at least {least:,} "
-                "without repeats"
-            )
+            each = total.units[space] / requests
+            yield f"{space} memory: {requests:,} requests of {each:.1f} {unit} each"
     if total.barriers:
         yield f"{total.barriers:,} waits at barriers"
     if total.atomics:
