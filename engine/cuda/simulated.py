@@ -120,11 +120,16 @@ class SimulatedRungSession:
         self._device.buffers.clear()
 
 
+def ptx_of(rung: Rung, how: launch.Launch) -> str:
+    """The PTX of a launch, for the architecture that the rung asks for, at least ARCH. Raises KernelError."""
+    needed = tuple(rung.needs.get("architecture", rung.needs.get("compute_capability", (8, 0))))
+    arch = f"sm_{needed[0]}{needed[1]}" if needed > (8, 0) else ARCH
+    return nvrtc.ptx(rung, arch, how.defines)
+
+
 def program_of(rung: Rung, how: launch.Launch) -> Program:
     """The kernels of a launch, translated. Raises KernelError, UnsupportedError with what is missing."""
-    needed = rung.needs.get("architecture", rung.needs.get("compute_capability", (8, 0)))
-    arch = f"sm_{needed[0]}{needed[1]}" if tuple(needed) > (8, 0) else ARCH
-    program = Program(nvrtc.ptx(rung, arch, how.defines))
+    program = Program(ptx_of(rung, how))
     for stage in how.kernels(rung.op):
         program.translated(stage.function)
     return program

@@ -114,6 +114,13 @@ class Program:
             self._translated[name] = made
         return self._translated[name]
 
+    def lacking(self) -> list[str]:
+        """The instructions of all kernels that are missing, each once."""
+        found: dict[str, None] = {}
+        for kernel in self.module.kernels.values():
+            found |= dict.fromkeys(translate.Translator(self.module, kernel, "none").lacking())
+        return list(found)
+
     def kernel(self, name: str) -> Kernel:
         self.translated(name)
         return self.module.kernels[name]

@@ -488,16 +488,18 @@ class Translator:
         self.line(f"%act{i} = add i32 {active}, 0")
         self._count(f"%act{i}")
         for instruction in block.instructions:
-            self.here = instruction
-            if instruction.op[0] in ("bra", "ret", "exit"):
-                self.block_sites.append(0)
-                self.site()
-                continue
-            if instruction.op[0] == "barrier's result":
-                self.table.barred(self, instruction)
-                continue
+            self._do(instruction)
+        self._save(i)
+        self._leave(block)
+
+    def _do(self, instruction: Instruction) -> None:
+        self.here = instruction
+        if instruction.op[0] == "barrier's result":
+            self.table.barred(self, instruction)
+            return
+        self.block_sites.append(0)
+        if instruction.op[0] not in ("bra", "ret", "exit"):
             self.guard = self._condition(instruction.guard) if instruction.guard else ""
-            self.block_sites.append(0)
             handler = self.table.handler(instruction)
             if handler is None:
                 raise missing(instruction)
@@ -505,10 +507,21 @@ class Translator:
                 handler(self, instruction)
             except (KeyError, IndexError, ValueError, StopIteration, AttributeError):
                 raise missing(instruction) from None  # it says something, or has operands, that it never has
-            if not self.block_sites[-1]:
-                self.site()
-        self._save(i)
-        self._leave(block)
+        if not self.block_sites[-1]:
+            self.site()
+
+    def lacking(self) -> list[str]:
+        """The instructions that are missing, each once, in order."""
+        found = []
+        for index, block in enumerate(self.blocks):
+            self.index = index
+            self.known, self.changed = {}, set()
+            for instruction in block.instructions:
+                try:
+                    self._do(instruction)
+                except PtxError:
+                    found.append(instruction.words)
+        return list(dict.fromkeys(found))
 
     def _condition(self, guard: tuple[str, bool]) -> str:
         value, kind = self.register(guard[0])

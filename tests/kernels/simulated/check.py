@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cuda.simulated import ARCH, SimulatedRungSession
-from kernels import nvrtc, registry
+from engine.cuda.simulated import ARCH, SimulatedRungSession, program_of, ptx_of
+from kernels import launch, nvrtc, registry
 from kernels.errors import UnsupportedError
 from kernels.ops import OPS
 from kernels.ptx.program import Device, Finding, Program, packed
@@ -63,14 +63,14 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
 
 
 @functools.cache
-def missing_of(rung: Rung) -> str:
-    """Why a rung cannot be run, or ""."""
+def missing_of(rung: Rung) -> tuple[str, ...]:
+    """The instructions of a rung that are missing."""
+    how = launch.launch(case_of(rung).params, rung)
     try:
-        session = SimulatedRungSession(rung, case_of(rung).params, _given(case_of(rung)))
-        session.close()
-    except UnsupportedError as error:
-        return str(error)
-    return ""
+        program_of(rung, how)
+    except UnsupportedError:
+        return tuple(Program(ptx_of(rung, how)).lacking())
+    return ()
 
 
 def _given(case: Case) -> list[np.ndarray]:
