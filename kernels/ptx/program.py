@@ -14,6 +14,7 @@ import numpy as np
 from kernels.cpu import compiled
 from kernels.errors import KernelError
 from kernels.ptx import machine, reader, translate
+from kernels.ptx.instructions import TABLE
 from kernels.ptx.reader import Kernel, Place, PtxError
 from kernels.ptx.translate import Site, Translated
 
@@ -110,7 +111,9 @@ class Program:
                 raise PtxError(
                     f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}"
                 )
-            made = translate.Translator(self.module, self.module.kernels[name], compiled.ENTRY).translated()
+            made = translate.Translator(
+                self.module, self.module.kernels[name], compiled.ENTRY, TABLE
+            ).translated()
             self._translated[name] = made
         return self._translated[name]
 
@@ -118,7 +121,7 @@ class Program:
         """The instructions of all kernels that are missing, each once."""
         found: dict[str, None] = {}
         for kernel in self.module.kernels.values():
-            found |= dict.fromkeys(translate.Translator(self.module, kernel, "none").lacking())
+            found |= dict.fromkeys(translate.Translator(self.module, kernel, compiled.ENTRY, TABLE).lacking())
         return list(found)
 
     def kernel(self, name: str) -> Kernel:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kernels.ptx import flow, machine
 from kernels.ptx.reader import Instruction, Kernel, Module, Operand, Place, PtxError, Variable, flat
@@ -70,13 +71,26 @@ def missing(instruction: Instruction) -> PtxError:
     return PtxError(f"PTX line {instruction.line}{where}: {instruction.words} is missing")
 
 
+class Instructions(Protocol):
+    """What each instruction is (kernels.ptx.instructions.TABLE)."""
+
+    def handler(self, instruction: Instruction) -> Handler | None: ...
+
+    def results(self, instruction: Instruction) -> int:
+        """How many of the first operands it writes."""
+
+    def wait(self, t: Translator, instruction: Instruction) -> None:
+        """Stop at a barrier."""
+
+    def barred(self, t: Translator, instruction: Instruction) -> None:
+        """What the barrier gives back, when it is over."""
+
+
 class Translator:
     """Values are names of LLVM values; every one is a vector of 32, or of 32 conditions."""
 
-    def __init__(self, module: Module, kernel: Kernel, entry: str) -> None:
-        from kernels.ptx.instructions import TABLE
-
-        self.module, self.kernel, self.entry, self.table = module, kernel, entry, TABLE
+    def __init__(self, module: Module, kernel: Kernel, entry: str, table: Instructions) -> None:
+        self.module, self.kernel, self.entry, self.table = module, kernel, entry, table
         self.blocks = flow.blocks_of(kernel)
         self.lines: list[str] = []
         self.number = 0
