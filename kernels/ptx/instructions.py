@@ -1095,7 +1095,10 @@ def _atomic(t: Translator, i: Instruction) -> None:
     t.store_addresses(t.address(a))
     for n, value in enumerate(values):
         t.store_slot(n, t.fit(t.get(value, kind), kind, "i64"), "i64")
-    t.machine("atomic", machine.pack(t.site(word, size, True), size, 1, space) | do << 48 | kinds[part] << 52)
+    t.machine(
+        "atomic",
+        machine.pack(t.site(word, size, True), size, 1, space, used=0) | do << 48 | kinds[part] << 52,
+    )
     if d.kind != "none":
         t.put(d, t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
 

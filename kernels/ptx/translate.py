@@ -10,7 +10,7 @@ state). Blocks stand in the order of kernels.ptx.flow; where lanes go apart, tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -794,4 +794,3 @@ def variables_of(module: Module) -> list[Variable]:
 
 
 Handler = Callable[[Translator, Instruction], None]
-Operands = Sequence[Operand]

@@ -120,6 +120,55 @@ def test_an_instruction_does_what_its_page_says(instruction: str, work: object) 
         np.testing.assert_array_equal(_answer(instruction, FEW), work(FEW).astype(np.float32))
 
 
+ATOMIC = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry sum(.param .u64 x, .param .u64 y)
+{
+    .reg .b32 %r<4>; .reg .b64 %rd<6>; .reg .f32 %f<3>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.b32 %r2, [%rd4];
+    INSTRUCTION
+    ret;
+}
+"""
+VALUES = [5, 3, 0xFFFFFFF0, 12, 7, 0, 255]
+
+
+@pytest.mark.parametrize(
+    ("operation", "first", "work"),
+    [
+        ("add.u32", 2, lambda old, b: old + b & 0xFFFFFFFF),
+        ("min.u32", 9, min),
+        ("max.u32", 9, max),
+        ("min.s32", 9, lambda old, b: min(old, b, key=lambda v: v ^ 0x80000000)),
+        ("max.s32", 9, lambda old, b: max(old, b, key=lambda v: v ^ 0x80000000)),
+        ("and.b32", 0xFF, lambda old, b: old & b),
+        ("or.b32", 1, lambda old, b: old | b),
+        ("xor.b32", 1, lambda old, b: old ^ b),
+        ("exch.b32", 1, lambda old, b: b),
+        ("inc.u32", 4, lambda old, b: 0 if old >= b else old + 1),
+        ("dec.u32", 4, lambda old, b: b if old == 0 or old > b else old - 1),
+    ],
+)
+def test_atomics_are_done_one_after_another(operation: str, first: int, work: object) -> None:
+    assert callable(work)
+    device = Device(Program(ATOMIC.replace("INSTRUCTION", f"red.global.{operation} [%rd2], %r2;")))
+    given = device.buffer("x", np.array(VALUES, np.uint32), 4)
+    y = device.buffer("y", np.array([first], np.uint32), 4, writable=True)
+    device.launch("sum", (1,), (len(VALUES),), packed([np.uint64(given.address), np.uint64(y.address)]))
+    assert device.report.findings == []
+    right = first
+    for value in VALUES:
+        right = work(right, value)
+    assert int(y.bytes.view(np.uint32)[0]) == right
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
