@@ -3,10 +3,12 @@ what was found and counted."""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,7 +135,7 @@ class Program:
         if name not in self._addresses:
             made = self.translated(name)
             _bind_helpers()
-            key = compiled.digest(name, made.text)
+            key = compiled.digest(name, made.text + _machine_text())
             self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made))
         return self._addresses[name]
 
@@ -141,6 +143,11 @@ class Program:
     def granule(self) -> int:
         """log2 of the least bytes that a kernel accesses at once."""
         return min((self.translated(name).granule for name in self.module.kernels), default=2)
+
+
+@functools.cache
+def _machine_text() -> str:
+    return Path(machine.__file__).read_text(encoding="utf-8")
 
 
 def _machine_code(made: Translated) -> bytes:
