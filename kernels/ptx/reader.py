@@ -21,6 +21,8 @@ _TOKEN = re.compile(
 )
 MOST_NBYTES = 64 << 20  # of a text
 MOST_VARIABLE = 1 << 30  # bytes of a variable
+KINDS = {"pred", "f16", "bf16", "f16x2", "bf16x2", "f32", "f64"}  # of a register
+KINDS |= {f"{letter}{bits}" for letter in "bsu" for bits in (8, 16, 32, 64)}
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
@@ -398,7 +400,7 @@ class _Reader:
         kind = self.take()[1:]
         if kind in ("v2", "v4"):
             raise self.bad("registers that are vectors are not understood")
-        if kind != "pred" and kind.lstrip("bsuf") not in SIZES:
+        if kind not in KINDS:
             raise self.bad(f"registers of the type .{kind} are not understood")
         while True:
             name = self.take()
