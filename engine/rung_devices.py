@@ -10,14 +10,21 @@ from kernels.ops import Params
 from kernels.registry import Rung
 
 
-def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None) -> RungSession:
+def prepare(
+    rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None, simulated: bool = False
+) -> RungSession:
     """A session of this kernel. inputs: all inputs in the order of the params; they must not change while the
-    session lives. threads: on the CPU (None: one for each physical core). Raises KernelError (it does not
-    compile, load or bind), UnavailableError, OutOfMemoryError."""
+    session lives. threads: on the CPU (None: one for each physical core). simulated: a CUDA kernel runs
+    without a GPU. Raises KernelError (it does not compile, load or bind), UnavailableError, OutOfMemoryError;
+    UnsupportedError where it cannot be run without a GPU."""
     if rung.device == "cpu":
         from engine.cpu.rung import CpuRungSession
 
         return CpuRungSession(rung, params, inputs, threads)
+    if simulated:
+        from engine.cuda.simulated import SimulatedRungSession
+
+        return SimulatedRungSession(rung, params, inputs)
     from engine.cuda.rung import CudaRungSession
 
     return CudaRungSession(rung, params, inputs)

@@ -123,6 +123,24 @@ def assembly(
         return ptx.decode(errors="replace").rstrip("\0"), cubin
 
 
+def ptx(rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None) -> str:
+    """The PTX of `rung` for `arch`, with source lines, from the cache or compiled now; nothing assembles it.
+    Raises as `compile_rung`."""
+    if rung.language:
+        return compiling.assembly(rung, arch, defines or {})[0]
+    if reason := unavailable():
+        raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
+    cubin, options = _cubin(rung, arch, defines or {})
+    path = cubin.with_suffix(".lines.ptx")
+    if not path.exists():
+        virtual = [o.replace("-arch=sm_", "-arch=compute_") for o in options]
+        with _compiled(rung, arch, [*virtual, "-lineinfo"]) as (nvrtc, program, _):
+            text = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).rstrip(b"\0")
+            arguments.check_compiled(rung, text.decode(errors="replace"))
+            _write(path, text)
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def compile_ahead(
     wanted: Iterable[tuple[registry.Rung, Mapping[str, Define]]],
     arch: str,

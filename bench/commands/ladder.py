@@ -37,6 +37,7 @@ def ladder(
     saves: Path | None = None,
     compile: bool = False,
     arch: tuple[str, ...] = (),
+    simulate: bool = False,
     resume: Path | None = None,
     retry: bool = False,
     trust_kernels: bool = False,
@@ -101,7 +102,9 @@ def ladder(
     if job.kernel_dirs and (told := _left_out(job, named=bool(device))):
         print(told, file=sys.stderr)
     if compile:
-        return compiling.watch(job, arch) if watch else compiling.run(job, arch, format)
+        if watch:
+            return compiling.watch(job, arch, simulate)
+        return compiling.run(job, arch, format, simulate)
     if watch:
         from bench.commands import ladder_watch
 
@@ -234,6 +237,7 @@ _WITH_COMPILE = {
     *(
         "compile",
         "arch",
+        "simulate",
         "op",
         "model",
         "node",

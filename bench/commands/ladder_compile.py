@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 DEVICE = "cuda"
 
 
-def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
-    """Compile a job's rungs once and show what came of it. The exit code: 1 where one of the user's does not
-    compile (where there are none of the user's: one of ours)."""
+def run(job: LadderJob, archs: Sequence[str], output: str, simulate: bool = False) -> int:
+    """Compile a job's rungs once and show what came of it. simulate: they also run on the CPU. The exit code:
+    1 where one of the user's does not compile or is wrong (where there are none: one of ours)."""
     from bench.measure.ladder import compiled
     from bench.run.progress import callback
 
-    found = compiled.run(job, compiled.architectures(archs), callback())
+    found = compiled.run(job, compiled.architectures(archs), callback(), simulate)
     show(job, found, output)
     counted = [m for m in found if m.case.user] or found
-    return 1 if any(m.disposition == "failed" for m in counted) else 0
+    return 1 if any(m.disposition in ("failed", "incorrect") for m in counted) else 0
 
 
-def watch(job: LadderJob, archs: Sequence[str]) -> int:
+def watch(job: LadderJob, archs: Sequence[str], simulate: bool = False) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.ladder_watch import POLL_S, check
     from bench.measure.ladder import compiled
@@ -44,7 +44,7 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
             if (now := stamps(job.kernel_dirs)) != seen:
                 seen = now
                 try:
-                    found = compiled.run(job, wanted)
+                    found = compiled.run(job, wanted, simulate=simulate)
                 except KernelscopeError as error:
                     print(error, file=sys.stderr)
                     continue

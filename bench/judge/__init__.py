@@ -10,7 +10,8 @@ answers are wrong, on how many shapes, and by how much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -30,7 +31,16 @@ __all__ = ["Failure", "Trial", "Wrong", "examine"]
 TELLING = 16  # elements; fewer can be something by chance
 # Faults that are seen rather than concluded, the worst first: any one of them is told, whatever else is
 # wrong.
-_SEEN = ("stray_write", "input_written", "unwritten", "race")
+_SEEN = (
+    "stray_write",
+    "outside",
+    "input_written",
+    "barrier",
+    "unwritten",
+    "race",
+    "uninitialised",
+    "endless",
+)
 
 
 def examine(
@@ -41,17 +51,20 @@ def examine(
     seed: int = 0,
     threads: int | None = None,
     quick: bool = False,
+    simulated: bool = False,
 ) -> Trial:
     """The rung's trial on `params`, its session open, once it has passed every shape. Raises Wrong with the
     finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_devices.prepare does.
 
-    quick: only the shapes that say most.
+    quick: only the shapes that say most. simulated: a CUDA kernel runs without a GPU; UnsupportedError where
+    it cannot.
     """
+    make = functools.partial(Trial, simulated=simulated)
     failures: list[tuple[Shape, Failure]] = []
     passed: list[tuple[Shape, Sample]] = []
     for index, shape in enumerate(small_shapes(rung, params, quick)):
         # One thread: a small shape is not worth dividing, and what a rung writes is then its own doing.
-        with Trial(rung, shape.params, precision, seed=seed + 17 * index, threads=1) as trial:
+        with make(rung, shape.params, precision, seed=seed + 17 * index, threads=1) as trial:
             for _ in range(2):
                 if failure := trial.check("before timing", sample := trial.fresh()):
                     failures.append((shape, failure))
@@ -60,12 +73,12 @@ def examine(
                 passed.append((shape, sample))
     told = rung.method == "split" and precision == "fp32"
     if not failures and (told or direct(params, precision, rung.method)):
-        _all_digits(rung, params, seed, threads)
+        _all_digits(rung, params, seed, threads, make)
     if failures and quick:  # it is wrong: now take the time to say what it is
-        examine(rung, params, precision, seed=seed, threads=threads).close()
+        examine(rung, params, precision, seed=seed, threads=threads, simulated=simulated).close()
     if failures:
         raise _named(failures, passed, precision)
-    trial = Trial(rung, params, precision, seed=seed, threads=threads)
+    trial = make(rung, params, precision, seed=seed, threads=threads)
     try:
         if failure := trial.check("before timing"):
             raise _named([(Shape("full size", params), failure)], passed, precision)
@@ -75,7 +88,9 @@ def examine(
     return trial
 
 
-def _all_digits(rung: Rung, params: Params, seed: int, threads: int | None) -> None:
+def _all_digits(
+    rung: Rung, params: Params, seed: int, threads: int | None, make: Callable[..., Trial]
+) -> None:
     """Raises Wrong where it holds fewer bits than float32 has, or than two parts of it have: on the first
     small shape that shows it, and on the one that is timed, where it might be another."""
     random = np.random.default_rng(seed + 1)
@@ -85,7 +100,7 @@ def _all_digits(rung: Rung, params: Params, seed: int, threads: int | None) -> N
         for p, cores in shapes:
             told = list(digits.samples(p, random))
             for which, sample in told:
-                with Trial(rung, p, "fp32", seed=seed, threads=cores, given=sample) as trial:
+                with make(rung, p, "fp32", seed=seed, threads=cores, given=sample) as trial:
                     if failure := trial.check_digits(which):
                         raise Wrong(failure.finding, failure.error_map, failure)
             if told:

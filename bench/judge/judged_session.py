@@ -18,12 +18,25 @@ from bench.measure.answers.comparison import Comparison, compare, error_map, fir
 from bench.measure.answers.samples import Sample, distinct, draw, looked_at
 from bench.results.finding import Finding
 from bench.results.records import ErrorStats
+from engine.cuda.simulated import SimulatedRungSession
 from engine.rung_devices import prepare
 from engine.rung_rows import bytes_of
 from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params
 from kernels.registry import Rung
 
+# What a kernel that runs without a GPU is found to do, the most telling first, as a fault.
+FAULTS = {
+    "outside": "outside",
+    "misaligned": "outside",
+    "input_written": "input_written",
+    "divergent_barrier": "barrier",
+    "barrier_mismatch": "barrier",
+    "stuck": "barrier",
+    "race": "race",
+    "uninitialised": "uninitialised",
+    "endless": "endless",
+}
 # An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
@@ -36,7 +49,7 @@ class JudgedSession:
     `warnings`: of a time; `error`: the worst of the checks; `checks`: how many passes were judged; `failure`,
     `broken`: how a check between two turns ended that was not passed. first: whose session this is once more,
     on the same inputs, whose answers are known there. given: inputs, weights among them, in the place of
-    drawn ones.
+    drawn ones. simulated: a CUDA kernel runs without a GPU, and each of its accesses is watched.
     """
 
     rung: Rung
@@ -52,6 +65,7 @@ class JudgedSession:
     broken: Exception | None = None
     first: Self | None = None
     given: Sample | None = None
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         of = self.first
@@ -70,7 +84,7 @@ class JudgedSession:
         self.pass_s = 0.0  # of the last pass that was checked
         self._data = self.params.data_inputs
         given = self._sample.given(self.params)
-        self.session: RungSession = prepare(self.rung, self.params, given, self.threads)
+        self.session: RungSession = prepare(self.rung, self.params, given, self.threads, self.simulated)
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +161,16 @@ class JudgedSession:
             self.error = stats
 
     # ----------------------------------------------------------------------------------------- findings
+
+    def _watched(self, when: str, sample: Sample, got: np.ndarray) -> Failure | None:
+        """What was found of a kernel whose accesses are watched; of several the first, the others counted."""
+        found = self.session.report.findings if isinstance(self.session, SimulatedRungSession) else []
+        if not found:
+            return None
+        first = min(found, key=lambda finding: list(FAULTS).index(finding.kind))
+        others = len({(one.kind, one.place) for one in found}) - 1
+        more = f" (and {others} more such line{'s' * (others > 1)})" if others else ""
+        return self._fail(when, FAULTS[first.kind], first.words + more, sample, got)
 
     def _unsteady(
         self, when: str, sample: Sample, first: np.ndarray, second: np.ndarray, index: tuple[int, ...]

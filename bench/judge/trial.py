@@ -58,6 +58,8 @@ class Trial(JudgedSession):
         if part is not None and self._right_throughout(sample, part) and not session.strays():
             return None
         first, second = (self._pass(byte) for byte in POISONS)
+        if told := self._watched(when, sample, first):
+            return told
         if strays := session.strays():
             fault = "input_written" if strays[0].buffer.startswith("input") and (
                 0 <= strays[0].offset < strays[0].size

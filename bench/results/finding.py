@@ -8,7 +8,11 @@ from bench.results.records import ErrorStats, Record
 
 Fault = Literal[
     "stray_write",
+    "outside",
     "input_written",
+    "uninitialised",
+    "barrier",
+    "endless",
     "unwritten",
     "nan",
     "stale",

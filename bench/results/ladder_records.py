@@ -25,6 +25,7 @@ from bench.results.records import (
 
 REFERENCE = "reference"
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
+COUNTS = "counts"  # of a rung that ran without a GPU: what it cost, a sentence a line
 
 Scope = Literal["rung", "reference", "model"]
 

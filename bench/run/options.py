@@ -569,6 +569,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(L,),
             needs="compile",
         ),
+        Option(
+            "simulate",
+            Switch(),
+            "Also run them on the CPU: right or wrong, and counts, but no times.",
+            on=(L,),
+            needs="compile",
+        ),
     ),
     "A convolution of your own, in place of a model's node": (
         Option(

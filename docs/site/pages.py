@@ -50,6 +50,7 @@ BESIDE = (
             "rehearsal-cpu",
             "rehearsal-h100",
             "rehearsal-h200",
+            "simulated",
             "speed-h200-tried",
         )
     ),

@@ -81,7 +81,7 @@ class Inlined:
 def tiles() -> int:
     """The address of the function of all tiles, which every rung that calls `simd.tile` gets as an
     argument."""
-    return _kept(_digest("tiles", ""), _made_tiles)
+    return kept(digest("tiles", ""), _made_tiles)
 
 
 def _made_tiles() -> bytes:
@@ -149,10 +149,10 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
     source = function.__globals__.get("__source__")
     if source is None:
         source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
-    return _kept(_digest(function.__name__, source), lambda: compiler(function))
+    return kept(digest(function.__name__, source), lambda: compiler(function))
 
 
-def _kept(name: str, make: Callable[[], bytes]) -> int:
+def kept(name: str, make: Callable[[], bytes]) -> int:
     """The address of a compiled file of this name, which is made if it is missing. The file begins with the
     digest of the rest: a truncated file would crash the process that loads it."""
     path = numba_support.object_files() / f"{name}.o"
@@ -215,10 +215,11 @@ def _shared() -> bytes:
     return digest.digest()
 
 
-def _digest(name: str, source: str) -> str:
-    digest = hashlib.sha256(_shared())
-    digest.update(f"{name}\n{source}".encode())
-    return digest.hexdigest()[:32]
+def digest(name: str, source: str) -> str:
+    """What is compiled of this text is kept under this name."""
+    its = hashlib.sha256(_shared())
+    its.update(f"{name}\n{source}".encode())
+    return its.hexdigest()[:32]
 
 
 def _trim(folder: Path) -> None:

@@ -34,6 +34,8 @@ FROM_C = frozenset(
         "pow",
         "powf",
         "tanhf",
+        "sin",
+        "cos",
         "sqrtf",
         "fmaf",
         "sched_yield",

@@ -33,6 +33,8 @@ def _pointer(kind: Any) -> Any:
 
 
 floats, integers = _pointer(FLOATS), _pointer(INTEGERS)
+doubles, words = _pointer(types.CPointer(types.float64)), _pointer(types.CPointer(types.int32))
+halves, octets = _pointer(types.CPointer(types.int16)), _pointer(types.CPointer(types.uint8))
 
 
 @intrinsic

@@ -120,13 +120,13 @@ def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path: Path, monkeypatch: p
         calls.append(1)
         return whole
 
-    assert compiled._kept("f", made) > 0
-    assert compiled._kept("f", made) > 0
+    assert compiled.kept("f", made) > 0
+    assert compiled.kept("f", made) > 0
     assert len(calls) == 1
     (tmp_path / "f.o").write_bytes(b"")
-    assert compiled._kept("f", made) > 0
+    assert compiled.kept("f", made) > 0
     (tmp_path / "f.o").write_bytes(whole[: len(whole) // 2])
-    assert compiled._kept("f", made) > 0
+    assert compiled.kept("f", made) > 0
     assert len(calls) == 3
 
 

@@ -1,4 +1,5 @@
-"""Every CUDA rung that is no library's, compiled for the host, its threads in turns: its answers are right.
+"""CUDA rungs for Hopper alone, compiled for the host, their threads in turns: their answers are right. All
+others run as PTX (tests/kernels/simulated).
 
 So the texts are held to what they compute, launches to what they pass, and both to their own memory, on a
 machine without a GPU; what only a device does (its caches, clusters, warps at once) is not seen here.
@@ -20,9 +21,11 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import MOST_FLOPS, answer, small
+from tests.kernels.simulated.check import hopper
 
 OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
+HOPPERS = [rung for rung in RUNGS if hopper(rung)]
 MOST_OUTPUTS = 4_000
 
 pytestmark = [
@@ -49,8 +52,8 @@ def _case(rung: Rung) -> Case:
     return max((c for c in known if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
-@pytest.mark.sampled(48)
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("rung", HOPPERS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers) -> None:
     case = _case(rung)
     assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""

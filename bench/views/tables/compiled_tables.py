@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
+from bench.results.ladder_records import ARCHITECTURE, COUNTS, LadderJob, RungMeasurement
 from bench.results.ladder_rows import RungRow
 from bench.views.tables import ladder_tables
 from bench.views.tables.grid import Grid
@@ -29,7 +29,7 @@ COLUMNS = pick(
     *("number", "rung", "whose", "precision", "language", "side"),
     _FOR,
     *("disposition", *_FIGURES),
-    *map(_fact, ("grid", "block", "kernel")),
+    *map(_fact, ("grid", "block", "kernel", COUNTS)),
     *("idea", "reason"),
 )
 _TERMINAL = pick(
@@ -89,6 +89,9 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
             said.setdefault((ladder_tables.label(RungRow(m)), reason), []).append(m.facts[ARCHITECTURE])
     several = len({m.facts[ARCHITECTURE] for m in found}) > 1
     noted = [f"{ladder_tables.label(RungRow(m))}: ! {text}" for m in found for text in m.notes]
+    for m in found:
+        label = ladder_tables.label(RungRow(m))
+        noted += [f"{label}: {words}" for words in m.facts.get(COUNTS, "").splitlines()]
     lines = list(dict.fromkeys(noted))
     for (label, reason), archs in said.items():
         where = f" for {', '.join(archs)}" if several else ""
@@ -98,4 +101,9 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
         "indexed at run time, and room for spills), spills (the bytes that instructions store and load for "
         "want of registers), and the share of a multiprocessor's warps that fit beside each other"
     )
+    if any(COUNTS in m.facts or m.finding for m in found):
+        lines.append(
+            "run on the CPU, with every access to memory watched: counts are those of a GPU's instructions, "
+            "and no time is known"
+        )
     return lines

@@ -1,0 +1,135 @@
+"""One CUDA kernel of the ladder on a machine without a GPU: its PTX runs on the CPU (kernels.ptx), with
+answers, what is wrong with its accesses to memory, and counts of each line. It has no times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine.planning import traffic
+from engine.rung_rows import Given, bytes_of, picked
+from engine.rung_session import Picked, Stray
+from kernels import launch, nvrtc
+from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
+from kernels.launch import Product
+from kernels.ops import Params
+from kernels.ptx.program import Buffer, Device, Program, Report, packed
+from kernels.registry import Rung
+
+ARCH = "sm_80"  # what a kernel is compiled for, where its header does not ask for more
+SECONDS = 60.0  # after which a launch is ended
+
+
+class SimulatedRungSession:
+    """See engine.rung_session.RungSession; `report` has the findings and counts of all passes so far. seed:
+    in which order warps take turns (kernels.ptx.machine.run).
+
+    Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
+    the instruction that is missing and its line."""
+
+    compiled: Mapping[str, float] = {}
+
+    def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given], seed: int = 0) -> None:
+        self._rung, self._params, self._seed = rung, params, seed
+        self._how = how = launch.launch(params, rung)
+        if rung.language:
+            raise UnsupportedError(f"{rung.label}: kernels in {rung.language} are not run without a GPU")
+        if any(isinstance(stage, Product) for stage in how.stages(rung.op)):
+            raise UnsupportedError(f"{rung.label}: cuBLAS is not there without a GPU")
+        self._program = program_of(rung, how)
+        arrays = [
+            how.packed[i](np.asarray(array)) if i in how.packed else np.asarray(array)
+            for i, array in enumerate(inputs)
+        ]
+        self.moved = traffic.bytes_moved(params, {i: arrays[i].nbytes for i in how.packed})
+        self._device = device = Device(self._program)
+        self._inputs = [
+            device.buffer(f"input {i}", array, array.dtype.itemsize) for i, array in enumerate(arrays)
+        ]
+        self._dtype = np.dtype(params.out_dtype)
+        nbytes = int(np.prod(params.output_shape, dtype=np.int64)) * self._dtype.itemsize
+        try:
+            self._output = self._unwritten("output", nbytes, self._dtype.itemsize)
+            self._workspace = self._unwritten("workspace", how.workspace_nbytes or 0, 4)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"{rung.label} without a GPU: {error}") from None
+
+    def _unwritten(self, name: str, nbytes: int, itemsize: int) -> Buffer:
+        content = np.full(nbytes, 0xFF, np.uint8)
+        return self._device.buffer(name, content, itemsize, writable=True, written=False)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"simulated": "PTX on the CPU"}
+
+    @property
+    def report(self) -> Report:
+        return self._device.report
+
+    def bind(self, inputs: Mapping[str, Given]) -> None:
+        for name, array in inputs.items():
+            self._device.named(name).bytes[:] = bytes_of(np.asarray(array))
+
+    def poison(self, byte: int) -> None:
+        for buffer in (self._output, self._workspace):
+            buffer.bytes[:] = byte
+            self._device.forget(buffer)
+
+    def run(self) -> None:
+        how, rung = self._how, self._rung
+        if how.constant is not None:
+            name, index, nbytes = how.constant
+            try:
+                to = self._device.named(name)
+            except StopIteration:
+                raise KernelError(f'{rung.path}: it must define extern "C" __constant__ … {name}[]') from None
+            to.bytes[:nbytes] = self._inputs[index].bytes[:nbytes]
+        pointers = [buffer.address for buffer in self._inputs]
+        for stage in how.stages(rung.op):
+            assert isinstance(stage, launch.Stage)
+            given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
+            self._device.launch(
+                stage.function,
+                stage.grid,
+                stage.block,
+                packed(given),
+                stage.shared_nbytes,
+                self._seed,
+                SECONDS,
+            )
+
+    def synchronize(self) -> None:
+        """Passes are over when `run` returns."""
+
+    def output(self, rows: Picked = None) -> np.ndarray:
+        whole = self._output.bytes.view(self._dtype)
+        if rows is None:
+            return whole.reshape(self._params.output_shape).copy()
+        shape = self._params.output_rows
+        return whole.reshape(shape)[picked(rows, shape[0])]
+
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        """None: a write outside is a finding, and touches nothing."""
+        return ()
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        raise UnsupportedError("without a GPU there are no times")
+
+    def close(self) -> None:
+        self._device.buffers.clear()
+
+
+def ptx_of(rung: Rung, how: launch.Launch) -> str:
+    """The PTX of a launch, for the architecture that the rung asks for, at least ARCH. Raises KernelError."""
+    needed = tuple(rung.needs.get("architecture", rung.needs.get("compute_capability", (8, 0))))
+    arch = f"sm_{needed[0]}{needed[1]}" if needed > (8, 0) else ARCH
+    return nvrtc.ptx(rung, arch, how.defines)
+
+
+def program_of(rung: Rung, how: launch.Launch) -> Program:
+    """The kernels of a launch, translated. Raises KernelError, UnsupportedError with what is missing."""
+    program = Program(ptx_of(rung, how))
+    for stage in how.kernels(rung.op):
+        program.translated(stage.function)
+    return program

@@ -1,0 +1,1378 @@
+"""What each instruction of PTX is in LLVM, by families (PTX ISA 9.0, chapter "Instruction Set").
+
+Rounding is IEEE's: to the nearest natively, other directions of float32 through float64 with the error of the
+sum (`_directed`). Approximate functions are computed in float64 and rounded once, which is within what PTX
+promises of each; a device may differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernels.ptx import machine
+from kernels.ptx.reader import Instruction, Operand, PtxError
+from kernels.ptx.translate import BITS, TYPES, WHOLE, Handler, Translator, missing
+
+_CACHES = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"}
+_STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
+_SCOPES = {"cta", "cluster", "gpu", "sys", "gl"}
+_SPACES = {
+    "global": machine.GLOBAL, "const": machine.GLOBAL, "shared": machine.SHARED, "local": machine.LOCAL,
+    "param": machine.PARAM,
+}  # fmt: skip
+_NO_RESULT = {
+    "cp",
+    "st",
+    "red",
+    "bar",
+    "barrier",
+    "membar",
+    "fence",
+    "bra",
+    "ret",
+    "exit",
+    "prefetch",
+    "griddepcontrol",
+}
+
+
+class Table:
+    """The handlers by the first word of an instruction."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Handler] = {}
+
+    def of(self, *names: str):
+        def kept(handler: Handler) -> Handler:
+            for name in names:
+                self.handlers[name] = handler
+            return handler
+
+        return kept
+
+    def handler(self, instruction: Instruction) -> Handler | None:
+        return self.handlers.get(instruction.op[0])
+
+    @staticmethod
+    def results(instruction: Instruction) -> int:
+        """How many of the first operands it writes."""
+        return 0 if instruction.op[0] in _NO_RESULT else 1
+
+    @staticmethod
+    def wait(t: Translator, instruction: Instruction) -> None:
+        _wait(t, instruction)
+
+    @staticmethod
+    def barred(t: Translator, instruction: Instruction) -> None:
+        _barred(t, instruction)
+
+
+TABLE = Table()
+
+
+def _type(t: Translator, part: str) -> tuple[str, bool, bool]:
+    """(LLVM's type, signed, float) of a word of an instruction."""
+    if part not in TYPES:
+        raise missing(t.here)
+    return TYPES[part], part[0] == "s", part[0] == "f" and part[1:] in ("32", "64")
+
+
+def _only(t: Translator, *allowed: str) -> None:
+    """Refuse what an instruction says that is not understood here."""
+    for part in t.here.op[1:]:
+        if part not in allowed and part not in TYPES:
+            raise missing(t.here)
+
+
+def _count(t: Translator, *counts: int) -> Sequence[Operand]:
+    if len(t.here.operands) not in counts:
+        raise PtxError(f"PTX line {t.here.line}: {t.here.words} has {len(t.here.operands)} operands")
+    return t.here.operands
+
+
+# --- half precision ---
+
+
+def _widened(t: Translator, value: str, part: str) -> str:
+    """float32 of 16 bits."""
+    if part == "f16":
+        return t.cast("fpext", t.cast("bitcast", value, "i16", "half"), "half", "float")
+    bits = t.two("shl", "i32", t.cast("zext", value, "i16", "i32"), "splat (i32 16)")
+    return t.cast("bitcast", bits, "i32", "float")
+
+
+def _narrowed(t: Translator, value: str, part: str) -> str:
+    """16 bits of float32, rounded to the nearest."""
+    if part == "f16":
+        return t.cast("bitcast", t.cast("fptrunc", value, "float", "half"), "half", "i16")
+    bits = t.cast("bitcast", value, "float", "i32")
+    odd = t.two("and", "i32", t.two("lshr", "i32", bits, "splat (i32 16)"), "splat (i32 1)")
+    rounded = t.two("add", "i32", bits, t.two("add", "i32", odd, "splat (i32 32767)"))
+    nan = t.emit(f"fcmp uno <32 x float> {value}, {value}")
+    rounded = t.select(nan, "i32", "splat (i32 2147418112)", rounded)
+    return t.cast("trunc", t.two("lshr", "i32", rounded, "splat (i32 16)"), "i32", "i16")
+
+
+def _to_odd(t: Translator, value: str) -> str:
+    """float32 of float64, of which the last bit says whether it is exact: it can be rounded once more."""
+    near = t.cast("fptrunc", value, "double", "float")
+    back = t.cast("fpext", near, "float", "double")
+    exact = t.emit(f"fcmp ueq <32 x double> {back}, {value}")
+    larger = t.emit(
+        f"fcmp ogt <32 x double> {t.vector('fabs', 'double', back)}, {t.vector('fabs', 'double', value)}"
+    )
+    bits = t.cast("bitcast", near, "float", "i32")
+    lower = t.select(larger, "i32", t.two("sub", "i32", bits, "splat (i32 1)"), bits)
+    odd = t.two("or", "i32", lower, "splat (i32 1)")
+    return t.cast("bitcast", t.select(exact, "i32", bits, odd), "i32", "float")
+
+
+def _in_halves(t: Translator, part: str, work, *operands: Operand) -> None:
+    """work(values as float32) → float32, on one or two numbers of 16 bits."""
+    kind = part.removesuffix("x2")
+    if part == kind:
+        values = [_widened(t, t.get(o, "i16"), kind) for o in operands]
+        t.put(t.here.operands[0], _narrowed(t, work(*values), kind), "i16")
+        return
+    whole = [t.get(o, "i32") for o in operands]
+    result = ""
+    for shift in (0, 16):
+        shifted = [t.two("lshr", "i32", w, f"splat (i32 {shift})") if shift else w for w in whole]
+        values = [_widened(t, t.cast("trunc", w, "i32", "i16"), kind) for w in shifted]
+        bits = t.cast("zext", _narrowed(t, work(*values), kind), "i16", "i32")
+        result = t.two("or", "i32", result, t.two("shl", "i32", bits, "splat (i32 16)")) if shift else bits
+    t.put(t.here.operands[0], result, "i32")
+
+
+# --- rounding ---
+
+
+def _flushed(t: Translator, value: str, kind: str = "float") -> str:
+    """Numbers too small to be normal as zeros of their sign."""
+    if kind != "float":
+        return value
+    small = t.emit(
+        f"fcmp olt <32 x float> {t.vector('fabs', 'float', value)}, {t.splat('float', 0x00800000)}"
+    )
+    zero = t.vector("copysign", "float", t.splat("float", 0), value)
+    return t.select(small, "float", zero, value)
+
+
+def _saturated(t: Translator, value: str, kind: str) -> str:
+    one = t.splat(kind, 0x3F800000 if kind == "float" else 0x3FF0000000000000)
+    zero = t.splat(kind, 0)
+    above = t.emit(f"fcmp ogt <32 x {kind}> {value}, {zero}")  # not a NaN either
+    value = t.select(above, kind, value, zero)
+    over = t.emit(f"fcmp ogt <32 x {kind}> {value}, {one}")
+    return t.select(over, kind, one, value)
+
+
+def _directed(t: Translator, exact: str, error: str, how: str) -> str:
+    """float32 of `exact` + `error` (float64, the second far smaller) rounded towards zero (rz), down (rm)
+    or up (rp)."""
+    near = t.cast("fptrunc", exact, "double", "float")
+    back = t.cast("fpext", near, "float", "double")
+    zero = t.splat("double", 0)
+    same = t.emit(f"fcmp oeq <32 x double> {back}, {exact}")
+
+    def beyond(order: str) -> str:
+        """Whether the rounded one is above (ogt), or below, what it stands for."""
+        apart = t.emit(f"fcmp {order} <32 x double> {back}, {exact}")
+        rest = t.emit(f"fcmp {'olt' if order == 'ogt' else 'ogt'} <32 x double> {error}, {zero}")
+        return t.two("or", "i1", apart, t.two("and", "i1", same, rest))
+
+    bits = t.cast("bitcast", near, "float", "i32")
+    negative = t.emit(f"icmp slt <32 x i32> {bits}, zeroinitializer")
+    nothing = t.emit(f"fcmp oeq <32 x float> {near}, {t.splat('float', 0)}")
+    inward = t.two("sub", "i32", bits, "splat (i32 1)")
+    outward = t.two("add", "i32", bits, "splat (i32 1)")
+    down = t.select(nothing, "i32", "splat (i32 -2147483647)", t.select(negative, "i32", outward, inward))
+    up = t.select(nothing, "i32", "splat (i32 1)", t.select(negative, "i32", inward, outward))
+    if how == "rm":
+        chosen = t.select(beyond("ogt"), "i32", down, bits)
+    elif how == "rp":
+        chosen = t.select(beyond("olt"), "i32", up, bits)
+    else:
+        away = t.select(negative, "i1", beyond("olt"), beyond("ogt"))
+        chosen = t.select(away, "i32", inward, bits)
+    return t.cast("bitcast", chosen, "i32", "float")
+
+
+def _sum_with_error(t: Translator, a: str, b: str) -> tuple[str, str]:
+    """Knuth's sum: a + b in float64, and what that lacks."""
+    whole = t.two("fadd", "double", a, b)
+    part = t.two("fsub", "double", whole, a)
+    left = t.two("fsub", "double", a, t.two("fsub", "double", whole, part))
+    return whole, t.two("fadd", "double", left, t.two("fsub", "double", b, part))
+
+
+def _float(t: Translator, work, *operands: Operand) -> None:
+    """An operation of float32 or float64, with .ftz and .sat."""
+    op = t.here.op
+    kind = TYPES[op[-1]]
+    values = [t.get(o, kind) for o in operands]
+    flush = "ftz" in op
+    if flush:
+        values = [_flushed(t, v, kind) for v in values]
+    value = work(kind, *values)
+    if flush:
+        value = _flushed(t, value, kind)
+    if "sat" in op:
+        value = _saturated(t, value, kind)
+    t.put(t.here.operands[0], value, kind)
+
+
+def _rounding(t: Translator) -> str:
+    return next((p for p in t.here.op if p in ("rn", "rz", "rm", "rp")), "rn")
+
+
+# --- add, sub, mul, fma ---
+
+
+@TABLE.of("add", "sub", "mul", "fma", "mad")
+def _arithmetic(t: Translator, i: Instruction) -> None:
+    op, part = i.op, i.op[-1]
+    first = op[0]
+    if part in ("f16", "bf16", "f16x2", "bf16x2"):
+        _only(t, "rn", *("ftz",) if "bf16" not in part else ())
+        _half_arithmetic(t, i)
+    elif part in ("f32", "f64"):
+        _only(t, "rn", "rz", "rm", "rp", "ftz", "sat")
+        _count(t, 4 if first in ("fma", "mad") else 3)
+        _float(t, lambda kind, *v: _float_arithmetic(t, first, kind, v), *i.operands[1:])
+    else:
+        _integer_arithmetic(t, i)
+
+
+def _half_arithmetic(t: Translator, i: Instruction) -> None:
+    first = i.op[0]
+    if first in ("fma", "mad"):
+
+        def fused(a: str, b: str, c: str) -> str:
+            wide = [t.cast("fpext", v, "float", "double") for v in (a, b, c)]
+            return _to_odd(t, t.vector("fma", "double", *wide))
+
+        _in_halves(t, i.op[-1], fused, *_count(t, 4)[1:])
+        return
+    name = {"add": "fadd", "sub": "fsub", "mul": "fmul"}[first]
+    _in_halves(t, i.op[-1], lambda a, b: t.two(name, "float", a, b), *_count(t, 3)[1:])
+
+
+def _float_arithmetic(t: Translator, first: str, kind: str, v: Sequence[str]) -> str:
+    how = _rounding(t)
+    if how == "rn":
+        if first in ("fma", "mad"):
+            return t.vector("fma", kind, *v)
+        return t.two({"add": "fadd", "sub": "fsub", "mul": "fmul"}[first], kind, v[0], v[1])
+    if kind != "float":
+        raise missing(t.here)
+    wide = [t.cast("fpext", x, "float", "double") for x in v]
+    if first == "mul":
+        return _directed(t, t.two("fmul", "double", wide[0], wide[1]), t.splat("double", 0), how)
+    if first in ("fma", "mad"):
+        a, b = t.two("fmul", "double", wide[0], wide[1]), wide[2]
+    else:
+        a, b = wide[0], t.one("fneg", "double", wide[1]) if first == "sub" else wide[1]
+    return _directed(t, *_sum_with_error(t, a, b), how)
+
+
+def _integer_arithmetic(t: Translator, i: Instruction) -> None:
+    op, operands = i.op, i.operands
+    first, part = op[0], op[-1]
+    kind, signed, _ = _type(t, part)
+    if kind not in ("i16", "i32", "i64"):
+        raise missing(i)
+    if first in ("add", "sub"):
+        _count(t, 3)
+        a, b = (t.get(o, kind, signed) for o in operands[1:])
+        if "cc" in op:
+            _only(t, "cc")
+            t.put(operands[0], _carried(t, first, kind, a, b, ""), kind)
+            return
+        _only(t, "sat")
+        if "sat" in op:
+            t.put(operands[0], t.vector("sadd.sat" if first == "add" else "ssub.sat", kind, a, b), kind)
+        else:
+            t.put(operands[0], t.two(first, kind, a, b), kind)
+        return
+    _only(t, "lo", "hi", "wide")
+    _count(t, 3 if first == "mul" else 4)
+    a, b = (t.get(o, kind, signed) for o in operands[1:3])
+    wide = f"i{2 * BITS[kind]}"
+    if "wide" in op:
+        extend = "sext" if signed else "zext"
+        value, kind = t.two("mul", wide, t.cast(extend, a, kind, wide), t.cast(extend, b, kind, wide)), wide
+    elif "hi" in op:
+        extend = "sext" if signed else "zext"
+        product = t.two("mul", wide, t.cast(extend, a, kind, wide), t.cast(extend, b, kind, wide))
+        value = t.cast("trunc", t.two("lshr", wide, product, f"splat ({wide} {BITS[kind]})"), wide, kind)
+    else:
+        value = t.two("mul", kind, a, b)
+    if first in ("mad", "fma"):
+        value = t.two("add", kind, value, t.get(operands[3], kind, signed))
+    t.put(operands[0], value, kind)
+
+
+def _carried(t: Translator, first: str, kind: str, a: str, b: str, carry: str) -> str:
+    """a ± b ± carry, and the carry kept."""
+    name = "add" if first.startswith("add") else "sub"
+    value = t.two(name, kind, a, b)
+    order = "ult" if name == "add" else "ugt"
+    over = t.emit(f"icmp {order} <32 x {kind}> {value}, {a}")
+    if carry:
+        one = t.cast("zext", carry, "i1", kind)
+        more = t.two(name, kind, value, one)
+        over = t.two("or", "i1", over, t.emit(f"icmp {order} <32 x {kind}> {more}, {value}"))
+        value = more
+    t.carry = over
+    return value
+
+
+@TABLE.of("addc", "subc")
+def _with_carry(t: Translator, i: Instruction) -> None:
+    _only(t, "cc")
+    kind, signed, _ = _type(t, i.op[-1])
+    _, x, y = _count(t, 3)
+    if not t.carry:
+        raise missing(i)
+    a, b = t.get(x, kind, signed), t.get(y, kind, signed)
+    t.put(i.operands[0], _carried(t, i.op[0], kind, a, b, t.carry), kind)
+
+
+@TABLE.of("div", "rem")
+def _division(t: Translator, i: Instruction) -> None:
+    d, x, y = _count(t, 3)
+    kind, signed, real = _type(t, i.op[-1])
+    first = i.op[0]
+    if real:
+        _only(t, "rn", "approx", "full", "ftz")
+        if _rounding(t) != "rn" or first != "div":
+            raise missing(i)
+        _float(t, lambda k, a, b: t.two("fdiv", k, a, b), x, y)
+        return
+    _only(t)
+    a, b = t.get(x, kind, signed), t.get(y, kind, signed)
+    if kind == "i64":
+        t.store_slot(0, a, "i64")
+        t.store_slot(1, b, "i64")
+        which = machine.DIV if first == "div" else machine.REM
+        t.machine("divide", machine.pack(t.site(), 8, 1, which, int(signed)))
+        t.put(d, t.load_slot(2, "i64"), "i64")
+        return
+    if kind not in ("i16", "i32"):
+        raise missing(i)
+    # A quotient of 32 bits by 32 bits is exact in float64 up to the point.
+    none = t.emit(f"icmp eq <32 x {kind}> {b}, zeroinitializer")
+    by = t.select(none, kind, f"splat ({kind} 1)", b)
+    s = "s" if signed else "u"
+    quotient = t.two(
+        "fdiv", "double", t.cast(f"{s}itofp", a, kind, "double"), t.cast(f"{s}itofp", by, kind, "double")
+    )
+    whole = t.cast("fptosi", quotient, "double", "i64")
+    result = t.cast("trunc", whole, "i64", kind)
+    if first == "rem":
+        result = t.select(none, kind, a, t.two("sub", kind, a, t.two("mul", kind, result, by)))
+    else:
+        result = t.select(none, kind, f"splat ({kind} -1)", result)
+    t.put(d, result, kind, signed)
+
+
+@TABLE.of("neg", "abs")
+def _sign(t: Translator, i: Instruction) -> None:
+    _only(t, "ftz")
+    d, x = _count(t, 2)
+    part, first = i.op[-1], i.op[0]
+    if part in ("f16", "bf16", "f16x2", "bf16x2"):
+        kind = TYPES[part]
+        flip = 0x8000 if kind == "i16" else 0x80008000
+        value = t.get(x, kind)
+        if first == "neg":
+            t.put(d, t.two("xor", kind, value, t.splat(kind, flip)), kind)
+        else:
+            t.put(d, t.two("and", kind, value, t.splat(kind, ~flip)), kind)
+        return
+    kind, signed, real = _type(t, part)
+    if real:
+        _float(t, lambda k, a: t.one("fneg", k, a) if first == "neg" else t.vector("fabs", k, a), x)
+        return
+    value = t.get(x, kind, signed)
+    negative = t.two("sub", kind, "zeroinitializer", value)
+    if first == "abs":
+        negative = t.select(t.emit(f"icmp slt <32 x {kind}> {value}, zeroinitializer"), kind, negative, value)
+    t.put(d, negative, kind, signed)
+
+
+@TABLE.of("min", "max")
+def _extreme(t: Translator, i: Instruction) -> None:
+    first, part = i.op[0], i.op[-1]
+    _only(t, "ftz", "NaN")
+    _, x, y = _count(t, 3)
+    name = f"{first}imum" + ("" if "NaN" in i.op else "num")
+    if part in ("f16", "bf16", "f16x2", "bf16x2"):
+        _in_halves(t, part, lambda a, b: t.vector(name, "float", a, b), x, y)
+        return
+    kind, signed, real = _type(t, part)
+    if real:
+        _float(t, lambda k, a, b: t.vector(name, k, a, b), x, y)
+        return
+    a, b = t.get(x, kind, signed), t.get(y, kind, signed)
+    t.put(i.operands[0], t.vector(("s" if signed else "u") + first, kind, a, b), kind, signed)
+
+
+@TABLE.of("sad")
+def _absolute_difference(t: Translator, i: Instruction) -> None:
+    _only(t)
+    d, x, y, z = _count(t, 4)
+    kind, signed, _ = _type(t, i.op[-1])
+    a, b, c = (t.get(o, kind, signed) for o in (x, y, z))
+    s = "s" if signed else "u"
+    apart = t.two("sub", kind, t.vector(s + "max", kind, a, b), t.vector(s + "min", kind, a, b))
+    t.put(d, t.two("add", kind, c, apart), kind)
+
+
+@TABLE.of("dp4a")
+def _products_of_bytes(t: Translator, i: Instruction) -> None:
+    d, x, y, z = _count(t, 4)
+    _only(t)
+    a, b, total = t.get(x, "i32"), t.get(y, "i32"), t.get(z, "i32")
+    for byte in range(4):
+        values = []
+        for value, part in ((a, i.op[1]), (b, i.op[2])):
+            up = t.two("shl", "i32", value, f"splat (i32 {24 - 8 * byte})") if byte < 3 else value
+            values.append(t.two("ashr" if part == "s32" else "lshr", "i32", up, "splat (i32 24)"))
+        total = t.two("add", "i32", total, t.two("mul", "i32", *values))
+    t.put(d, total, "i32")
+
+
+# --- functions ---
+
+
+@TABLE.of("rcp", "sqrt", "rsqrt")
+def _roots(t: Translator, i: Instruction) -> None:
+    _only(t, "rn", "approx", "ftz")
+    d, x = _count(t, 2)
+    first = i.op[0]
+    if _rounding(t) != "rn":
+        raise missing(i)
+    if i.op[-1] == "f64" and "approx" in i.op:
+        value = t.get(x, "double")
+        if first == "rsqrt":
+            value = t.vector("sqrt", "double", value)
+        elif first != "rcp":
+            raise missing(i)
+        bits = t.cast(
+            "bitcast", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), value), "double", "i64"
+        )
+        t.put(d, t.two("and", "i64", bits, t.splat("i64", -(1 << 32))), "i64")
+        return
+
+    def work(kind: str, a: str) -> str:
+        if first == "sqrt":
+            return t.vector("sqrt", kind, a)
+        if first == "rcp":
+            return t.two(
+                "fdiv", kind, t.splat(kind, 0x3F800000 if kind == "float" else 0x3FF0000000000000), a
+            )
+        wide = t.vector("sqrt", "double", t.cast("fpext", a, kind, "double"))
+        return t.cast(
+            "fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind
+        )
+
+    _float(t, work, x)
+
+
+@TABLE.of("ex2", "lg2", "sin", "cos", "tanh")
+def _function(t: Translator, i: Instruction) -> None:
+    _only(t, "approx", "ftz")
+    if i.op[-1] != "f32":
+        raise missing(i)
+    which = {
+        "ex2": machine.EX2, "lg2": machine.LG2, "sin": machine.SIN, "cos": machine.COS, "tanh": machine.TANH,
+    }[i.op[0]]  # fmt: skip
+    site = t.site()
+
+    def work(kind: str, a: str) -> str:
+        t.store_slot(0, a, "float")
+        t.machine("function", machine.pack(site, 4, 1, which))
+        return t.load_slot(1, "float")
+
+    _float(t, work, _count(t, 2)[1])
+
+
+@TABLE.of("copysign")
+def _copied_sign(t: Translator, i: Instruction) -> None:
+    d, x, y = _count(t, 3)
+    kind, _, _ = _type(t, i.op[-1])
+    t.put(d, t.vector("copysign", kind, t.get(y, kind), t.get(x, kind)), kind)
+
+
+@TABLE.of("testp")
+def _tested(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    kind, _, _ = _type(t, i.op[-1])
+    size = t.vector("fabs", kind, t.get(x, kind))
+    infinite = t.splat(kind, 0x7F800000 if kind == "float" else 0x7FF0000000000000)
+    least = t.splat(kind, 0x00800000 if kind == "float" else 0x0010000000000000)
+    tests = {
+        "finite": ("olt", infinite), "infinite": ("oeq", infinite), "number": ("ord", size),
+        "notanumber": ("uno", size), "subnormal": ("olt", least),
+    }  # fmt: skip
+    if i.op[1] == "normal":
+        above = t.emit(f"fcmp oge <32 x {kind}> {size}, {least}")
+        value = t.two("and", "i1", above, t.emit(f"fcmp olt <32 x {kind}> {size}, {infinite}"))
+    elif i.op[1] in tests:
+        order, other = tests[i.op[1]]
+        value = t.emit(f"fcmp {order} <32 x {kind}> {size}, {other}")
+        if i.op[1] == "subnormal":
+            some = t.emit(f"fcmp one <32 x {kind}> {size}, {t.splat(kind, 0)}")
+            value = t.two("and", "i1", value, some)
+    else:
+        raise missing(i)
+    t.put(d, value, "i1")
+
+
+# --- bits ---
+
+
+@TABLE.of("and", "or", "xor")
+def _logic(t: Translator, i: Instruction) -> None:
+    d, x, y = _count(t, 3)
+    kind, _, _ = _type(t, i.op[-1])
+    t.put(d, t.two(i.op[0], kind, t.get(x, kind), t.get(y, kind)), kind)
+
+
+@TABLE.of("not", "cnot")
+def _inverted(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    kind, _, _ = _type(t, i.op[-1])
+    value = t.get(x, kind)
+    if i.op[0] == "cnot":
+        zero = t.emit(f"icmp eq <32 x {kind}> {value}, zeroinitializer")
+        t.put(d, t.cast("zext", zero, "i1", kind), kind)
+    else:
+        t.put(d, t.two("xor", kind, value, t.splat(kind, -1)), kind)
+
+
+@TABLE.of("shl", "shr")
+def _shifted(t: Translator, i: Instruction) -> None:
+    d, x, y = _count(t, 3)
+    kind, signed, _ = _type(t, i.op[-1])
+    value, bits = t.get(x, kind, signed), BITS[kind]
+    operation = "shl" if i.op[0] == "shl" else "ashr" if signed else "lshr"
+    if y.kind == "number":
+        count = y.value & 0xFFFFFFFF
+        if count >= bits and operation != "ashr":
+            result = t.splat(kind, 0)
+        else:
+            result = t.two(operation, kind, value, t.splat(kind, min(count, bits - 1)))
+    else:
+        count32 = t.get(y, "i32")
+        fits = t.emit(f"icmp ult <32 x i32> {count32}, splat (i32 {bits})")
+        limited = t.fit(t.vector("umin", "i32", count32, f"splat (i32 {bits - 1})"), "i32", kind)
+        result = t.two(operation, kind, value, limited)
+        if operation != "ashr":
+            result = t.select(fits, kind, result, t.splat(kind, 0))
+    t.put(d, result, kind, signed)
+
+
+@TABLE.of("shf")
+def _funnel(t: Translator, i: Instruction) -> None:
+    _only(t, "l", "r", "wrap", "clamp")
+    d, x, y, z = _count(t, 4)
+    low, high, count = (t.get(o, "i32") for o in (x, y, z))
+    whole = t.two(
+        "or", "i64", t.two("shl", "i64", t.cast("zext", high, "i32", "i64"), "splat (i64 32)"),
+        t.cast("zext", low, "i32", "i64"),
+    )  # fmt: skip
+    if "wrap" in i.op:
+        count = t.two("and", "i32", count, "splat (i32 31)")
+    else:
+        count = t.vector("umin", "i32", count, "splat (i32 32)")
+    wide = t.cast("zext", count, "i32", "i64")
+    if "l" in i.op:
+        moved = t.two("lshr", "i64", t.two("shl", "i64", whole, wide), "splat (i64 32)")
+    else:
+        moved = t.two("lshr", "i64", whole, wide)
+    t.put(d, t.cast("trunc", moved, "i64", "i32"), "i32")
+
+
+@TABLE.of("lop3")
+def _three_inputs(t: Translator, i: Instruction) -> None:
+    if i.op[1:] != ("b32",):
+        raise missing(i)
+    d, *inputs, table = _count(t, 5)
+    if table.kind != "number":
+        raise missing(i)
+    values = [t.get(o, "i32") for o in inputs]
+    inverse = [t.two("xor", "i32", v, "splat (i32 -1)") for v in values]
+    result = "zeroinitializer"
+    for term in range(8):
+        if table.value >> term & 1:
+            a, b, c = (
+                v if term >> shift & 1 else n for v, n, shift in zip(values, inverse, (2, 1, 0), strict=True)
+            )
+            both = t.two("and", "i32", t.two("and", "i32", a, b), c)
+            result = t.two("or", "i32", result, both)
+    t.put(d, result, "i32")
+
+
+@TABLE.of("prmt")
+def _permuted(t: Translator, i: Instruction) -> None:
+    if i.op[1:] != ("b32",):
+        raise missing(i)
+    d, x, y, z = _count(t, 4)
+    low, high, selector = (t.get(o, "i32") for o in (x, y, z))
+    whole = t.two(
+        "or", "i64", t.two("shl", "i64", t.cast("zext", high, "i32", "i64"), "splat (i64 32)"),
+        t.cast("zext", low, "i32", "i64"),
+    )  # fmt: skip
+    result = "zeroinitializer"
+    for byte in range(4):
+        if z.kind == "number":
+            which = z.value >> 4 * byte
+            count, signs = t.splat("i64", 8 * (which & 7)), bool(which & 8)
+            value = t.cast("trunc", t.two("lshr", "i64", whole, count), "i64", "i8")
+            value = t.two("ashr", "i8", value, "splat (i8 7)") if signs else value
+        else:
+            nibble = t.two("lshr", "i32", selector, f"splat (i32 {4 * byte})")
+            three = t.two("and", "i32", nibble, "splat (i32 7)")
+            bits = t.cast("zext", t.two("shl", "i32", three, "splat (i32 3)"), "i32", "i64")
+            plain = t.cast("trunc", t.two("lshr", "i64", whole, bits), "i64", "i8")
+            sign = t.emit(
+                f"icmp ne <32 x i32> {t.two('and', 'i32', nibble, 'splat (i32 8)')}, zeroinitializer"
+            )
+            value = t.select(sign, "i8", t.two("ashr", "i8", plain, "splat (i8 7)"), plain)
+        placed = t.two("shl", "i32", t.cast("zext", value, "i8", "i32"), f"splat (i32 {8 * byte})")
+        result = t.two("or", "i32", result, placed)
+    t.put(d, result, "i32")
+
+
+@TABLE.of("bfe")
+def _extracted(t: Translator, i: Instruction) -> None:
+    d, x, y, z = _count(t, 4)
+    kind, signed, _ = _type(t, i.op[-1])
+    value, bits = t.get(x, kind), BITS[kind]
+    at, length = (t.two("and", "i32", t.get(o, "i32"), "splat (i32 255)") for o in (y, z))
+    # Shifted up until the field's end is at the top, and down again; a field that goes beyond is filled up.
+    end = t.vector("umin", "i32", t.two("add", "i32", at, length), f"splat (i32 {bits})")
+    start = t.vector("umin", "i32", at, f"splat (i32 {bits})")
+    count = t.two("sub", "i32", end, start)
+    up = t.two("sub", "i32", f"splat (i32 {bits})", end)
+    down = t.two("sub", "i32", f"splat (i32 {bits})", count)
+    nothing = t.emit(f"icmp eq <32 x i32> {length}, zeroinitializer")
+    beyond = t.emit(f"icmp uge <32 x i32> {at}, splat (i32 {bits})")
+    limit = f"splat (i32 {bits - 1})"
+    raised = t.two("shl", kind, value, t.fit(t.vector("umin", "i32", up, limit), "i32", kind))
+    lowered = t.two(
+        "ashr" if signed else "lshr", kind, raised, t.fit(t.vector("umin", "i32", down, limit), "i32", kind)
+    )
+    sign = t.two("ashr", kind, value, t.splat(kind, bits - 1)) if signed else t.splat(kind, 0)
+    result = t.select(beyond, kind, sign, lowered)
+    t.put(d, t.select(nothing, kind, t.splat(kind, 0), result), kind, signed)
+
+
+@TABLE.of("bfi")
+def _inserted(t: Translator, i: Instruction) -> None:
+    d, x, into, y, z = _count(t, 5)
+    kind, _, _ = _type(t, i.op[-1])
+    a, b, bits = t.get(x, kind), t.get(into, kind), BITS[kind]
+    at, length = (t.two("and", "i32", t.get(o, "i32"), "splat (i32 255)") for o in (y, z))
+    wide = "i128" if kind == "i64" else "i64"
+    cut = t.vector("umin", "i32", length, f"splat (i32 {bits})")
+    place = t.vector("umin", "i32", at, f"splat (i32 {bits})")
+    one = t.two("shl", wide, f"splat ({wide} 1)", t.cast("zext", cut, "i32", wide))
+    field = t.two("sub", wide, one, f"splat ({wide} 1)")
+    moved = t.cast("zext", place, "i32", wide)
+    mask = t.cast("trunc", t.two("shl", wide, field, moved), wide, kind)
+    value = t.cast("trunc", t.two("shl", wide, t.cast("zext", a, kind, wide), moved), wide, kind)
+    kept = t.two("and", kind, b, t.two("xor", kind, mask, t.splat(kind, -1)))
+    t.put(d, t.two("or", kind, kept, t.two("and", kind, value, mask)), kind)
+
+
+@TABLE.of("popc", "clz", "brev", "bfind")
+def _counted(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    kind, signed, _ = _type(t, i.op[-1])
+    value, first = t.get(x, kind), i.op[0]
+    v = f"<32 x {kind}>"
+    if first == "popc":
+        t.put(d, t.fit(t.vector("ctpop", kind, value), kind, "i32"), "i32")
+    elif first == "brev":
+        t.put(d, t.vector("bitreverse", kind, value), kind)
+    else:
+        if first == "bfind" and signed:
+            sign = t.two("ashr", kind, value, t.splat(kind, BITS[kind] - 1))
+            value = t.two("xor", kind, value, sign)
+        name = f"llvm.ctlz.v32{kind}"
+        t.intrinsics[name] = f"declare {v} @{name}({v}, i1)"
+        zeros = t.fit(t.emit(f"call {v} @{name}({v} {value}, i1 false)"), kind, "i32")
+        if first == "bfind":
+            if "shiftamt" in i.op:
+                none = t.emit(f"icmp eq <32 x i32> {zeros}, splat (i32 {BITS[kind]})")
+                zeros = t.select(none, "i32", "splat (i32 -1)", zeros)
+            else:
+                zeros = t.two("sub", "i32", f"splat (i32 {BITS[kind] - 1})", zeros)
+        t.put(d, zeros, "i32")
+
+
+# --- comparisons ---
+
+_WHOLE_ORDERS = {
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "lo": "ult", "ls": "ule",
+    "hi": "ugt", "hs": "uge",
+}  # fmt: skip
+_FLOAT_ORDERS = {
+    "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq", "neu": "une",
+    "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno",
+}  # fmt: skip
+
+
+def _compared(t: Translator, order: str, part: str, x: Operand, y: Operand) -> str:
+    if part in ("f16", "bf16"):
+        a, b = (_widened(t, t.get(o, "i16"), part) for o in (x, y))
+        kind, signed, real = "float", False, True
+    else:
+        kind, signed, real = _type(t, part)
+        a, b = t.get(x, kind, signed), t.get(y, kind, signed)
+    if real:
+        if order not in _FLOAT_ORDERS:
+            raise missing(t.here)
+        if "ftz" in t.here.op:
+            a, b = _flushed(t, a, kind), _flushed(t, b, kind)
+        return t.emit(f"fcmp {_FLOAT_ORDERS[order]} <32 x {kind}> {a}, {b}")
+    if order not in _WHOLE_ORDERS or kind == "i1":
+        raise missing(t.here)
+    name = _WHOLE_ORDERS[order]
+    if name in ("lt", "le", "gt", "ge"):
+        name = ("s" if signed else "u") + name
+    return t.emit(f"icmp {name} <32 x {kind}> {a}, {b}")
+
+
+@TABLE.of("setp")
+def _predicate(t: Translator, i: Instruction) -> None:
+    d, x, y, *more = _count(t, 3, 4)
+    value = _compared(t, i.op[1], i.op[-1], x, y)
+    opposite = t.two("xor", "i1", value, "splat (i1 true)") if d.kind == "pair" else ""
+    if more:
+        join = next((p for p in i.op if p in ("and", "or", "xor")), "")
+        if not join:
+            raise missing(i)
+        third = t.get(more[0], "i1")
+        value = t.two(join, "i1", value, third)
+        opposite = t.two(join, "i1", opposite, third) if opposite else ""
+    if d.kind == "pair":
+        t.put(d.parts[0], value, "i1")
+        t.put(d.parts[1], opposite, "i1")
+    else:
+        t.put(d, value, "i1")
+
+
+@TABLE.of("set")
+def _set(t: Translator, i: Instruction) -> None:
+    d, x, y = _count(t, 3)
+    kind, _, real = _type(t, i.op[-2])
+    value = _compared(t, i.op[1], i.op[-1], x, y)
+    if real:
+        t.put(d, t.select(value, kind, t.splat(kind, 0x3F800000), t.splat(kind, 0)), kind)
+    else:
+        t.put(d, t.cast("sext", value, "i1", kind), kind)
+
+
+@TABLE.of("selp")
+def _selected(t: Translator, i: Instruction) -> None:
+    d, x, y, p = _count(t, 4)
+    kind, signed, _ = _type(t, i.op[-1])
+    t.put(d, t.select(t.get(p, "i1"), kind, t.get(x, kind), t.get(y, kind)), kind, signed)
+
+
+@TABLE.of("slct")
+def _selected_by_sign(t: Translator, i: Instruction) -> None:
+    d, x, y, c = _count(t, 4)
+    kind, _, _ = _type(t, i.op[-2])
+    by = "float" if i.op[-1] == "f32" else "i32"
+    of = t.get(c, by)
+    order = (
+        f"fcmp oge <32 x float> {of}, {t.splat('float', 0)}"
+        if by == "float"
+        else f"icmp sge <32 x i32> {of}, zeroinitializer"
+    )
+    t.put(d, t.select(t.emit(order), kind, t.get(x, kind), t.get(y, kind)), kind)
+
+
+# --- moves and conversions ---
+
+
+@TABLE.of("mov")
+def _moved(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    kind, _, _ = _type(t, i.op[-1])
+    if x.kind == "vector":
+        whole = WHOLE.get(kind, kind)
+        each = f"i{BITS[kind] // len(x.parts)}"
+        if each not in BITS:
+            raise missing(i)
+        result = "zeroinitializer"
+        for at, part in enumerate(x.parts):
+            value = t.fit(t.get(part, each), each, whole)
+            shift = t.splat(whole, at * BITS[each])
+            result = t.two("or", whole, result, t.two("shl", whole, value, shift) if at else value)
+        t.put(d, result, whole)
+    elif d.kind == "vector":
+        whole = WHOLE.get(kind, kind)
+        each = f"i{BITS[kind] // len(d.parts)}"
+        if each not in BITS:
+            raise missing(i)
+        value = t.get(x, whole)
+        for at, part in enumerate(d.parts):
+            moved = t.two("lshr", whole, value, t.splat(whole, at * BITS[each])) if at else value
+            t.put(part, t.cast("trunc", moved, whole, each), each)
+    elif kind == "i1":
+        if x.kind == "number":
+            t.put(d, f"splat (i1 {'true' if x.value else 'false'})", "i1")
+        else:
+            t.put(d, t.get(x, "i1"), "i1")
+    else:
+        t.put(d, t.get(x, kind), kind)
+
+
+@TABLE.of("cvta")
+def _converted_address(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    space = next((p.split("::")[0] for p in i.op[1:] if p.split("::")[0] in _SPACES), "")
+    _type(t, i.op[-1])
+    value = t.get(x, "i64")
+    window = {"shared": machine.SHARED_WINDOW, "local": machine.LOCAL_WINDOW, "param": machine.PARAM_WINDOW}
+    if space in window:
+        if "to" in i.op:
+            value = t.two("and", "i64", value, t.splat("i64", machine.OFFSETS))
+        else:
+            value = t.two("or", "i64", value, t.splat("i64", window[space] << machine.WINDOW))
+    elif not space:
+        raise missing(i)
+    t.put(d, value, "i64")
+
+
+@TABLE.of("isspacep")
+def _in_space(t: Translator, i: Instruction) -> None:
+    d, x = _count(t, 2)
+    window = {"shared": machine.SHARED_WINDOW, "local": machine.LOCAL_WINDOW, "param": machine.PARAM_WINDOW}
+    its = t.two("lshr", "i64", t.get(x, "i64"), t.splat("i64", machine.WINDOW))
+    if i.op[1].split("::")[0] in window:
+        where = t.splat("i64", window[i.op[1].split("::")[0]])
+        t.put(d, t.emit(f"icmp eq <32 x i64> {its}, {where}"), "i1")
+    elif i.op[1] == "global":
+        t.put(d, t.emit(f"icmp ult <32 x i64> {its}, {t.splat('i64', machine.SHARED_WINDOW)}"), "i1")
+    else:
+        raise missing(i)
+
+
+_TO_WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+
+
+@TABLE.of("cvt")
+def _converted(t: Translator, i: Instruction) -> None:
+    op = i.op
+    if len(op) < 3:
+        raise missing(i)
+    to, of = op[-2], op[-1]
+    modes = set(op[1:-2])
+    if to == "tf32":
+        _to_tf32(t, modes)
+        return
+    if to in ("f16x2", "bf16x2") and of == "f32":
+        if modes - {"rn"}:
+            raise missing(i)
+        d, x, y = _count(t, 3)
+        high, low = (
+            t.cast("zext", _narrowed(t, t.get(o, "float"), to.removesuffix("x2")), "i16", "i32")
+            for o in (x, y)
+        )
+        t.put(d, t.two("or", "i32", t.two("shl", "i32", high, "splat (i32 16)"), low), "i32")
+        return
+    if (
+        modes - {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz"}
+        or to not in TYPES
+        or of not in TYPES
+    ):
+        raise missing(i)
+    d, x = _count(t, 2)
+    kind, signed, real = _type(t, to)
+    its, its_signed, its_real = _type(t, of)
+    half, its_half = to in ("f16", "bf16"), of in ("f16", "bf16")
+    value = t.get(x, its)
+    if its_half:
+        value, its, its_real = _widened(t, value, of), "float", True
+    if its_real:
+        if "ftz" in modes:
+            value = _flushed(t, value, its)
+        whole = next((m for m in _TO_WHOLE if m in modes), "")
+        if whole:
+            value = t.vector(_TO_WHOLE[whole], its, value)
+        if real or half:
+            value = _to_float(t, value, its, "double" if kind == "double" else "float", modes, half, to)
+            if half:
+                t.put(d, value, "i16")
+                return
+            if "sat" in modes:
+                value = _saturated(t, value, kind)
+            t.put(d, _flushed(t, value, kind) if "ftz" in modes else value, kind)
+            return
+        if not whole:
+            raise missing(i)
+        t.put(d, _to_integer(t, value, its, kind, signed), kind, signed)
+        return
+    if real or half:
+        if modes - {"rn", "sat"}:
+            raise missing(i)
+        s = "s" if its_signed else "u"
+        if half:
+            wide = t.cast(f"{s}itofp", value, its, "double")
+            t.put(d, _narrowed(t, _to_odd(t, wide), to), "i16")
+            return
+        value = t.cast(f"{s}itofp", value, its, kind)
+        t.put(d, _saturated(t, value, kind) if "sat" in modes else value, kind)
+        return
+    if "sat" in modes:
+        if BITS[its] == 64 and not its_signed:
+            raise missing(i)
+        wide = t.cast("sext" if its_signed else "zext", value, its, "i64") if its != "i64" else value
+        bits = BITS[kind]
+        least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+        if not signed:
+            least, most = 0, min((1 << bits) - 1, (1 << 63) - 1)
+        wide = t.vector("smax", "i64", wide, f"splat (i64 {least})")
+        wide = t.vector("smin", "i64", wide, f"splat (i64 {most})")
+        t.put(d, t.cast("trunc", wide, "i64", kind), kind, signed)
+        return
+    t.put(d, t.fit(value, its, kind, its_signed), kind, signed)
+
+
+def _to_float(t: Translator, value: str, its: str, kind: str, modes: set[str], half: bool, to: str) -> str:
+    how = next((m for m in ("rz", "rm", "rp") if m in modes), "rn")
+    if half:
+        if how != "rn":
+            raise missing(t.here)
+        return _narrowed(t, _to_odd(t, value) if its == "double" else value, to)
+    if its == kind:
+        return value
+    if kind == "double":
+        return t.cast("fpext", value, its, kind)
+    if how == "rn":
+        return t.cast("fptrunc", value, its, kind)
+    return _directed(t, value, t.splat("double", 0), how)
+
+
+def _to_integer(t: Translator, value: str, its: str, kind: str, signed: bool) -> str:
+    short = {"float": "f32", "double": "f64"}[its]
+    name = f"llvm.fpto{'s' if signed else 'u'}i.sat.v32{kind}.v32{short}"
+    whole = t.call(name, f"<32 x {kind}>", (f"<32 x {its}>", value))
+    if its == "double" or kind == "i64":  # what is no number
+        nan = t.emit(f"fcmp uno <32 x {its}> {value}, {value}")
+        whole = t.select(nan, kind, t.splat(kind, 1 << BITS[kind] - 1), whole)
+    return whole
+
+
+def _to_tf32(t: Translator, modes: set[str]) -> None:
+    d, x = _count(t, 2)
+    if modes - {"rna", "rn", "rz"}:
+        raise missing(t.here)
+    bits = t.get(x, "i32")
+    if "rna" in modes:
+        rounded = t.two("add", "i32", bits, "splat (i32 4096)")
+    elif "rn" in modes:
+        odd = t.two("and", "i32", t.two("lshr", "i32", bits, "splat (i32 13)"), "splat (i32 1)")
+        rounded = t.two("add", "i32", bits, t.two("add", "i32", odd, "splat (i32 4095)"))
+    else:
+        rounded = bits
+    cut = t.two("and", "i32", rounded, "splat (i32 -8192)")
+    exponent = t.two("and", "i32", bits, "splat (i32 2139095040)")
+    special = t.emit(f"icmp eq <32 x i32> {exponent}, splat (i32 2139095040)")
+    t.put(d, t.select(special, "i32", bits, cut), "i32")
+
+
+# --- memory ---
+
+
+def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int, bool]:
+    """(state space, its word, type of an element, elements, flags, whether more is said)."""
+    space, word, count, flags = machine.GENERIC, "generic", 1, 0
+    for part in i.op[1:-1]:
+        plain = part.split("::")[0]
+        if plain in _SPACES:
+            if "::" in part and part not in ("shared::cta", "param::entry"):
+                raise missing(i)
+            space, word = _SPACES[plain], "global" if plain == "const" else plain
+        elif part in ("v2", "v4"):
+            count = int(part[1])
+        elif part in _STRONG:
+            flags |= machine.VOLATILE
+        elif part not in _CACHES and part not in _SCOPES and plain not in ("L1", "L2", "unified"):
+            raise missing(i)
+    if i.op[-1] not in TYPES or i.op[-1] == "pred":
+        raise missing(i)
+    return space, word, i.op[-1], count, flags, False
+
+
+@TABLE.of("ld", "ldu")
+def _load(t: Translator, i: Instruction) -> None:
+    d, a = _count(t, 2)
+    space, word, part, count, flags, _ = _access(t, i)
+    kind, signed = TYPES[part], part[0] == "s"
+    size = BITS[kind] // 8
+    targets = d.parts if d.kind == "vector" else (d,)
+    if len(targets) != count:
+        raise missing(i)
+    if (
+        space == machine.PARAM
+        and a.kind == "address"
+        and a.parts[0].kind == "symbol"
+        and a.parts[0].name in t.params
+    ):
+        at = t.params[a.parts[0].name] + a.value
+        if at < 0 or at + size * count > t.params_nbytes:
+            raise PtxError(f"PTX line {i.line}: {i.words} reads outside the parameters")
+        for n, target in enumerate(targets):
+            place = t.emit(f"getelementptr i8, ptr %P, i64 {at + size * n}", "p")
+            t.put(target, t.uniform(kind, t.emit(f"load {kind}, ptr {place}, align 1")), kind, signed)
+        return
+    t.store_addresses(t.address(a))
+    used = 0
+    for n in range(count):
+        used |= (i.used >> n * size & (1 << size) - 1 != 0) << n
+    t.machine(
+        "read", machine.pack(t.site(word, size), size, count, space, flags, used if i.used >= 0 else 15)
+    )
+    for n, target in enumerate(targets):
+        t.put(target, t.load_slot(n, kind), kind, signed)
+
+
+@TABLE.of("st")
+def _store(t: Translator, i: Instruction) -> None:
+    a, x = _count(t, 2)
+    space, word, part, count, flags, _ = _access(t, i)
+    kind = TYPES[part]
+    size = BITS[kind] // 8
+    values = x.parts if x.kind == "vector" else (x,)
+    if len(values) != count or space == machine.PARAM:
+        raise missing(i)
+    t.store_addresses(t.address(a))
+    for n, value in enumerate(values):
+        t.store_slot(n, t.get(value, kind), kind)
+    t.machine("write", machine.pack(t.site(word, size, True), size, count, space, flags))
+
+
+_ATOMICS = {
+    "add": machine.ADD, "min": machine.MIN, "max": machine.MAX, "and": machine.AND, "or": machine.OR,
+    "xor": machine.XOR, "exch": machine.EXCH, "cas": machine.CAS, "inc": machine.INC, "dec": machine.DEC,
+}  # fmt: skip
+
+
+@TABLE.of("atom", "red")
+def _atomic(t: Translator, i: Instruction) -> None:
+    space, word, do = machine.GENERIC, "generic", -1
+    for part in i.op[1:-1]:
+        if part.split("::")[0] in ("global", "shared"):
+            if part == "shared::cluster":
+                raise missing(i)
+            word = part.split("::")[0]
+            space = _SPACES[word]
+        elif part in _ATOMICS:
+            do = _ATOMICS[part]
+        elif part not in _STRONG and part not in _SCOPES:
+            raise missing(i)
+    part = i.op[-1]
+    d, a, *values = i.operands if i.op[0] == "atom" else (Operand("none"), *i.operands)
+    kinds = {
+        "u32": machine.UNSIGNED, "b32": machine.UNSIGNED, "u64": machine.UNSIGNED, "b64": machine.UNSIGNED,
+        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64,
+    }  # fmt: skip
+    if part not in kinds or do < 0 or (part[0] == "f" and do != machine.ADD):
+        raise missing(i)
+    if len(values) != (2 if do == machine.CAS else 1):
+        raise PtxError(f"PTX line {i.line}: {i.words} has {len(i.operands)} operands")
+    kind = TYPES[part]
+    size = BITS[kind] // 8
+    t.store_addresses(t.address(a))
+    for n, value in enumerate(values):
+        t.store_slot(n, t.fit(t.get(value, kind), kind, "i64"), "i64")
+    t.machine(
+        "atomic",
+        machine.pack(t.site(word, size, True), size, 1, space, used=0) | do << 48 | kinds[part] << 52,
+    )
+    if d.kind != "none":
+        t.put(d, t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
+
+
+@TABLE.of("membar", "fence")
+def _fence(t: Translator, i: Instruction) -> None:
+    if "proxy" in i.op or any("cluster" in part for part in i.op):
+        raise missing(i)
+    t.machine("fence", t.site())
+
+
+@TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent")
+def _nothing(t: Translator, i: Instruction) -> None:
+    """What has no effect on answers here: launches run one after another, and there are no caches."""
+
+
+# --- copies that go on by themselves ---
+
+
+@TABLE.of("cp")
+def _copied(t: Translator, i: Instruction) -> None:
+    op = i.op
+    if op[1:2] != ("async",) or "bulk" in op:
+        raise missing(i)
+    if op[2:] == ("commit_group",):
+        t.machine("close_group", t.site())
+    elif op[2:] == ("wait_group",) and len(i.operands) == 1 and i.operands[0].kind == "number":
+        t.machine("arrive", machine.pack(t.site(), min(i.operands[0].value, 254), 1, 0))
+    elif op[2:] == ("wait_all",):
+        t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+    elif op[2:3] in (("ca",), ("cg",)) and op[3] in ("shared", "shared::cta") and "global" in op:
+        if any(p.split("::")[0] not in ("ca", "cg", "shared", "global", "L2") for p in op[2:]):
+            raise missing(i)
+        to, of, size, *inside = _count(t, 3, 4)
+        if size.kind != "number" or size.value not in (4, 8, 16):
+            raise missing(i)
+        t.store_addresses(t.address(to))
+        t.store_slot(0, t.address(of), "i64")
+        count = t.get(inside[0], "i64") if inside else t.splat("i64", size.value)
+        t.store_slot(1, count, "i64")
+        t.machine("copy_later", machine.pack(t.site("generic", 4), size.value, 1, 0))
+    else:
+        raise missing(i)
+
+
+# --- products of matrices ---
+
+
+@TABLE.of("mma")
+def _multiplied(t: Translator, i: Instruction) -> None:
+    kinds = {
+        ("m16n8k8", "tf32"): machine.TF32, ("m16n8k16", "f16"): machine.HALF, ("m16n8k16", "bf16"):
+        machine.BFLOAT,
+    }  # fmt: skip
+    op = i.op
+    d, a, b, c = _count(t, 4)
+    known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
+    if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:
+        raise missing(i)
+    if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
+        raise missing(i)
+    for slot, part in enumerate((*a.parts, *b.parts, *c.parts)):
+        t.store_slot(slot, t.get(part, "i32"), "i32")
+    t.machine("multiply", machine.pack(t.site(), 4, 1, kinds[op[3], op[7]]))
+    for n, part in enumerate(d.parts):
+        t.put(part, t.load_slot(10 + n, "float"), "float")
+
+
+@TABLE.of("ldmatrix")
+def _matrices(t: Translator, i: Instruction) -> None:
+    d, a = _count(t, 2)
+    parts = [
+        p
+        for p in i.op[1:]
+        if p not in ("sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "b16", "shared::cta")
+    ]
+    if parts or "m8n8" not in i.op:
+        raise missing(i)
+    targets = d.parts if d.kind == "vector" else (d,)
+    space = "shared" if any(p.split("::")[0] == "shared" for p in i.op) else "generic"
+    t.store_addresses(t.address(a))
+    flags = int("trans" in i.op)
+    site = t.site(space, 2 if flags else 4)
+    which = machine.SHARED if space == "shared" else machine.GENERIC
+    t.machine("load_matrices", machine.pack(site, 4, len(targets), which, flags))
+    for n, target in enumerate(targets):
+        t.put(target, t.load_slot(4 + n, "i32"), "i32")
+
+
+@TABLE.of("tex")
+def _texture(t: Translator, i: Instruction) -> None:
+    d, a = _count(t, 2)
+    if i.op[1:] != ("1d", "v4", "f32", "s32") or a.kind != "texture" or len(d.parts) != 4:
+        raise missing(i)
+    handle, where = a.parts
+    t.store_addresses(t.get(handle, "i64"))
+    t.store_slot(0, t.get(where.parts[0] if where.kind == "vector" else where, "i32"), "i32")
+    t.machine("texture", machine.pack(t.site("global", 4), 4, 1, 0))
+    values = [t.load_slot(1, "float"), t.splat("float", 0), t.splat("float", 0), t.splat("float", 0x3F800000)]
+    for target, value in zip(d.parts, values, strict=True):
+        t.put(target, value, "float")
+
+
+# --- lanes of a warp ---
+
+
+def _within(members: Operand) -> bool:
+    return members.kind == "number" and members.value & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+@TABLE.of("shfl")
+def _shuffled(t: Translator, i: Instruction) -> None:
+    _only(t, "sync", "up", "down", "bfly", "idx")
+    if "sync" not in i.op:
+        raise missing(i)
+    d, a, b, c, _ = _count(t, 5)
+    result, inside = d.parts if d.kind == "pair" else (d, Operand("none"))
+    mode = next(p for p in i.op if p in ("up", "down", "bfly", "idx"))
+    kind = "i32"
+    value = t.get(a, kind)
+    t.site()
+    if b.kind == "number" and c.kind == "number":
+        sources, lanes = _sources(mode, b.value & 31, c.value & 31, c.value >> 8 & 31)
+        order = ", ".join(f"i32 {s}" for s in sources)
+        moved = t.emit(f"shufflevector <32 x i32> {value}, <32 x i32> poison, <32 x i32> <{order}>")
+        within = f"<{', '.join(f'i1 {str(bool(lanes >> n & 1)).lower()}' for n in range(32))}>"
+    else:
+        t.store_slot(0, value, kind)
+        t.store_slot(1, t.get(b, kind), kind)
+        t.store_slot(2, t.get(c, kind), kind)
+        number = {"up": machine.UP, "down": machine.DOWN, "bfly": machine.BUTTERFLY, "idx": machine.INDEX}[
+            mode
+        ]
+        t.machine("shuffle", machine.pack(t.block_sites[-1], 4, 1, number))
+        moved = t.load_slot(3, kind)
+        within = t.condition(_mask_result(t))
+    t.put(result, moved, kind)
+    t.put(inside, within, "i1")
+
+
+def _sources(mode: str, b: int, clamp: int, segment: int) -> tuple[list[int], int]:
+    """For each lane from which it takes the value, and which of them are in range."""
+    sources, lanes = [], 0
+    for lane in range(32):
+        last = (lane & segment) | (clamp & ~segment)
+        if mode == "up":
+            source = lane - b
+            inside = source >= last
+        elif mode == "idx":
+            source = (lane & segment) | (b & ~segment)
+            inside = source <= last
+        else:
+            source = lane + b if mode == "down" else lane ^ b
+            inside = source <= last
+        sources.append(source if inside else lane)
+        lanes |= inside << lane
+    return sources, lanes
+
+
+def _mask_result(t: Translator) -> str:
+    place = t.emit(f"getelementptr i8, ptr %W, i64 {8 * (machine.W_V + 32 * machine.S_RESULT)}", "p")
+    return t.emit(f"load i32, ptr {place}, align 8")
+
+
+@TABLE.of("vote")
+def _voted(t: Translator, i: Instruction) -> None:
+    if "sync" not in i.op:
+        raise missing(i)
+    d, a, _ = _count(t, 3)
+    active = t.active()
+    agree = t.two_scalars("and", "i32", active, t.mask(t.get(a, "i1")))
+    mode = i.op[2]
+    if mode == "ballot":
+        t.put(d, t.uniform("i32", agree), "i32")
+        return
+    every = t.emit(f"icmp eq i32 {agree}, {active}")
+    some = t.emit(f"icmp ne i32 {agree}, 0")
+    if mode == "all":
+        value = every
+    elif mode == "any":
+        value = some
+    elif mode == "uni":
+        value = t.emit(f"or i1 {every}, {t.emit(f'xor i1 {some}, true')}")
+    else:
+        raise missing(i)
+    t.put(d, t.uniform("i1", value), "i1")
+
+
+@TABLE.of("activemask")
+def _active(t: Translator, i: Instruction) -> None:
+    t.put(_count(t, 1)[0], t.uniform("i32", t.active()), "i32")
+
+
+@TABLE.of("match")
+def _matched(t: Translator, i: Instruction) -> None:
+    d, a, _ = _count(t, 3)
+    result, every = d.parts if d.kind == "pair" else (d, Operand("none"))
+    kind, _, _ = _type(t, i.op[-1])
+    t.store_slot(0, t.fit(t.get(a, kind), kind, "i64"), "i64")
+    mode = machine.ALL if "all" in i.op else machine.ANY
+    t.machine("match", machine.pack(t.site(), 8, 1, mode))
+    t.put(result, t.fit(t.load_slot(2, "i64"), "i64", "i32"), "i32")
+    t.put(every, t.condition(_mask_result(t)), "i1")
+
+
+@TABLE.of("redux")
+def _reduced(t: Translator, i: Instruction) -> None:
+    d, a, _ = _count(t, 3)
+    _only(t, "sync", "add", "min", "max", "and", "or", "xor")
+    kind, signed, real = _type(t, i.op[-1])
+    if real or kind != "i32":
+        raise missing(i)
+    do = next(p for p in i.op[1:] if p in ("add", "min", "max", "and", "or", "xor"))
+    neutral = {"add": 0, "or": 0, "xor": 0, "and": -1, "min": 0x7FFFFFFF if signed else -1}
+    neutral["max"] = -0x80000000 if signed else 0
+    name = (("s" if signed else "u") + do) if do in ("min", "max") else do
+    values = t.select(t.condition(t.active()), "i32", t.get(a, "i32"), t.splat("i32", neutral[do]))
+    value = t.call(f"llvm.vector.reduce.{name}.v32i32", "i32", ("<32 x i32>", values))
+    t.put(d, t.uniform("i32", value), "i32")
+
+
+# --- barriers ---
+
+
+@TABLE.of("bar", "barrier")
+def _barrier(t: Translator, i: Instruction) -> None:
+    """bar.warp.sync; of the others only what can be checked before (see _wait)."""
+    if i.op[1:2] == ("warp",):
+        t.machine("synced", t.site())
+        return
+    words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
+    if not words or words[0] not in ("sync", "arrive", "red") or "cluster" in words:
+        raise missing(i)
+    t.site()
+
+
+def _wait(t: Translator, i: Instruction) -> None:
+    t.here = i
+    words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
+    operands = list(i.operands)
+    if words[0] == "red":
+        if len(operands) not in (3, 4):
+            raise PtxError(f"PTX line {i.line}: {i.words} has {len(operands)} operands")
+        value = t.mask(t.get(operands[-1], "i1"))
+        operands = operands[1:-1]
+    else:
+        value = "0"
+    if len(operands) not in (1, 2):
+        raise PtxError(f"PTX line {i.line}: {i.words} has {len(i.operands)} operands")
+    for slot, operand in enumerate(operands):
+        t.store_slot(slot, t.get(operand, "i64"), "i64")
+    first = machine.W_V
+    # Which barrier it is, all lanes say alike; the first that is here counts.
+    for slot, operand in enumerate(operands):
+        if operand.kind != "number":
+            t.intrinsics["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+            lane = t.emit(f"call i32 @llvm.cttz.i32(i32 %act{t.index}, i1 false)")
+            place = t.emit(f"getelementptr i64, ptr {t.word(first + 32 * slot)}, i32 {lane}", "p")
+            t.line(f"store i64 {t.emit(f'load i64, ptr {place}')}, ptr {t.word(first + 32 * slot)}")
+    if len(operands) == 1:
+        t.line(f"store i64 0, ptr {t.word(first + 32)}")
+    t.line(f"store i64 {t.emit(f'zext i32 {value} to i64')}, ptr {t.word(first + 64)}")
+    flags = machine.ARRIVE if words[0] == "arrive" else 0
+    t.machine("barrier", machine.pack(t.block_sites[-1], 0, 0, 0, flags), f"%act{t.index}")
+
+
+def _barred(t: Translator, i: Instruction) -> None:
+    words = [p for p in i.op[2:] if p not in ("cta", "aligned")]
+    if words[0] != "red":
+        return
+    trues, arrived = t.scalar("%W", machine.W_TRUES), t.scalar("%W", machine.W_ARRIVED)
+    if words[1] == "popc":
+        t.put(i.operands[0], trues, "i32")
+    elif words[1] == "and":
+        t.put(i.operands[0], t.emit(f"icmp eq <32 x i32> {trues}, {arrived}"), "i1")
+    else:
+        t.put(i.operands[0], t.emit(f"icmp ne <32 x i32> {trues}, zeroinitializer"), "i1")

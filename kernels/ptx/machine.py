@@ -1,0 +1,1216 @@
+"""The machine that runs translated kernels: its memory, which watches every access, and its scheduler.
+
+All functions are compiled by `kernels.cpu.compiled` and called by the machine code of a kernel as
+f(warp, mask, packed, scratch). `warp` points to the state of a warp (the words W_… below), `mask` says which
+lanes take part. `packed` says which instruction it is (`pack`): its number ("site") among those of the
+program, how many bytes each element has, how many elements, the state space, and flags. Addresses and values
+of the lanes lie in the warp's state.
+
+Addresses are not the host's. An address of global memory is (number of the buffer << 36) + 2³⁵ + offset, so
+that an access outside names the buffer beside which it is, and touches nothing. Shared memory, local memory
+and parameters have windows of their own, as on a device. Where buffers are watched, each granule of theirs
+(the least bytes that the kernel reads or writes at once) has a record of four words: who wrote it last and
+where, and who read it.
+
+Races: each block has a clock, which goes on at each barrier, each `__syncwarp` and each fence. Two accesses
+by different threads, one of which writes, are in order if a barrier of the block (or of the warp, within
+one) lies between them: the clock of the first is then below that of the last barrier. Two blocks of a launch
+are never in order, but where the first has passed a fence since and the second has read or written by an
+atomic or volatile access. The idea of such records is from HiRace (arXiv:2401.04701); which writes of two
+threads are a conflict, from the PTX ISA, "Memory Consistency Model". Two writes of the same value are not
+told.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernels.cpu import simd
+from kernels.cpu.compiled import compiled, inlined
+
+# --- the state of a warp: 64-bit words ---
+W_ACTIVE, W_LIVE, W_NEXT, W_BUDGET, W_FLIP, W_PARKED, W_BARRED, W_STATUS = range(8)
+W_BLOCK, W_LAUNCH, W_INDEX, W_FRAME, W_LOCAL, W_EPOCH, W_FORCE, W_BARRIER = range(8, 16)
+W_PCS = 16  # 32 of 32 bits
+W_TID = 32  # three times 32 of 32 bits
+W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits each where they have no more
+W_SEEN = 368  # of a request: sectors or words; then a counter a bank
+W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
+W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
+W_TILE = 576  # of a product
+W_WORDS = 768
+QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
+
+# --- of a block ---
+B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_FENCE = range(12)
+B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
+B_WORDS = 64
+
+# --- of a launch ---
+L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRANULE, L_MEMORY = range(8)
+L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, L_WARP_STATES = range(8, 16)
+L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
+L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
+L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH = range(34, 38)
+L_WORDS = 48
+
+# --- of a buffer ---
+D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
+D_WORDS = 4
+READ_ONLY, INITIALISED = 1, 2
+
+# --- of a finding ---
+F_KIND, F_SITE, F_OTHER, F_COUNT, F_BUFFER, F_OFFSET, F_BLOCK, F_THREAD, F_OTHER_BLOCK, F_OTHER_THREAD = (
+    range(10)
+)
+F_MASK, F_VALUE = 10, 11
+F_WORDS = 12
+MOST_FOUND = 512
+(
+    OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
+    STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY,
+) = range(1, 14)  # fmt: skip
+
+# --- counters of an access ---
+M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
+M_WORDS = 5
+
+GLOBAL, SHARED, LOCAL, PARAM, GENERIC = range(5)
+VOLATILE, RESULT = 1, 2
+USED_ALL = 15
+WINDOW = 36  # bits of the offset within a buffer's window
+MIDDLE = 1 << (WINDOW - 1)
+OFFSETS = (1 << WINDOW) - 1
+SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = 1 << 20, (1 << 20) + 1, (1 << 20) + 2
+
+ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
+SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
+
+NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
+EXITED, AT_BARRIER, YIELDED = 1, 2, 3
+_WARP_WIDE, _BLOCK_WIDE, _GRID_WIDE, _STRONG = 1 << 10, 1 << 11, 1 << 12, 1 << 13
+_TID = 0x3FF
+
+
+def pack(site: int, size: int, count: int, space: int, flags: int = 0, used: int = USED_ALL) -> int:
+    """What an access is, in one word. used: a bit for each element whose value is used."""
+    return site | size << 24 | count << 32 | space << 36 | flags << 40 | used << 48
+
+
+@inlined
+def found(launch, kind, site, other, buffer, offset, block, thread, other_block, other_thread, mask, value):
+    """Keep a finding, once for each pair of instructions; of the same again only the number."""
+    records, count = simd.integers(launch[L_FOUND]), launch[L_FOUND_COUNT]
+    for i in range(count):
+        at = i * F_WORDS
+        if records[at + F_KIND] == kind and records[at + F_SITE] == site and records[at + F_OTHER] == other:
+            records[at + F_COUNT] += 1
+            return
+    if count >= MOST_FOUND:
+        return
+    at = count * F_WORDS
+    records[at + F_KIND], records[at + F_SITE], records[at + F_OTHER] = kind, site, other
+    records[at + F_COUNT], records[at + F_BUFFER], records[at + F_OFFSET] = 1, buffer, offset
+    records[at + F_BLOCK], records[at + F_THREAD] = block, thread
+    records[at + F_OTHER_BLOCK], records[at + F_OTHER_THREAD] = other_block, other_thread
+    records[at + F_MASK], records[at + F_VALUE] = mask, value
+    launch[L_FOUND_COUNT] = count + 1
+
+
+@inlined
+def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
+    """Whether what a thread (or several) did then is before what this thread does now."""
+    if serial < oldest:
+        return True
+    if serial == block[B_SERIAL]:
+        if it & _GRID_WIDE:
+            return False
+        if it & _BLOCK_WIDE:
+            return clock < block[B_EPOCH]
+        if it & _WARP_WIDE:
+            if (it & _TID) >> 5 == thread >> 5:
+                return clock < warp_epoch
+            return clock < block[B_EPOCH]
+        if it & _TID == thread:
+            return True
+        if (it & _TID) >> 5 == thread >> 5:
+            return clock < warp_epoch
+        if clock < block[B_EPOCH]:
+            return True
+    fences = simd.integers(launch[L_FENCES])
+    return block[B_STRONG] != 0 and clock < fences[serial - launch[L_FIRST]] and it & _GRID_WIDE == 0
+
+
+@inlined
+def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset):
+    """Watch a read of a granule."""
+    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    word, it = record[0], record[1]
+    serial = word >> 32
+    if serial >= oldest:
+        both = strong != 0 and it & _STRONG != 0
+        if not both and not in_order(
+            launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch
+        ):
+            found(
+                launch, RACE_WRITE_READ, site, word & 0xFFFFFFFF, buffer, offset, block[B_SERIAL], thread,
+                serial, it & _TID, 0, it >> 10 & 7,
+            )  # fmt: skip
+    own = block[B_SERIAL]
+    before, how = record[2], record[3]
+    serial, clock = before >> 32, how >> 32
+    flags = thread | (_STRONG if strong else 0)
+    if serial >= oldest and not in_order(
+        launch, block, oldest, serial, clock, how & 0xFFFFFFFF, thread, warp_epoch
+    ):
+        strong_both = _STRONG if strong and how & _STRONG else 0
+        if serial != own or how & _GRID_WIDE:
+            flags = (how & _TID) | _GRID_WIDE | strong_both
+        elif how & _BLOCK_WIDE or (how & _TID) >> 5 != thread >> 5:
+            flags = (how & _TID) | _BLOCK_WIDE | strong_both
+        else:
+            flags = (how & _TID) | _WARP_WIDE | strong_both
+    record[2] = own << 32 | site
+    record[3] = block[B_CLOCK] << 32 | flags
+
+
+@inlined
+def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset, same):
+    """Watch a write of a granule. same: it had that value already."""
+    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    for which in range(2):
+        word, it = record[2 * which], record[2 * which + 1]
+        serial = word >> 32
+        if serial < oldest or (which == 0 and same != 0):
+            continue
+        if strong != 0 and it & _STRONG != 0:
+            continue
+        if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
+            found(
+                launch, RACE_READ_WRITE if which else RACE_WRITES, site, word & 0xFFFFFFFF, buffer, offset,
+                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 7,
+            )  # fmt: skip
+            break
+    record[0] = block[B_SERIAL] << 32 | site
+    record[1] = block[B_CLOCK] << 32 | thread | (_STRONG if strong else 0)
+
+
+@inlined
+def sectors(warp, mask, size):
+    """Distinct sectors of 32 bytes that the lanes touch."""
+    addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
+    count, bits, last = 0, 0, -1
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        sector = addresses[lane] >> 5
+        if sector == last:
+            continue
+        last = sector
+        bit = 1 << (sector & 63)
+        known = False
+        if bits & bit:
+            for i in range(count):
+                if seen[i] == sector:
+                    known = True
+                    break
+        bits |= bit
+        if not known:
+            seen[count] = sector
+            count += 1
+    return count
+
+
+@inlined
+def wavefronts(warp, mask, size):
+    """In how many turns the 32 banks of 4 bytes serve the lanes: those of 8 bytes half a warp at once,
+    those of 16 bytes a quarter."""
+    addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
+    banks = simd.shifted(warp, W_SEEN + 64)
+    at_once = 32 if size <= 4 else 16 if size == 8 else 8
+    words = max(1, size >> 2)
+    total, first = 0, 0
+    while first < 32:
+        some = mask >> first & ((1 << at_once) - 1)
+        if some:
+            for bank in range(64):
+                banks[bank] = 0
+            most, count = 1, 0
+            for lane in range(first, first + at_once):
+                if mask >> lane & 1 == 0:
+                    continue
+                for i in range(words):
+                    word = (addresses[lane] >> 2) + i
+                    bank = word & 31
+                    if banks[bank]:
+                        if banks[32 + bank] == word:
+                            continue
+                        known = False
+                        for j in range(count):
+                            if seen[j] == word:
+                                known = True
+                                break
+                        if known:
+                            continue
+                    if count < 64:
+                        seen[count] = word
+                        count += 1
+                    banks[bank] += 1
+                    banks[32 + bank] = word
+                    most = max(most, banks[bank])
+            total += most
+        first += at_once
+    return total
+
+
+@inlined
+def counted(launch, site, space, units, least, lanes):
+    counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
+    counters[M_REQUESTS] += 1
+    counters[M_UNITS] += units
+    counters[M_LEAST] += least
+    counters[M_LANES] += lanes
+    counters[M_SPACE] = space
+
+
+@inlined
+def lanes_of(mask):
+    count = 0
+    for lane in range(32):
+        count += mask >> lane & 1
+    return count
+
+
+@inlined
+def fetched(address, size):
+    """The bits of an element at an address of the host."""
+    if size == 4:
+        return simd.words(address)[0] & 0xFFFFFFFF
+    if size == 8:
+        return simd.integers(address)[0]
+    if size == 2:
+        return simd.halves(address)[0] & 0xFFFF
+    return simd.octets(address)[0] & 0xFF
+
+
+@inlined
+def put(address, size, value):
+    if size == 4:
+        simd.words(address)[0] = value
+    elif size == 8:
+        simd.integers(address)[0] = value
+    elif size == 2:
+        simd.halves(address)[0] = value
+    else:
+        simd.octets(address)[0] = value
+
+
+@inlined
+def shared_at(warp, launch, address, nbytes, site, lane, mask):
+    """The place in the block's shared memory, or −1 with a finding."""
+    block = simd.integers(warp[W_BLOCK])
+    thread = (warp[W_INDEX] << 5) + lane
+    if address & (nbytes - 1):
+        found(launch, MISALIGNED, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+        return -1
+    if address < 0 or address + nbytes > launch[L_SHARED_NBYTES]:
+        found(launch, OUTSIDE, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+        return -1
+    owners = simd.octets(launch[L_OWNERS])
+    if owners[address] == 0 or owners[address + nbytes - 1] != owners[address]:
+        found(launch, OUTSIDE, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+        return -1
+    return block[B_SHARED] + address
+
+
+@inlined
+def global_at(warp, launch, address, nbytes, site, lane, mask):
+    """The place in a buffer, or −1 with a finding."""
+    which = address >> WINDOW
+    offset = (address & OFFSETS) - MIDDLE
+    if 0 < which < launch[L_COUNT]:
+        buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        if offset >= 0 and offset + nbytes <= buffer[D_NBYTES] and address & (nbytes - 1) == 0:
+            return buffer[D_DATA] + offset
+    block = simd.integers(warp[W_BLOCK])
+    thread = (warp[W_INDEX] << 5) + lane
+    if not 0 < which < launch[L_COUNT]:
+        which, offset = 0, address
+    aligned = address & (nbytes - 1) == 0
+    found(
+        launch, OUTSIDE if aligned else MISALIGNED, site, 0, which, offset, block[B_SERIAL], thread, 0, 0,
+        mask, nbytes,
+    )  # fmt: skip
+    return -1
+
+
+@inlined
+def local_at(warp, launch, address, nbytes, site, lane, mask):
+    block = simd.integers(warp[W_BLOCK])
+    thread = (warp[W_INDEX] << 5) + lane
+    if address < 0 or address + nbytes > launch[L_LOCAL_NBYTES]:
+        found(launch, OUTSIDE, site, 0, -LOCAL, address, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+        return -1
+    return warp[W_LOCAL] + lane * launch[L_LOCAL_NBYTES] + address
+
+
+@inlined
+def space_of(address):
+    """The state space that a generic address points into."""
+    window = address >> WINDOW
+    if window == SHARED_WINDOW:
+        return SHARED
+    if window == LOCAL_WINDOW:
+        return LOCAL
+    if window == PARAM_WINDOW:
+        return PARAM
+    return GLOBAL
+
+
+@inlined
+def settled(warp, mask, space):
+    """The one space of all lanes, their addresses made those of it; GENERIC where they differ."""
+    addresses = simd.shifted(warp, W_A)
+    if space != GENERIC:
+        return space
+    for lane in range(32):
+        if mask >> lane & 1:
+            its = space_of(addresses[lane])
+            if space == GENERIC:
+                space = its
+            elif space != its:
+                return GENERIC
+    if space != GLOBAL and space != GENERIC:
+        for lane in range(32):
+            addresses[lane] = addresses[lane] & OFFSETS
+    return space
+
+
+@inlined
+def read_lanes(warp, mask, packed, space):
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
+    strong, used = packed >> 40 & VOLATILE, packed >> 48 & 0xF
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    nbytes = size * count
+    epoch = warp[W_EPOCH]
+    if strong:
+        block[B_STRONG] = 1
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        address = addresses[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        shadow, granule, buffer, offset, initialised = 0, 0, 0, address, True
+        if space == SHARED:
+            at = shared_at(warp, launch, address, nbytes, site, lane, mask)
+            shadow, granule, buffer, initialised = block[B_SHADOW], launch[L_SHARED_GRANULE], -SHARED, False
+        elif space == LOCAL:
+            at = local_at(warp, launch, address, nbytes, site, lane, mask)
+        elif space == PARAM:
+            at = launch[L_PARAMS] + address
+            if address < 0 or address + nbytes > launch[L_PARAMS_NBYTES]:
+                at = -1
+                found(launch, OUTSIDE, site, 0, -PARAM, address, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+        else:
+            at = global_at(warp, launch, address, nbytes, site, lane, mask)
+            if at >= 0:
+                buffer = address >> WINDOW
+                its = simd.shifted(simd.integers(launch[L_BUFFERS]), buffer * D_WORDS)
+                shadow, granule, offset = its[D_SHADOW], launch[L_GRANULE], (address & OFFSETS) - MIDDLE
+                initialised = its[D_FLAGS] & INITIALISED != 0
+        if at < 0:
+            for i in range(count):
+                if size == 8:
+                    values[32 * i + lane] = 0
+                else:
+                    low[32 * i + lane] = 0
+            continue
+        if shadow:
+            first, known = -1, 0
+            for i in range(nbytes >> granule):
+                if used >> ((i << granule) // size) & 1 == 0:
+                    continue
+                record = simd.integers(shadow + 32 * ((offset >> granule) + i))
+                serial = record[0] >> 32
+                if serial == 0 or (space == SHARED and serial != block[B_SERIAL]):
+                    first = offset + (i << granule) if first < 0 else first
+                else:
+                    known += 1
+                read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
+            # Of several elements that are read at once the last may be what fills a row up.
+            if first >= 0 and known == 0 and not initialised:
+                found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
+        elif space == LOCAL and warp[W_LOCAL_INIT]:
+            known = simd.octets(warp[W_LOCAL_INIT] + lane * launch[L_LOCAL_NBYTES] + address)
+            for i in range(nbytes):
+                if known[i] == 0 and used >> (i // size) & 1:
+                    found(
+                        launch, LOCAL_UNWRITTEN, site, 0, -LOCAL, address + i, block[B_SERIAL], thread, 0, 0,
+                        mask, size,
+                    )  # fmt: skip
+                    break
+        for i in range(count):
+            value = fetched(at + size * i, size)
+            if size == 8:
+                values[32 * i + lane] = value
+            else:
+                low[32 * i + lane] = value
+
+
+@inlined
+def write_lanes(warp, mask, packed, space):
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
+    strong = packed >> 40 & VOLATILE
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    nbytes = size * count
+    epoch = warp[W_EPOCH]
+    if strong:
+        block[B_STRONG] = 1
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        address = addresses[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        shadow, granule, buffer, offset = 0, 0, 0, address
+        if space == SHARED:
+            at = shared_at(warp, launch, address, nbytes, site, lane, mask)
+            shadow, granule, buffer = block[B_SHADOW], launch[L_SHARED_GRANULE], -SHARED
+        elif space == LOCAL:
+            at = local_at(warp, launch, address, nbytes, site, lane, mask)
+        else:
+            at = global_at(warp, launch, address, nbytes, site, lane, mask)
+            if at >= 0:
+                buffer = address >> WINDOW
+                its = simd.shifted(simd.integers(launch[L_BUFFERS]), buffer * D_WORDS)
+                shadow, granule, offset = its[D_SHADOW], launch[L_GRANULE], (address & OFFSETS) - MIDDLE
+                if its[D_FLAGS] & READ_ONLY:
+                    found(
+                        launch, WRITES_INPUT, site, 0, buffer, offset, block[B_SERIAL], thread, 0, 0, mask,
+                        nbytes,
+                    )  # fmt: skip
+        if at < 0:
+            continue
+        if space == LOCAL and warp[W_LOCAL_INIT]:
+            known = simd.octets(warp[W_LOCAL_INIT] + lane * launch[L_LOCAL_NBYTES] + address)
+            for i in range(nbytes):
+                known[i] = 1
+        for i in range(count):
+            value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
+            if size < 4:
+                value &= (1 << 8 * size) - 1
+            if shadow:
+                same = 1 if fetched(at + size * i, size) == value else 0
+                for j in range(size >> granule):
+                    place = (offset + size * i >> granule) + j
+                    written_now(
+                        launch, block, simd.integers(shadow + 32 * place), site, thread, epoch, strong,
+                        buffer, place << granule, same,
+                    )  # fmt: skip
+            put(at + size * i, size, value)
+
+
+@inlined
+def tallied(warp, mask, packed, space):
+    """Count what an access costs."""
+    launch = simd.integers(warp[W_LAUNCH])
+    site, nbytes = packed & 0xFFFFFF, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
+    lanes = lanes_of(mask)
+    if space in (GLOBAL, LOCAL):
+        # Local memory is interleaved: lanes that use the same place of theirs use one stretch of 128 bytes.
+        units = lanes * nbytes + 31 >> 5 if space == LOCAL else sectors(warp, mask, nbytes)
+        counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
+    elif space == SHARED:
+        at_once = 32 if nbytes <= 4 else 16 if nbytes == 8 else 8
+        least = 0
+        for first in range(0, 32, at_once):
+            if mask >> first & ((1 << at_once) - 1):
+                least += 1
+        counted(launch, site, space, wavefronts(warp, mask, nbytes), least, lanes)
+    else:
+        counted(launch, site, space, 1, 1, lanes)
+
+
+@compiled
+def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Loads of the lanes: addresses from W_A, values to W_V."""
+    if mask == 0:
+        return
+    space = settled(warp, mask, packed >> 36 & 0xF)
+    tallied(warp, mask, packed, space)
+    if space != GENERIC:
+        read_lanes(warp, mask, packed, space)
+    else:
+        for lane in range(32):
+            if mask >> lane & 1:
+                addresses = simd.shifted(warp, W_A)
+                its = space_of(addresses[lane])
+                if its != GLOBAL:
+                    addresses[lane] = addresses[lane] & OFFSETS
+                read_lanes(warp, 1 << lane, packed, its)
+
+
+@compiled
+def write(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Stores of the lanes: addresses from W_A, values from W_V."""
+    if mask == 0:
+        return
+    space = settled(warp, mask, packed >> 36 & 0xF)
+    tallied(warp, mask, packed, space)
+    if space != GENERIC:
+        write_lanes(warp, mask, packed, space)
+    else:
+        for lane in range(32):
+            if mask >> lane & 1:
+                addresses = simd.shifted(warp, W_A)
+                its = space_of(addresses[lane])
+                if its != GLOBAL:
+                    addresses[lane] = addresses[lane] & OFFSETS
+                write_lanes(warp, 1 << lane, packed, its)
+
+
+# --- values of other lanes ---
+
+UP, DOWN, BUTTERFLY, INDEX = range(4)
+ANY, ALL = range(2)
+S_RESULT = 7  # the slot of eight whose first word is a mask that an instruction gives back
+
+
+@compiled
+def shuffle(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """shfl.sync: values in slot 0, b in 1, c in 2; results in slot 3, and which lanes are in range."""
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    mode, within = packed >> 36 & 0xF, 0
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        b, c = low[32 + lane] & 31, low[64 + lane]
+        clamp, segment = c & 31, c >> 8 & 31
+        last = (lane & segment) | (clamp & ~segment)
+        least = lane & segment
+        if mode == UP:
+            source = lane - b
+            inside = source >= last
+        elif mode == DOWN:
+            source = lane + b
+            inside = source <= last
+        elif mode == BUTTERFLY:
+            source = lane ^ b
+            inside = source <= last
+        else:
+            source = least | (b & ~segment)
+            inside = source <= last
+        if inside:
+            within |= 1 << lane
+        else:
+            source = lane
+        low[96 + lane] = low[source]
+    simd.shifted(warp, W_V)[32 * S_RESULT] = within
+
+
+@compiled
+def match(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """match.sync: values in slot 0 (64 bits), the lanes that take part in slot 1; masks in slot 2."""
+    values = simd.shifted(warp, W_V)
+    every, first = True, -1
+    for lane in range(32):
+        if mask >> lane & 1:
+            first = lane if first < 0 else first
+            every = every and values[lane] == values[first]
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        alike = 0
+        for other in range(32):
+            if mask >> other & 1 and values[other] == values[lane]:
+                alike |= 1 << other
+        if packed >> 36 & 0xF == ALL:
+            alike = mask if every else 0
+        values[64 + lane] = alike
+    values[32 * S_RESULT] = mask if every else 0
+
+
+# --- atomics ---
+
+
+@inlined
+def as_signed(value, size):
+    return value if size == 8 else (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+
+
+@inlined
+def combined(old, b, c, size, do, kind):
+    """What an atomic operation writes."""
+    if kind == F32:
+        x, y = simd.from_bits(np.int32(old)), simd.from_bits(np.int32(b))
+        if do == ADD:
+            return np.int64(simd.bits(np.float32(x + y)))
+        return old
+    if kind == F64:
+        return old
+    if do == ADD:
+        return old + b
+    if do == AND:
+        return old & b
+    if do == OR:
+        return old | b
+    if do == XOR:
+        return old ^ b
+    if do == EXCH:
+        return b
+    if do == CAS:
+        return c if old == b else old
+    if kind == SIGNED:
+        x, y = as_signed(old, size), as_signed(b, size)
+        if do == MIN:
+            return old if x < y else b
+        return old if x > y else b
+    u, v = np.uint64(old), np.uint64(b)
+    if do == MIN:
+        return old if u < v else b
+    if do == MAX:
+        return old if u > v else b
+    if do == INC:
+        return 0 if u >= v else old + 1
+    return b if u == 0 or u > v else old - 1
+
+
+@compiled
+def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """atom and red: addresses in W_A, b in slot 0, c in slot 1 (64 bits each); what was there in slot 2."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, size = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
+    if mask == 0:
+        return
+    block[B_STRONG] = 1
+    space = settled(warp, mask, packed >> 36 & 0xF)
+    tallied(warp, mask, packed, space)
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        address, its = addresses[lane], space
+        if its == GENERIC:
+            its = space_of(address)
+            address = address & OFFSETS if its != GLOBAL else address
+        thread = (warp[W_INDEX] << 5) + lane
+        shadow, granule, buffer, offset, initialised = 0, 0, 0, address, True
+        if its == SHARED:
+            at = shared_at(warp, launch, address, size, site, lane, mask)
+            shadow, granule, buffer, initialised = block[B_SHADOW], launch[L_SHARED_GRANULE], -SHARED, False
+        elif its == GLOBAL:
+            at = global_at(warp, launch, address, size, site, lane, mask)
+            if at >= 0:
+                buffer = address >> WINDOW
+                of = simd.shifted(simd.integers(launch[L_BUFFERS]), buffer * D_WORDS)
+                shadow, granule, offset = of[D_SHADOW], launch[L_GRANULE], (address & OFFSETS) - MIDDLE
+                initialised = of[D_FLAGS] & INITIALISED != 0
+                if of[D_FLAGS] & READ_ONLY:
+                    found(
+                        launch,
+                        WRITES_INPUT,
+                        site,
+                        0,
+                        buffer,
+                        offset,
+                        block[B_SERIAL],
+                        thread,
+                        0,
+                        0,
+                        mask,
+                        size,
+                    )
+        else:
+            at = -1
+            found(launch, OUTSIDE, site, 0, -its, address, block[B_SERIAL], thread, 0, 0, mask, size)
+        if at < 0:
+            values[64 + lane] = 0
+            continue
+        for j in range(size >> granule if shadow else 0):
+            place = (offset >> granule) + j
+            record = simd.integers(shadow + 32 * place)
+            serial = record[0] >> 32
+            unwritten = serial == 0 or (its == SHARED and serial != block[B_SERIAL])
+            if do != EXCH and unwritten and not initialised:
+                found(
+                    launch, UNWRITTEN, site, 0, buffer, place << granule, block[B_SERIAL], thread, 0, 0, mask,
+                    size,
+                )  # fmt: skip
+            written_now(launch, block, record, site, thread, warp[W_EPOCH], 1, buffer, place << granule, 0)
+        old = fetched(at, size)
+        values[64 + lane] = old
+        if kind == F64:
+            simd.doubles(at)[0] = simd.number(old) + simd.number(values[lane])
+        else:
+            b, c = values[lane], values[32 + lane]
+            if size == 4:
+                b, c = b & 0xFFFFFFFF, c & 0xFFFFFFFF
+            put(at, size, combined(old, b, c, size, do, kind))
+
+
+@compiled
+def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """membar, fence: what this block has done is before what others do that see it."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    block[B_CLOCK] += 1
+    simd.integers(launch[L_FENCES])[block[B_SERIAL] - launch[L_FIRST]] = block[B_CLOCK]
+
+
+# --- arithmetic that vectors of LLVM have not ---
+
+EX2, LG2, SIN, COS, TANH = range(5)
+DIV, REM = range(2)
+
+
+@compiled
+def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """A function of float32: x in slot 0, result in slot 1, computed in float64 and rounded once. That is
+    nearer than what the PTX ISA promises of ex2.approx (2 units in the last place), lg2.approx (2⁻²²),
+    sin.approx and cos.approx (2⁻²⁰·⁵) and tanh.approx (2⁻¹¹)."""
+    low = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    which = packed >> 36 & 0xF
+    for lane in range(32):
+        x = np.float64(low[lane])
+        if mask >> lane & 1 == 0:
+            continue
+        if which == EX2:
+            y = math.exp(x * 0.6931471805599453)
+        elif which == LG2:
+            y = math.log(x) * 1.4426950408889634 if x > 0 else (-np.inf if x == 0 else np.nan)
+        elif which == SIN:
+            y = math.sin(x)
+        elif which == COS:
+            y = math.cos(x)
+        else:
+            t = math.exp(-2 * abs(x))
+            y = (1 - t) / (1 + t)
+            y = -y if x < 0 else y
+        low[32 + lane] = np.float32(y)
+
+
+@compiled
+def divide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Whole numbers of 64 bits: slot 0 by slot 1, to slot 2. By zero: all ones, and the dividend remains."""
+    values = simd.shifted(warp, W_V)
+    which, signed = packed >> 36 & 0xF, packed >> 40 & 1
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        a, b = values[lane], values[32 + lane]
+        if b == 0:
+            values[64 + lane] = a if which == REM else -1
+            continue
+        u = np.uint64(-a) if signed and a < 0 else np.uint64(a)
+        v = np.uint64(-b) if signed and b < 0 else np.uint64(b)
+        if which == DIV:
+            result = np.int64(u // v)
+            negative = (a < 0) != (b < 0)
+        else:
+            result = np.int64(u % v)
+            negative = a < 0
+        values[64 + lane] = -result if signed and negative else result
+
+
+# --- barriers and turns ---
+
+ARRIVE, REDUCES = 1, 2
+
+
+@compiled
+def synced(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """bar.warp.sync: what lanes of the warp did is before what they do now."""
+    block = simd.integers(warp[W_BLOCK])
+    block[B_CLOCK] += 1
+    warp[W_EPOCH] = block[B_CLOCK]
+
+
+@compiled
+def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """bar: which one, how many threads (0: all of the block), and of which lanes a condition holds, in the
+    first words of slots 0, 1 and 2."""
+    block, values = simd.integers(warp[W_BLOCK]), simd.shifted(warp, W_V)
+    which, wanted = values[0] & 15, values[32]
+    block[B_ARRIVED + which] += 32 if wanted else lanes_of(mask)
+    block[B_WANTED + which] = wanted
+    block[B_TRUES + which] += lanes_of(mask & values[64])
+    warp[W_WHERE] = packed & 0xFFFFFF
+    if packed >> 40 & ARRIVE == 0:
+        warp[W_BARRED] |= mask
+        warp[W_BARRIER] = which
+
+
+@compiled
+def alone(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Lanes go on where others that an instruction names do not come."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    lane = 0
+    while lane < 31 and mask >> lane & 1 == 0:
+        lane += 1
+    missing = warp[W_LIVE] & ~mask & simd.shifted(warp, W_V)[32 * S_RESULT]
+    other = 0
+    while other < 31 and missing >> other & 1 == 0:
+        other += 1
+    base = warp[W_INDEX] << 5
+    where = warp[W_WHERE] if warp[W_BARRED] & missing else 0
+    found(
+        launch, DIVERGED, packed & 0xFFFFFF, where, 0, 0, block[B_SERIAL], base + lane, block[B_SERIAL],
+        base + other, mask, missing,
+    )  # fmt: skip
+
+
+@inlined
+def begin(launch, slot):
+    """The next block in this place."""
+    number = launch[L_NEXT_BLOCK]
+    launch[L_NEXT_BLOCK] = number + 1
+    block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    block[B_SERIAL] = launch[L_FIRST] + number
+    block[B_CLOCK], block[B_EPOCH], block[B_LIVE] = 1, 0, launch[L_THREADS]
+    block[B_X] = number % launch[L_GX]
+    block[B_Y] = number // launch[L_GX] % launch[L_GY]
+    block[B_Z] = number // (launch[L_GX] * launch[L_GY])
+    block[B_STRONG], block[B_DONE] = 0, 0
+    for i in range(B_ARRIVED, B_WORDS):
+        block[i] = 0
+    shared = simd.integers(block[B_SHARED])
+    for i in range(launch[L_SHARED_NBYTES] + 7 >> 3):
+        shared[i] = -1
+    for w in range(launch[L_WARPS]):
+        warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
+        left = launch[L_THREADS] - 32 * w
+        warp[W_LIVE] = 0xFFFFFFFF if left >= 32 else (1 << left) - 1
+        for i in range(W_PCS, W_PCS + 16):
+            warp[i] = 0
+        warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
+        warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
+        for lane in range(32):
+            warp[W_GROUPS + lane] = 0
+        if warp[W_LOCAL_INIT]:
+            known = simd.octets(warp[W_LOCAL_INIT])
+            for i in range(32 * launch[L_LOCAL_NBYTES]):
+                known[i] = 0
+
+
+@inlined
+def released(launch, slot, which):
+    """Let go on who waits at a barrier of the block."""
+    block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    block[B_CLOCK] += 1
+    block[B_EPOCH] = block[B_CLOCK]
+    first, first_thread = -1, 0
+    for w in range(launch[L_WARPS]):
+        warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
+        warp[W_EPOCH] = block[B_CLOCK]
+        if warp[W_BARRED] and warp[W_BARRIER] == which:
+            warp[W_BARRED] = 0
+            warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
+            if first < 0:
+                first, first_thread = warp[W_WHERE], 32 * w
+            elif first != warp[W_WHERE]:
+                found(
+                    launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
+                    block[B_SERIAL], 32 * w, 0, 0,
+                )  # fmt: skip
+    block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
+
+
+@compiled
+def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
+    """Run blocks, their warps in turns, until all have ended (L_ENDED) or this many turns are over. Blocks
+    that
+    are resident at once take turns with each other. A seed of 0: in order; 1: in the opposite one; others: a
+    rotation that changes."""
+    warps, resident = launch[L_WARPS], launch[L_RESIDENT]
+    if launch[L_TURNS] == 0:
+        for slot in range(resident):
+            begin(launch, slot)
+    total, random, before = warps * resident, launch[L_SEED], launch[L_TURNS]
+    while launch[L_ENDED] == 0:
+        if launch[L_TURNS] - before >= most_turns:
+            return
+        moved, left = False, False
+        random = (random * 1103515245 + 12345) & 0x7FFFFFFF
+        shift = 0 if launch[L_SEED] < 2 else random % total
+        for i in range(total):
+            at = (i + shift) % total
+            if launch[L_SEED] & 1:
+                at = total - 1 - at
+            slot = at // warps
+            block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+            if block[B_DONE]:
+                continue
+            left = True
+            state = simd.integers(launch[L_WARP_STATES])[at]
+            warp = simd.integers(state)
+            live = warp[W_LIVE]
+            if live == 0 or live & ~warp[W_BARRED] == 0:
+                continue
+            simd.invoke(launch[L_KERNEL], warp, 0, 0, scratch)
+            moved = True
+            launch[L_TURNS] += 1
+            block[B_LIVE] -= lanes_of(live) - lanes_of(warp[W_LIVE])
+            if warp[W_STATUS] == YIELDED:
+                warp[W_YIELDS] += 1
+                if warp[W_YIELDS] > launch[L_LIMIT]:
+                    found(
+                        launch, ENDLESS, warp[W_SAID], 0, 0, 0, block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
+                        warp[W_LIVE], 0,
+                    )  # fmt: skip
+                    launch[L_ENDED] = 1
+                    return
+                # Lanes that wait for others of their warp must not have every turn.
+                warp[W_FLIP] = 0 if warp[W_FLIP] or warp[W_NEXT] == NOBODY else FLIPPED
+            else:
+                warp[W_FLIP] = 0
+            if block[B_LIVE] == 0:
+                if launch[L_NEXT_BLOCK] < launch[L_BLOCKS]:
+                    begin(launch, slot)
+                else:
+                    block[B_DONE] = 1
+                continue
+            for which in range(16):
+                arrived, wanted = block[B_ARRIVED + which], block[B_WANTED + which]
+                if arrived and arrived >= (wanted if wanted else block[B_LIVE]):
+                    released(launch, slot, which)
+        if not left:
+            launch[L_ENDED] = 1
+        elif not moved:
+            stuck(launch)
+
+
+@inlined
+def stuck(launch):
+    """Nobody can go on: say who waits where, and let them."""
+    for slot in range(launch[L_RESIDENT]):
+        block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+        if block[B_DONE]:
+            continue
+        first, other, thread, other_thread, waiting = 0, 0, 0, 0, 0
+        for w in range(launch[L_WARPS]):
+            warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
+            if warp[W_BARRED] == 0:
+                continue
+            waiting += lanes_of(warp[W_BARRED])
+            if first == 0:
+                first, thread = warp[W_WHERE], 32 * w
+            elif other == 0 and warp[W_WHERE] != first:
+                other, other_thread = warp[W_WHERE], 32 * w
+        found(
+            launch, STUCK, first, other, 0, 0, block[B_SERIAL], thread, block[B_SERIAL], other_thread,
+            waiting, block[B_LIVE],
+        )  # fmt: skip
+        for which in range(16):
+            if block[B_ARRIVED + which]:
+                released(launch, slot, which)
+
+
+# --- copies that go on by themselves ---
+
+
+@inlined
+def copied(warp, entry):
+    """Do a copy that was begun: what it reads and writes is read and written now."""
+    packed, lane, to, of, inside = entry[0], entry[1] & 31, entry[2], entry[3], entry[4]
+    addresses = simd.shifted(warp, W_A)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    mask = 1 << lane
+    for i in range(nbytes >> 2):
+        value = 0
+        if 4 * i < inside:
+            addresses[lane] = of + 4 * i
+            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL)
+            value = low[lane] & 0xFFFFFFFF
+            if inside - 4 * i < 4:
+                value &= (1 << 8 * (inside - 4 * i)) - 1
+        low[32 + lane] = value
+        addresses[lane] = to + 4 * i
+        low[lane] = low[32 + lane]
+        write_lanes(warp, mask, site | 4 << 24 | 1 << 32, SHARED)
+
+
+@compiled
+def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async: to addresses in W_A, from those in slot 0, of which so many bytes are read as slot 1 says and
+    the rest is zero (64 bits each). What is copied arrives when it is waited for. That others may not touch
+    its place is so from now on."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        to, of = addresses[lane], values[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        if of & (nbytes - 1) and values[32 + lane]:
+            which = of >> WINDOW
+            found(
+                launch, MISALIGNED, site, 0, which, (of & OFFSETS) - MIDDLE, block[B_SERIAL], thread, 0, 0,
+                mask, nbytes,
+            )  # fmt: skip
+        if shared_at(warp, launch, to, nbytes, site, lane, mask) < 0:
+            continue
+        for j in range(nbytes >> launch[L_SHARED_GRANULE]):
+            place = (to >> launch[L_SHARED_GRANULE]) + j
+            record = simd.integers(block[B_SHADOW] + 32 * place)
+            before, how = record[0], record[1]
+            written_now(
+                launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                place << launch[L_SHARED_GRANULE], 0,
+            )  # fmt: skip
+            if before >> 32 != block[B_SERIAL]:  # until it has arrived nobody has written it
+                record[0], record[1] = before, how
+        count = warp[W_QUEUED]
+        if count >= QUEUE:
+            found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, nbytes)
+            continue
+        entry = simd.shifted(simd.integers(warp[W_QUEUE]), count * Q_WORDS)
+        entry[0], entry[1] = packed, lane | warp[W_GROUPS + lane] << 8
+        entry[2], entry[3], entry[4] = to, of, min(nbytes, max(0, values[32 + lane]))
+        warp[W_QUEUED] = count + 1
+    for lane in range(32):
+        addresses[lane] = values[lane]
+    tallied(warp, mask, site | nbytes << 24 | 1 << 32, GLOBAL)
+
+
+@compiled
+def close_group(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.commit_group."""
+    for lane in range(32):
+        warp[W_GROUPS + lane] += mask >> lane & 1
+
+
+@compiled
+def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.wait_group: of the lanes all groups but the newest arrive, whose number is in the size; 255:
+    all copies do."""
+    newest, kept = packed >> 24 & 0xFF, 0
+    queue = simd.integers(warp[W_QUEUE])
+    for i in range(warp[W_QUEUED]):
+        entry = simd.shifted(queue, i * Q_WORDS)
+        lane, group = entry[1] & 31, entry[1] >> 8
+        if mask >> lane & 1 and (newest == 255 or group < warp[W_GROUPS + lane] - newest):
+            copied(warp, entry)
+        else:
+            stays = simd.shifted(queue, kept * Q_WORDS)
+            for j in range(Q_WORDS):
+                stays[j] = entry[j]
+            kept += 1
+    warp[W_QUEUED] = kept
+
+
+# --- products of matrices ---
+
+TF32, HALF, BFLOAT = range(3)
+
+
+@inlined
+def of_half(bits):
+    exponent, rest = bits >> 10 & 31, bits & 1023
+    if exponent == 0:
+        value = np.float32(rest) * np.float32(5.9604644775390625e-08)
+    else:
+        value = simd.from_bits(np.int32((255 if exponent == 31 else exponent + 112) << 23 | rest << 13))
+    return -value if bits & 0x8000 else value
+
+
+@inlined
+def factor(word, which, kind):
+    """A number of a register of a factor, the second of two where `which` says so."""
+    if kind == TF32:
+        return simd.from_bits(np.int32(word & -8192))
+    bits = word >> 16 & 0xFFFF if which else word & 0xFFFF
+    if kind == BFLOAT:
+        return simd.from_bits(np.int32(bits << 16))
+    return of_half(bits)
+
+
+@compiled
+def multiply(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync of 16 rows and 8 columns: rows in slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results
+    in 10 to 13 (32 bits each). Products are added up in float64 and rounded once."""
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    sums = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    rows = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_TILE)
+    columns = simd.shifted(rows, 256)
+    kind = packed >> 36 & 0xF
+    each = 1 if kind == TF32 else 2
+    depth = 8 * each
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for part in range(4):
+            row, far = g + 8 * (part & 1), part >> 1
+            for i in range(each):
+                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                rows[row * depth + k] = factor(low[32 * part + lane], i, kind)
+        for far in range(2):
+            for i in range(each):
+                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                columns[g * depth + k] = factor(low[32 * (4 + far) + lane], i, kind)
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for e in range(4):
+            row, column = g + 8 * (e >> 1), 2 * t + (e & 1)
+            total = np.float64(sums[32 * (6 + e) + lane])
+            for k in range(depth):
+                total += np.float64(rows[row * depth + k]) * np.float64(columns[column * depth + k])
+            sums[32 * (10 + e) + lane] = np.float32(total)
+
+
+@compiled
+def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """ldmatrix: the addresses of rows in W_A; so many matrices as elements, results from slot 4 on (32 bits).
+    Flags: 1, transposed."""
+    addresses, rows = simd.shifted(warp, W_A), simd.shifted(warp, W_TILE)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
+    if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
+        return
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED)
+    for lane in range(32):
+        rows[lane] = addresses[lane]
+    for i in range(count):
+        if transposed:
+            for half in range(2):
+                for lane in range(32):
+                    addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
+                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED)
+                for lane in range(32):
+                    bits = low[lane] & 0xFFFF
+                    low[32 * (4 + i) + lane] = (low[32 * (4 + i) + lane] | bits << 16) if half else bits
+        else:
+            for lane in range(32):
+                addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
+            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED)
+            for lane in range(32):
+                low[32 * (4 + i) + lane] = low[lane]
+
+
+# --- textures ---
+
+
+@compiled
+def texture(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """tex.1d of float32: addresses of its beginning in W_A, which element in slot 0; results in slot 1 (32
+    bits each). Outside it is 0."""
+    launch = simd.integers(warp[W_LAUNCH])
+    addresses = simd.shifted(warp, W_A)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    inside = 0
+    for lane in range(32):
+        index, which = low[lane], addresses[lane] >> WINDOW
+        low[32 + lane] = 0
+        if mask >> lane & 1 and 0 < which < launch[L_COUNT]:
+            buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+            if 0 <= 4 * index < buffer[D_NBYTES]:
+                inside |= 1 << lane
+                low[32 + lane] = simd.words(buffer[D_DATA] + 4 * index)[0]
+        addresses[lane] += 4 * index
+    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL)

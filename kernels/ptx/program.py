@@ -1,0 +1,555 @@
+"""A text of PTX as a program: its kernels compiled for this machine, memory for their buffers, launches, and
+what was found and counted."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.cpu import compiled
+from kernels.errors import KernelError
+from kernels.ptx import machine, reader, translate
+from kernels.ptx.instructions import TABLE
+from kernels.ptx.reader import Kernel, Place, PtxError
+from kernels.ptx.translate import Site, Translated
+
+MOST_WARPS = 2048  # of blocks that are resident at once
+MOST_SHARED_NBYTES = 227 << 10
+TURNS_AT_ONCE = 2000
+LARGE = 1500  # instructions; more are compiled with less optimization, which takes a tenth of the time
+HOST = 1  # whoever wrote it before the first launch
+
+_SPACES = ("global", "shared", "local", "param", "generic")
+_WORDS = {
+    machine.OUTSIDE: "outside",
+    machine.MISALIGNED: "misaligned",
+    machine.UNWRITTEN: "uninitialised",
+    machine.LOCAL_UNWRITTEN: "uninitialised",
+    machine.RACE_WRITES: "race",
+    machine.RACE_READ_WRITE: "race",
+    machine.RACE_WRITE_READ: "race",
+    machine.WRITES_INPUT: "input_written",
+    machine.DIVERGED: "divergent_barrier",
+    machine.STUCK: "stuck",
+    machine.ENDLESS: "endless",
+    machine.MISMATCH: "barrier_mismatch",
+    machine.TOO_MANY: "endless",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """kind: one of _WORDS. words: a sentence with buffer, element, thread and line. place: of the
+    instruction; other: of the one that it meets. count: how often."""
+
+    kind: str
+    words: str
+    place: Place | None
+    other: Place | None
+    count: int
+
+
+@dataclass
+class LineCounts:
+    """What one line of source has cost, in warp instructions and in requests of memory. units: sectors of 32
+    bytes of global and local memory, least: as few as could carry the bytes; wavefronts likewise of shared
+    memory. divergent: branches at which lanes of a warp went apart."""
+
+    instructions: int = 0
+    lanes: int = 0
+    divergent: int = 0
+    barriers: int = 0
+    atomics: int = 0
+    requests: dict[str, int] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
+    least: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: LineCounts) -> None:
+        for name in ("instructions", "lanes", "divergent", "barriers", "atomics"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for mine, its in (
+            (self.requests, other.requests),
+            (self.units, other.units),
+            (self.least, other.least),
+        ):
+            for space, count in its.items():
+                mine[space] = mine.get(space, 0) + count
+
+
+@dataclass
+class Report:
+    """Of one or several launches."""
+
+    findings: list[Finding] = field(default_factory=list)
+    lines: dict[tuple[str, int], LineCounts] = field(default_factory=dict)
+
+    @property
+    def total(self) -> LineCounts:
+        whole = LineCounts()
+        for counts in self.lines.values():
+            whole.add(counts)
+        return whole
+
+
+class Program:
+    """PTX, read. Kernels are translated and compiled when they are first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.module = reader.read(text)
+        self._translated: dict[str, Translated] = {}
+        self._addresses: dict[str, int] = {}
+
+    def translated(self, name: str) -> Translated:
+        """Raises PtxError where an instruction is missing, with its line."""
+        if name not in self._translated:
+            if name not in self.module.kernels:
+                raise PtxError(
+                    f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}"
+                )
+            made = translate.Translator(
+                self.module, self.module.kernels[name], compiled.ENTRY, TABLE
+            ).translated()
+            self._translated[name] = made
+        return self._translated[name]
+
+    def lacking(self) -> list[str]:
+        """The instructions of all kernels that are missing, each once."""
+        found: dict[str, None] = {}
+        for kernel in self.module.kernels.values():
+            found |= dict.fromkeys(translate.Translator(self.module, kernel, compiled.ENTRY, TABLE).lacking())
+        return list(found)
+
+    def kernel(self, name: str) -> Kernel:
+        self.translated(name)
+        return self.module.kernels[name]
+
+    def address(self, name: str) -> int:
+        """Of the kernel's machine code."""
+        if name not in self._addresses:
+            made = self.translated(name)
+            _bind_helpers()
+            key = compiled.digest(name, made.text + _machine_text())
+            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made))
+        return self._addresses[name]
+
+    @property
+    def granule(self) -> int:
+        """log2 of the least bytes that a kernel accesses at once."""
+        return min((self.translated(name).granule for name in self.module.kernels), default=2)
+
+
+@functools.cache
+def _machine_text() -> str:
+    return Path(machine.__file__).read_text(encoding="utf-8")
+
+
+def _machine_code(made: Translated) -> bytes:
+    import llvmlite.binding as llvm
+
+    try:
+        module = llvm.parse_assembly(made.text)
+        module.verify()
+    except RuntimeError as error:
+        raise PtxError(f"the PTX cannot be translated: {str(error).strip().splitlines()[0]}") from None
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=0 if len(made.sites) > LARGE else 1,
+    )
+    return bytes(target.emit_object(module))
+
+
+_bound: list[str] = []
+
+
+def _bind_helpers() -> None:
+    """Tell the linker where the machine's functions lie."""
+    if _bound:
+        return
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in translate.HELPERS:
+        llvm.add_symbol(f"ptx_{name}", getattr(machine, name).address)
+    _bound.append("")
+
+
+def _aligned(nbytes: int, alignment: int = 64) -> np.ndarray:
+    whole = np.zeros(nbytes + alignment, np.uint8)
+    start = -whole.ctypes.data % alignment
+    return whole[start : start + nbytes]
+
+
+@dataclass
+class Buffer:
+    """bytes: its content. itemsize: bytes of an element, as findings count them. shadow: who wrote and read
+    which part, None: nobody may write it."""
+
+    name: str
+    address: int
+    bytes: np.ndarray
+    itemsize: int
+    shadow: np.ndarray | None
+    flags: int
+
+
+class Device:
+    """Memory for a program's kernels, and their launches. Not for several threads at once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._granule = program.granule
+        self._first = HOST + 1
+        self.buffers: list[Buffer] = []
+        self.report = Report()
+        for variable in translate.variables_of(program.module):
+            content = np.zeros(variable.nbytes, np.uint8)
+            if variable.content is not None:
+                content[:] = np.frombuffer(variable.content, np.uint8)
+            constant = variable.space == "const"
+            self.buffer(variable.name, content, 4, writable=not constant, written=True)
+
+    def buffer(
+        self, name: str, content: np.ndarray, itemsize: int, writable: bool = False, written: bool = True
+    ) -> Buffer:
+        """A new buffer with this content. written: reading it is no mistake."""
+        held = _aligned(max(content.nbytes, 1))[: content.nbytes]
+        held[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        shadow = None
+        if writable:
+            shadow = _aligned(32 * (-(-held.nbytes >> self._granule) + 1 if held.nbytes else 1)).view(
+                np.int64
+            )
+        address = (len(self.buffers) + 1 << machine.WINDOW) + machine.MIDDLE
+        flags = (0 if writable else machine.READ_ONLY) | (machine.INITIALISED if written else 0)
+        self.buffers.append(Buffer(name, address, held, itemsize, shadow, flags))
+        return self.buffers[-1]
+
+    def forget(self, buffer: Buffer) -> None:
+        """Its content counts as never written."""
+        if buffer.shadow is not None:
+            buffer.shadow[:] = 0
+
+    def named(self, name: str) -> Buffer:
+        """A buffer, or a variable of the program. Raises StopIteration."""
+        return next(b for b in self.buffers if b.name == name)
+
+    def launch(
+        self,
+        name: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: bytes,
+        shared_nbytes: int = 0,
+        seed: int = 0,
+        seconds: float | None = None,
+    ) -> Report:
+        """Run a kernel to its end; what was found and counted is also added to `report`. arguments: its
+        parameters as they lie in memory. seconds: it is ended after so long. Raises PtxError, KernelError."""
+        program = self.program
+        made, kernel, address = program.translated(name), program.kernel(name), program.address(name)
+        threads, blocks = math.prod(block), math.prod(grid)
+        if not 0 < threads <= 1024 or blocks < 1:
+            raise KernelError(
+                f"{name}: a grid of {tuple(grid)} blocks of {tuple(block)} threads cannot be launched"
+            )
+        if self._first + blocks >= 1 << 31:
+            raise KernelError(f"{name}: more blocks were launched than can be told apart")
+        run = _Run(self, made, kernel, grid, block, arguments, shared_nbytes, seed)
+        launch = run.launch
+        launch[machine.L_KERNEL] = address
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while not launch[machine.L_ENDED]:
+            machine.run(launch.ctypes.data, TURNS_AT_ONCE, 0)
+            if deadline is not None and time.monotonic() > deadline:
+                launch[machine.L_LIMIT] = 0  # the next warp that goes round a loop is told to end
+        report = run.report()
+        self._first += blocks
+        self.report.findings += report.findings
+        for key, counts in report.lines.items():
+            self.report.lines.setdefault(key, LineCounts()).add(counts)
+        return report
+
+    @property
+    def first(self) -> int:
+        return self._first
+
+
+class _Run:
+    """The memory of one launch."""
+
+    def __init__(
+        self,
+        device: Device,
+        made: Translated,
+        kernel: Kernel,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: bytes,
+        shared_nbytes: int,
+        seed: int,
+    ) -> None:
+        m = machine
+        self.device, self.made, self.kernel = device, made, kernel
+        self.grid, self.block = [*grid, 1, 1][:3], [*block, 1, 1][:3]
+        self.launch = launch = np.zeros(m.L_WORDS, np.int64)
+        threads, blocks = math.prod(block), math.prod(grid)
+        warps = -(-threads // 32)
+        resident = min(blocks, max(1, MOST_WARPS // warps)) if made.spins else 1
+        self.held: list[Any] = []
+
+        def kept(array: np.ndarray) -> int:
+            self.held.append(array)
+            return int(array.ctypes.data)
+
+        table = np.zeros((len(device.buffers) + 1, m.D_WORDS), np.int64)
+        for i, its in enumerate(device.buffers, 1):
+            shadow = its.shadow.ctypes.data if its.shadow is not None else 0
+            table[i] = its.bytes.ctypes.data, its.bytes.nbytes, shadow, its.flags
+        wanted = sum(-(-p.nbytes // max(1, p.align)) * max(1, p.align) for p in kernel.params)
+        params = _aligned(max(len(arguments), wanted, 8) + 16)
+        params[: len(arguments)] = np.frombuffer(arguments, np.uint8)
+        # Shared memory: the arrays, between them what belongs to nobody, at the end the one without a size.
+        end = max((e for _, _, e in made.shared), default=0)
+        self.shared_nbytes = max(end, made.dynamic + shared_nbytes if made.dynamic >= 0 else 0)
+        if self.shared_nbytes > 2 * MOST_SHARED_NBYTES:
+            raise KernelError(f"{kernel.name}: {self.shared_nbytes:,} bytes of shared memory are too many")
+        owners = np.zeros(self.shared_nbytes + 16, np.uint8)
+        for i, (_, begin, stop) in enumerate(made.shared):
+            owners[begin:stop] = i % 254 + 1
+        if made.dynamic >= 0:
+            owners[made.dynamic : made.dynamic + shared_nbytes] = 255
+        self.dynamic_nbytes = shared_nbytes
+        self.executed = np.zeros((len(made.blocks), 3), np.int64)
+        self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
+        self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
+        each = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        states = _aligned(each * warps * resident)
+        addresses = np.zeros(warps * resident, np.int64)
+        shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
+        shared = _aligned(shared_each * resident, 128)
+        shadow_each = 32 * ((self.shared_nbytes >> made.shared_granule) + 1)
+        shadows = _aligned(shadow_each * resident)
+        queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
+        block_states = np.zeros((resident, m.B_WORDS), np.int64)
+        places = np.arange(32 * warps)
+        tid = [
+            places % self.block[0],
+            places // self.block[0] % self.block[1],
+            places // (self.block[0] * self.block[1]),
+        ]
+        for slot in range(resident):
+            block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
+            block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
+            for w in range(warps):
+                at = each * (slot * warps + w)
+                state = states[at : at + 8 * m.W_WORDS].view(np.int64)
+                base = state.ctypes.data
+                addresses[slot * warps + w] = base
+                state[m.W_BLOCK] = block_states.ctypes.data + 8 * m.B_WORDS * slot
+                state[m.W_LAUNCH] = launch.ctypes.data
+                state[m.W_INDEX] = w
+                state[m.W_FRAME] = base + 8 * m.W_WORDS
+                state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
+                if made.copies:
+                    state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
+                if made.local_nbytes:
+                    state[m.W_LOCAL_INIT] = state[m.W_LOCAL] + 32 * made.local_nbytes
+                for axis in range(3):
+                    words = state[m.W_TID + 16 * axis : m.W_TID + 16 * axis + 16].view(np.int32)
+                    words[:] = tid[axis][32 * w : 32 * w + 32]
+        for word, value in {
+            m.L_BUFFERS: kept(table), m.L_COUNT: len(table), m.L_FIRST: device.first,
+            m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
+            kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
+            kept(self.found),
+            m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS:
+            warps,
+            m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
+            m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
+            m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
+            m.L_EXECUTED: kept(self.executed), m.L_PARAMS: kept(params), m.L_LIMIT: 1 << 20, m.L_SEED: seed,
+            m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
+        }.items():  # fmt: skip
+            launch[word] = value
+        self.held += [queues, states, shared, shadows, launch]
+
+    # --- what came of it ---
+
+    def report(self) -> Report:
+        count = int(self.launch[machine.L_FOUND_COUNT])
+        findings = [self._finding(self.found[i]) for i in range(count)]
+        return Report(findings, self._lines())
+
+    def _lines(self) -> dict[tuple[str, int], LineCounts]:
+        lines: dict[tuple[str, int], LineCounts] = {}
+        for sites, (times, lanes, divergent) in zip(self.made.blocks, self.executed.tolist(), strict=True):
+            for number in sites:
+                site = self.made.sites[number]
+                counts = lines.setdefault(_key(site), LineCounts())
+                counts.instructions += times
+                counts.lanes += lanes
+                first = site.shown.partition(".")[0]
+                counts.barriers += times * (first in ("bar", "barrier") and "warp" not in site.shown)
+                counts.atomics += times * (first in ("atom", "red"))
+                if not site.space:
+                    continue
+                requests, units, least, _, which = self.memory[number].tolist()
+                space = _SPACES[which] if requests else site.space
+                counts.requests[space] = counts.requests.get(space, 0) + requests
+                counts.units[space] = counts.units.get(space, 0) + units
+                counts.least[space] = counts.least.get(space, 0) + least
+            if divergent and sites:
+                lines[_key(self.made.sites[sites[-1]])].divergent += divergent
+        return lines
+
+    def _site(self, number: int) -> Site:
+        return self.made.sites[number] if 0 <= number < len(self.made.sites) else self.made.sites[0]
+
+    def _thread(self, serial: int, thread: int) -> str:
+        x, y, _ = self.block
+        gx, gy, _ = self.grid
+        number = serial - self.device.first
+        who = _tuple((thread % x, thread // x % y, thread // (x * y)), self.block)
+        where = _tuple((number % gx, number // gx % gy, number // (gx * gy)), self.grid)
+        return f"thread {who} of block {where}"
+
+    def _element(self, buffer: int, offset: int, nbytes: int) -> tuple[str, str]:
+        """(the element in words, by how much it is outside)."""
+        if buffer == -machine.SHARED:
+            return self._shared_element(offset, nbytes)
+        if buffer in (-machine.LOCAL, -machine.PARAM):
+            name, size = (
+                ("local memory", self.made.local_nbytes)
+                if buffer == -machine.LOCAL
+                else ("the parameters", 0)
+            )
+            return f"byte {offset} of {name}", f"which has {size} bytes" if size else "outside"
+        if buffer == 0:
+            return f"the address {offset & (1 << 64) - 1:#x}, which is in no buffer", ""
+        its = self.device.buffers[buffer - 1]
+        size = its.itemsize
+        count = its.bytes.nbytes // size
+        index = offset // size
+        how = f"{-index} in front of it" if index < 0 else f"which has {count}"
+        return f"element {index} of {its.name}", how
+
+    def _shared_element(self, offset: int, nbytes: int) -> tuple[str, str]:
+        offset -= (1 << 32) if 1 << 31 <= offset < 1 << 32 else 0  # in front of all of it
+        spans = [*self.made.shared]
+        if self.made.dynamic >= 0:
+            name = "the dynamic shared memory"
+            spans.append((name, self.made.dynamic, self.made.dynamic + self.dynamic_nbytes))
+        if not spans:
+            return f"byte {offset} of shared memory", "of which there is none"
+        size = min(4, nbytes) if nbytes else 4
+
+        def apart(span: tuple[str, int, int]) -> int:
+            return 0 if span[1] <= offset < span[2] else min(abs(offset - span[1]), abs(offset - span[2] + 1))
+
+        name, begin, end = min(spans, key=apart)
+        index = (offset - begin) // size
+        unit = "element" if size == 4 else f"{size}-byte element"
+        return f"{unit} {index} of {_plain(name)} (shared memory)", f"which has {(end - begin) // size}"
+
+    def _finding(self, found: np.ndarray) -> Finding:
+        m = machine
+        kind, number, other_number, count, buffer, offset, serial, thread = (int(v) for v in found[:8])
+        other_serial, other_thread, mask, value = (int(v) for v in found[8:12])
+        site, other = self._site(number), self._site(other_number)
+        who = self._thread(serial, thread) if serial else ""
+        again = f" ({count:,} times in all)" if count > 1 else ""
+        does = "writes" if site.stores else "reads"
+        at, there = _at(site), _at(other)
+        element, how = self._element(buffer, offset, value)
+        if kind == m.OUTSIDE:
+            words = f"{at}: {who} {does} {element}{', ' + how if how else ''}{again}"
+        elif kind == m.MISALIGNED:
+            words = f"{at}: {who} {does} {element}, whose address is no multiple of {value} bytes{again}"
+        elif kind in (m.UNWRITTEN, m.LOCAL_UNWRITTEN):
+            words = f"{at}: {who} reads {element}, which nobody has written{again}"
+        elif kind == m.WRITES_INPUT:
+            words = f"{at}: {who} writes {element}, which is only to be read{again}"
+        elif kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ):
+            first = "reads" if kind == m.RACE_READ_WRITE else "writes"
+            second = "reads" if kind == m.RACE_WRITE_READ else "writes"
+            others = self._thread(other_serial, other_thread)
+            if value:  # several: of their warp, of their block, of several blocks
+                others = f"several threads, one of them {others},"
+            words = (
+                f"{at}: {who} {second} {element}, which {others} {first if not value else first[:-1]} at "
+                f"{there}; {self._between(serial, thread, other_serial, other_thread)}{again}"
+            )
+        elif kind == m.DIVERGED:
+            words = (
+                f"{at}: {site.shown} is reached by {bin(mask).count('1')} lanes of a warp while "
+                f"{bin(value).count('1')} others that it names do not come"
+                f"{f': they wait at {there}' if other_number else ''} ({who}){again}"
+            )
+        elif kind == m.MISMATCH:
+            words = f"threads of one block wait at different barriers: {at} and {there}{again}"
+        elif kind == m.STUCK:
+            words = (
+                f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
+                f"{f': some wait at {there}' if other_number else ''}{again}"
+            )
+        elif kind == m.TOO_MANY:
+            words = f"{at}: {who} begins more copies than it waits for"
+        else:
+            words = f"{at}: the kernel goes round this loop and does not end"
+        return Finding(_WORDS[kind], words, site.place, other.place if other_number else None, count)
+
+    @staticmethod
+    def _between(serial: int, thread: int, other_serial: int, other_thread: int) -> str:
+        if serial != other_serial:
+            return "blocks of a launch do not wait for each other"
+        if thread >> 5 == other_thread >> 5:
+            return "no __syncwarp() and no __syncthreads() lies between"
+        return "no __syncthreads() lies between"
+
+
+def _plain(name: str) -> str:
+    """A variable's name as in the source: `tile` of _ZZ4convE4tile."""
+    import re
+
+    found = re.search(r"E(\d+)(\w+)$", name)
+    if name.startswith("_Z") and found and len(found[2]) >= int(found[1]):
+        return found[2][: int(found[1])]
+    return name
+
+
+def _tuple(values: Sequence[int], sizes: Sequence[int]) -> str:
+    used = max((i + 1 for i, size in enumerate(sizes) if size > 1), default=1)
+    return f"({', '.join(map(str, values[:used]))})" if used > 1 else str(values[0])
+
+
+def _key(site: Site) -> tuple[str, int]:
+    return (site.place.file, site.place.line) if site.place else ("", site.line)
+
+
+def _at(site: Site) -> str:
+    place = site.place
+    if place is None:
+        return f"PTX line {site.line}"
+    name = place.file.rsplit("/", 1)[-1]
+    if (place.outer_file, place.outer_line) == (place.file, place.line):
+        return f"{name}:{place.line}"
+    return f"{name}:{place.line} (called at {place.outer_file.rsplit('/', 1)[-1]}:{place.outer_line})"
+
+
+def packed(values: Iterable[Any]) -> bytes:
+    """Arguments of a kernel, in order, as its parameters lie: numbers of NumPy and structs."""
+    content = b""
+    for value in values:
+        array = np.asarray(value)
+        align = max(1, min(16, array.dtype.alignment))
+        content = content.ljust(-(-len(content) // align) * align, b"\0") + array.tobytes()
+    return content

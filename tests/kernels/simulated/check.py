@@ -1,0 +1,111 @@
+"""What the tests and the command do with a rung and with a planted mistake."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.cuda.simulated import ARCH, SimulatedRungSession, program_of, ptx_of
+from kernels import launch, nvrtc, registry
+from kernels.errors import UnsupportedError
+from kernels.ops import OPS
+from kernels.ptx.program import Device, Finding, Program, packed
+from kernels.registry import Rung
+from tests.kernels import cuda_cases
+from tests.kernels.cuda_cases import Case
+from tests.kernels.hosted import small
+from tests.kernels.simulated.planted import Planted
+
+RUNGS = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
+MOST_OUTPUTS = 4_000
+_HEADER = '/*\nop = "unary"\nrung = 9\nname = "mine"\nidea = "A test."\nlaunch = "one_thread_an_output"\n*/\n'
+
+
+def hopper(rung: Rung) -> bool:
+    """Whether a rung asks for more than compute capability 8.0."""
+    wanted = rung.needs.get("architecture", rung.needs.get("compute_capability", (0, 0)))
+    return tuple(wanted) > (8, 0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """wrong: what is wrong with the answer, "" if nothing. findings: words of what was found."""
+
+    wrong: str
+    findings: tuple[Finding, ...]
+    instructions: int
+
+
+def case_of(rung: Rung) -> Case:
+    """Of the small cases that a rung takes the one with most to say."""
+    known = small(rung.op, MOST_OUTPUTS)
+    return max((c for c in known if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
+
+
+def cases_of(rung: Rung) -> Iterator[Case]:
+    yield from (c for c in small(rung.op) if cuda_cases.takes(rung, c.params))
+
+
+def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
+    """Raises UnsupportedError where an instruction is missing."""
+    session = SimulatedRungSession(rung, case.params, _given(case), seed)
+    session.poison(0xFF)
+    session.run()
+    got = session.output().reshape(case.expected.shape)
+    report = session.report
+    return Outcome(
+        cuda_cases.differs(got, case, rung.precision), tuple(report.findings), report.total.instructions
+    )
+
+
+@functools.cache
+def missing_of(rung: Rung) -> tuple[str, ...]:
+    """The instructions of a rung that are missing."""
+    how = launch.launch(case_of(rung).params, rung)
+    try:
+        program_of(rung, how)
+    except UnsupportedError:
+        return tuple(Program(ptx_of(rung, how)).lacking())
+    return ()
+
+
+def _given(case: Case) -> list[np.ndarray]:
+    return [array for array in case.inputs if array is not None]
+
+
+def program(folder: Path, text: str) -> Program:
+    """A kernel as NVRTC compiles it. The lines of its PTX are those of `text`."""
+    path = folder / "09_mine.cu"
+    path.write_text(_HEADER + f"#line 1\n{text}")
+    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), ARCH))
+
+
+def findings(folder: Path, planted: Planted, text: str, seed: int = 0) -> list[Finding]:
+    made = Device(program(folder, text))
+    count = planted.threads * planted.blocks
+    x = np.arange(count, dtype=np.float32) % 17 + 1
+    given = made.buffer("x", x, 4)
+    y = made.buffer("y", np.zeros(count, np.float32), 4, writable=True, written=False)
+    z = made.buffer("z", np.zeros(count, np.float32), 4, writable=True, written=True)
+    arguments = packed([np.uint64(b.address) for b in (given, y, z)] + [np.int32(count)])
+    made.launch("mine", (planted.blocks,), (planted.threads,), arguments, seed=seed, seconds=2)
+    return made.report.findings
+
+
+def told(planted: Planted, found: list[Finding]) -> bool:
+    """Whether one of the findings is the mistake, at its line; where it is a race, with the other line."""
+    here, there = planted.lines("//!"), planted.lines("//?")
+    both = planted.lines("//! //?")
+    race = planted.kind == "race"
+    for finding in found:
+        if finding.kind != planted.kind or finding.place is None:
+            continue
+        lines = {finding.place.line} | ({finding.other.line} if race and finding.other else set())
+        # Which of two accesses comes first, the order of the warps decides.
+        if lines <= here | both | (there if race else set()):
+            return True
+    return False

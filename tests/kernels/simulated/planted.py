@@ -1,0 +1,302 @@
+"""Kernels with one mistake of synchronisation, bounds or initialisation each, and the same without it.
+
+In a text, a line that ends in `//!` is where the mistake shows, one in `//?` the other line that has a part
+in it, and `«wrong|right»` is what differs between the two. THREADS threads a block; BLOCKS blocks; x has N
+elements, all written, and y has N that nobody has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_WRONG = re.compile(r"«(.*?)\|(.*?)»", re.S)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """kind: of the finding. threads, blocks: of the launch; sizes of the arrays are made of them."""
+
+    name: str
+    kind: str
+    text: str
+    threads: int
+    blocks: int
+
+    @property
+    def wrong(self) -> str:
+        return _WRONG.sub(lambda m: m[1], self.text)
+
+    @property
+    def right(self) -> str:
+        return _WRONG.sub(lambda m: m[2], self.text)
+
+    def lines(self, mark: str) -> set[int]:
+        return {n for n, line in enumerate(self.wrong.splitlines(), 1) if line.rstrip().endswith(mark)}
+
+
+_HEAD = 'extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {\n'
+# Name, kind, body.
+_BODIES = {
+    "reversed without a barrier": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    «|__syncthreads();»
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "the next tile is loaded too early": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        s[t] = x[i] + k;  //!
+        __syncthreads();
+        sum += s[(t + 33) % THREADS];  //?
+        «|__syncthreads();»
+    }
+    y[i] = sum;
+}"""),
+    "a tree of sums without its barrier": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    __syncthreads();
+    for (int half = THREADS / 2; half; half /= 2) {
+        if (t < half) s[t] += s[t + half];  //! //?
+        «|__syncthreads();»
+    }
+    __syncthreads();
+    y[i] = s[0];
+}"""),
+    "sums within a warp without __syncwarp": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, lane = t % 32;
+    s[t] = x[i];  //?
+    «|__syncwarp();»
+    const float other = s[t ^ 1];  //!
+    __syncwarp();
+    y[i] = lane + other;
+}"""),
+    "a histogram without atomics": ("race", """
+    __shared__ int count[8];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t < 8) count[t] = 0;
+    __syncthreads();
+    «count[t % 8] += 1;|atomicAdd(&count[t % 8], 1);»  //! //?
+    __syncthreads();
+    y[i] = count[t % 8];
+}"""),
+    "all blocks add to one element": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];
+    if (t == 0) { «z[0] = z[0] + x[i];|atomicAdd(&z[0], x[i]);» }  //! //?
+}"""),
+    "blocks write one element over": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * «(THREADS - 1)|THREADS» + t;
+    y[i] = x[i] + blockIdx.x;  //! //?
+}"""),
+    "what another thread wrote to global memory": ("race", """
+    const int t = threadIdx.x, first = blockIdx.x * THREADS;
+    y[first + t] = x[first + t];  //?
+    «|__syncthreads();»
+    const float there = y[first + (t + 40) % THREADS];  //!
+    __syncthreads();
+    y[first + t] = 2 * there;
+}"""),
+    "what another block wrote": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //?
+    __syncthreads();
+    const int there = «(i + THREADS) % n|i»;
+    z[i] = y[there];  //!
+}"""),
+    "two threads write different values": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = 0;
+    __syncthreads();
+    s[«t / 2|t»] = x[i] + t;  //! //?
+    __syncthreads();
+    y[i] = s[t];
+}"""),
+    "reads one element behind the input": ("outside", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] = x[i «+ 1|»];  //!
+}"""),
+    "reads in front of the input": ("outside", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] = «x[i - 1]|(i ? x[i - 1] : 0)»;  //!
+}"""),
+    "writes behind the output": ("outside", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] = x[i];
+    if (i == n - 1) y[«n|i»] = 1;  //!
+}"""),
+    "the edge of a tile": ("outside", """
+    __shared__ float s[THREADS + «1|2»];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t + 1] = x[i];
+    if (t == 0) s[0] = 0;
+    if (t == THREADS - 1) s[THREADS + 1] = 0;  //!
+    __syncthreads();
+    y[i] = s[t] + s[t + 1];
+}"""),
+    "a tile's row in front of it": ("outside", """
+    __shared__ float s[THREADS / 8][8];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, row = t / 8;
+    s[row][t % 8] = x[i];
+    __syncthreads();
+    y[i] = «s[row - 1][t % 8]|s[row ? row - 1 : 0][t % 8]»;  //!
+}"""),
+    "an address of nobody's": ("outside", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    const float* from = x + «(i == 5 ? n * 1099511627ll : 0)|0»;
+    y[i] = from[i];  //!
+}"""),
+    "four at once from a place that is none": ("misaligned", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    float4 four = make_float4(0, 0, 0, 0);
+    if (i < n / 4) four = *(const float4*)(x + 4 * i «+ (i + 1 < n / 4)|»);  //!
+    y[i] = four.x + four.w;
+}"""),
+    "a border that nobody has filled": ("uninitialised", """
+    __shared__ float s[THREADS + 2];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t + 1] = x[i];
+    if (t == 0) s[0] = 0;
+    «|if (t == 0) s[THREADS + 1] = 0;»
+    __syncthreads();
+    y[i] = s[t] + s[t + 2];  //!
+}"""),
+    "a sum that begins with nothing": ("uninitialised", """
+    __shared__ float s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    «|if (t == 0) s = 0;»
+    __syncthreads();
+    atomicAdd(&s, x[i]);  //!
+    __syncthreads();
+    y[i] = s;
+}"""),
+    "adds to an output that nobody has written": ("uninitialised", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] «+=|=» x[i];  //!
+}"""),
+    "an array of a thread's own": ("uninitialised", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    float own[16];
+    for (int k = «1|0»; k < 16; ++k) own[k] = x[i] * k;
+    y[i] = own[(int)x[i] & 15] + own[i & 15];  //!
+}"""),
+    "the last tile is only half there": ("uninitialised", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if («i + 7 < n|true») s[t] = x[i];
+    __syncthreads();
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "a barrier for some lanes": ("divergent_barrier", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    «if (t % 2)|» __syncthreads();  //!
+    «else y[i] = 2;|»
+    y[i] = x[i] + t % 2;
+    __syncthreads();
+}"""),
+    "a barrier in a loop that threads leave": ("divergent_barrier", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float sum = 0;
+    for (int k = 0; k < «1 + t % 3|3»; ++k) {
+        sum += x[i] * k;
+        __syncthreads();  //!
+    }
+    y[i] = sum;
+    __syncthreads();  //?
+}"""),
+    "two barriers for two halves": ("barrier_mismatch", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    «if (t < 32) {
+        y[i] = x[i];
+        __syncthreads();  //! //?
+    } else {
+        y[i] = 2 * x[i];
+        __syncthreads();  //! //?
+    }|y[i] = x[i]; __syncthreads();»
+}"""),
+    "a barrier of more threads than come": ("stuck", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];
+    if (t < 32) asm volatile("bar.sync 1, «64|32»;" ::: "memory");  //!
+    __syncthreads();
+}"""),
+    "a shuffle that names lanes which do not come": ("divergent_barrier", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float v = x[i];
+    if (t % 32 < 16) v += __shfl_xor_sync(«0xffffffffu|0xffffu», v, 1);  //!
+    y[i] = v;
+    __syncwarp();
+}"""),
+    "a copy that nobody waits for": ("uninitialised", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[t]);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    «|asm volatile("cp.async.wait_group 0;" ::: "memory");»
+    __syncthreads();
+    y[i] = s[t];  //!
+}"""),
+    "a copy that others do not wait for": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[t]);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  //?
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    «|__syncthreads();»
+    y[i] = s[(t + 1) % THREADS];  //!
+}"""),
+    "the last block reads what others wrote": ("race", """
+    __shared__ bool last;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //?
+    «|__threadfence();»
+    __syncthreads();
+    if (t == 0) last = atomicAdd((unsigned*)z, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (last && t < gridDim.x) z[1 + t] = y[t * THREADS];  //!
+}"""),
+    "each block waits for the one in front": ("race", """
+    const int t = threadIdx.x, b = blockIdx.x;
+    if (t) return;
+    float before = 0;
+    if (b) {
+        while (((volatile float*)z)[b - 1] == 0) { }
+        before = y[(b - 1) * THREADS];  //!
+    }
+    y[b * THREADS] = before + x[b];  //?
+    «|__threadfence();»
+    ((volatile float*)z)[b] = 1;
+}"""),
+    "writes its input": ("input_written", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] = x[i];
+    «((float*)x)|y»[i] = 0;  //!
+}"""),
+    "waits for what never comes": ("endless", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    y[i] = x[i];
+    volatile float* flag = z;
+    if (i == 0) z[0] = 1;
+    __syncthreads();
+    if (i == 0) while (*flag == «1|2») { }  //!
+}"""),
+}  # fmt: skip
+
+
+def planted() -> Iterator[Planted]:
+    """Every mistake, on blocks of two sizes."""
+    for name, (kind, body) in _BODIES.items():
+        for threads, blocks in ((64, 3), (128, 2)):
+            text = _HEAD + body.strip("\n")
+            text = text.replace("THREADS", str(threads))
+            yield Planted(f"{name}, {threads} threads", kind, text, threads, blocks)
