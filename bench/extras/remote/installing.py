@@ -143,7 +143,7 @@ def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
         if seen["free"] < ROOM_NBYTES[extra]:
             raise KernelscopeError(
                 f"{seen['base']} on {place.name} has {units.nbytes(seen['free'])} free, and the packages for "
-                f"{extra} need about {units.nbytes(ROOM_NBYTES[extra])}: make room, or --folder names a folder "
+                f"{extra} need about {units.nbytes(ROOM_NBYTES[extra])}: make room, or --folder names one "
                 "on another disk"
             )
         if place.offline:

@@ -109,7 +109,8 @@ def pip() -> Path:
 def wheels(locks: Sequence[str], there: Mapping[str, str], libc: Sequence[str]) -> list[Path]:
     """The packages of lock files for another machine, fetched here. there: its environment markers; libc:
     name and version. Where those of the last lock file are not to be had, they are left out. Raises
-    InputError for a system whose packages cannot be told from here, KernelscopeError where one cannot be fetched."""
+    InputError for a system whose packages cannot be told from here, KernelscopeError where one cannot be
+    fetched."""
     if there["sys_platform"] != "linux" or libc[0] != "glibc":
         raise InputError(
             f"--offline serves a Linux with glibc, and that is {there['platform_system']} "

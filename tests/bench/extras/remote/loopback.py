@@ -1,5 +1,5 @@
-"""A machine elsewhere that is this one: OpenSSH's own server on the loopback, with a port, keys and a home of its
-own. The client finds it by a name, through a configuration of its own, as somebody's `~/.ssh/config` would say."""
+"""A machine elsewhere that is this one: OpenSSH's own server on the loopback, with a port, keys and a home of
+its own. The client finds it by a name, through a configuration of its own, as in somebody's `~/.ssh/config`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pathlib import Path
 import pytest
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-NEEDS = f"openssh-server is not installed ({'ssh' if shutil.which('ssh') else 'neither client nor server'} is here)"
 HOST = "loopback"
-needs_sshd = pytest.mark.skipif(not (SSHD and shutil.which("ssh")), reason=NEEDS)
+needs_sshd = pytest.mark.skipif(
+    not (SSHD and shutil.which("ssh")), reason="openssh-server or openssh-client is not installed"
+)
 
 
 @dataclass
@@ -111,6 +112,13 @@ class Loopback:
         return "".join(f"{name} {value}\n" for name, value in lines.items())
 
 
+def _free_port() -> int:
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        port: int = asked.getsockname()[1]
+        return port
+
+
 @contextlib.contextmanager
 def loopback(folder: Path, **variables: str) -> Iterator[Loopback]:
     """A server that is ended with the block. variables: of every command there, beside its HOME."""
@@ -143,8 +151,8 @@ def loopback(folder: Path, **variables: str) -> Iterator[Loopback]:
 
 @contextlib.contextmanager
 def entered(there: Loopback) -> Iterator[None]:
-    """While the block runs, `ssh` is the client of this server, places are kept beside it, and connections that
-    are kept end with it."""
+    """While the block runs, `ssh` is the client of this server, places are kept beside it, and connections
+    that are kept end with it."""
     sockets = Path(f"/tmp/ks-{os.getpid()}-{there.port}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{there.folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
