@@ -166,13 +166,18 @@ class _Running:
     def why(self, otherwise: str) -> str:
         """Why nothing came, in the words of ssh or of the launch prefix, and what would help."""
         self._reader.join(1.0)  # a connection that ssh keeps may hold it open
-        said = " ".join(plain.printable(self._tail.decode(errors="replace")).split()) or otherwise
+        said = (
+            " ".join(plain.printable(self._tail.decode(errors="replace").replace("\r", "")).split())
+            or otherwise
+        )
         place = self._place
         if not place.host or self._process.returncode != 255:
             by = f" (through `{shlex.join(self._through)}`)" if self._through else ""
             return f"{place.name} could not run {self._words[0]}{by}: {said}"
         helps = ""
-        if "Host key verification failed" in said:
+        if "IDENTIFICATION HAS CHANGED" in said:
+            helps = "; ask who runs it whether that is right before you remove the old key"
+        elif "Host key verification failed" in said:
             helps = f"; `ssh {place.host}` once shows its key and asks you about it"
         elif "Permission denied" in said or "Too many authentication failures" in said:
             helps = (
@@ -189,7 +194,7 @@ class _Running:
             for line in stream:
                 self._tail = (self._tail + line)[-TAIL_NBYTES:]
                 if self._says is not None and (
-                    text := plain.printable(line.decode(errors="replace")).strip()
+                    text := plain.printable(line.decode(errors="replace").strip())
                 ):
                     self._says(text)
 

@@ -87,7 +87,14 @@ def list_command() -> None:
         through = shlex.join(place.launch)
         state = place.version or f"not installed: `{CALLED} remote update {name}`"
         rows.append(
-            (name, place.host or "this machine", through, place.gpu or "no GPU", state, place.looked[:16])
+            (
+                name,
+                place.host or "this machine",
+                through,
+                place.gpu or ("no GPU" if place.doctor else ""),
+                state,
+                place.looked[:16],
+            )
         )
     titles = ("name", "host", "through", "GPU", "Kernelscope", "looked at")
     columns: list[Column[tuple[str, ...]]] = [

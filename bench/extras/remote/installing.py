@@ -26,7 +26,7 @@ from kernels.errors import InputError, KernelscopeError, UnavailableError
 
 FOLDER = ".kernelscope-place"  # below the home folder there
 # What an environment and its packages take while they are installed, and a few models and runs.
-ROOM_NBYTES = {"cpu": 3 << 30, "cuda": 12 << 30, "cuda12": 12 << 30}
+ROOM_NBYTES = {"cpu": 2 << 30, "cuda": 12 << 30, "cuda12": 12 << 30}
 _HOST = re.compile(r"(?!-)[^\s\x00-\x1f]+")
 
 
@@ -78,7 +78,15 @@ def examined(place: Place, says: Says) -> Place:
 def removed(place: Place, only_here: bool) -> bool:
     """Whether there was something there to be removed. Raises as `added`; the place stays known then."""
     found = False
-    if not only_here and place.folder:
+    others = [other for other in map(places.load, places.names()) if other.name != place.name]
+    same = [
+        it.name
+        for it in others
+        if (it.host, it.folder, it.shared) == (place.host, place.folder, place.shared)
+    ]
+    if same and not only_here:
+        raise InputError(f"{same[0]} uses the same folder there; --only-here forgets {place.name} alone")
+    if not only_here:
         try:
             found = bool(ask(place, "remove").get("removed"))
         except KernelscopeError as error:
@@ -97,13 +105,10 @@ def _looked_at(place: Place, python: str, says: Says) -> tuple[Place, dict[str, 
         launched = ask(place, "look", says=says, launched=True, pick_extra=_pick_extra())
         if launched["token"] == token:
             seen |= {name: launched[name] for name in ("extra", "why")}
-        elif not place.host and launched["folder"] == seen["folder"] and launched["state"] != "new":
-            raise InputError(
-                f"{seen['folder']} of what `{shlex.join(place.launch)}` leads to is not of Kernelscope"
-            )
         else:
             # It sees another folder, as in a container: all that is done there goes through it.
-            ask(place, "remove")
+            if seen["state"] == "new":
+                ask(place, "remove")
             place = msgspec.structs.replace(place, shared=False)
             place, seen = _look(place, python)
             ask(place, "begin", token=token)
@@ -138,8 +143,9 @@ def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
         f"Python {markers['python_full_version']}, {units.nbytes(seen['free'])} free, packages for {extra} "
         f"({seen['why']})"
     )
-    files: list[Path] = [archive, pip]
+    files: list[Path] = [] if program in seen["whole"] else [archive]
     if env not in seen["whole"]:
+        files.append(pip)
         if seen["free"] < ROOM_NBYTES[extra]:
             raise KernelscopeError(
                 f"{seen['base']} on {place.name} has {units.nbytes(seen['free'])} free, and the packages for "
@@ -150,15 +156,12 @@ def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
             says("fetching the packages here")
             files += packing.wheels(locks, markers, seen["libc"])
     _send(place, files, says)
-    says(
-        "installing there, which takes minutes the first time"
-        if env not in seen["whole"]
-        else "installing there"
-    )
+    if pip in files:
+        says("installing the packages there, which may take minutes")
     old = [name for name in (place.env, place.program) if name]
     told = ask(
         place, "install", says=says, env=env, program=program, locks=locks, pip=pip.name,
-        archive=archive.name, offline=place.offline, old=old,
+        archive=archive.name if archive in files else "", offline=place.offline, old=old,
     )  # fmt: skip
     if told.get("lacks"):
         says(str(told["lacks"]))

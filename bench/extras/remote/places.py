@@ -9,7 +9,7 @@ Layout of the folder there; nothing is written outside of it:
 
     env-<digest>/       a virtual environment: the packages of a lock file
     program-<digest>/   a wheel of this program, unpacked
-    cache/              KERNELSCOPE_CACHE of all that runs there
+    cache/              KERNELSCOPE_CACHE of all that runs there, and the caches of its libraries
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ def program(place: Place, module: str, *arguments: str) -> list[str]:
         )
     same_version(place, place.version)
     root = f"{place.folder}/{place.program}/kernelscope/_program"
-    variables = [f"KERNELSCOPE_CACHE={place.folder}/cache", f"PYTHONPATH={root}"]
+    cache = f"{place.folder}/cache"
+    variables = [f"KERNELSCOPE_CACHE={cache}", f"PYTHONPATH={root}"]
+    # Libraries keep files of their own, which would lie in the home there.
+    variables += [f"XDG_CACHE_HOME={cache}", f"XDG_CONFIG_HOME={cache}", f"CUDA_CACHE_PATH={cache}/cuda"]
     python = f"{place.folder}/{place.env}/bin/python"
     return ["env", *variables, python, "-P", "-m", module, *arguments]
 

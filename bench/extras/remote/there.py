@@ -10,7 +10,6 @@ is ended.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -121,6 +120,8 @@ def install(request: dict[str, Any]) -> dict[str, Any]:
     """Make an environment and a program of files that came. request: folder; env, program: names in it;
     locks: the texts of lock files, where the last may fail; pip, archive: names of files that came; offline;
     old: names of those that are not needed any more."""
+    import fcntl  # Windows has none, where this is only read to be sent
+
     folder = _folder(request)
     _end_with_input()
     with (folder / ".installing").open("w") as held:
@@ -129,7 +130,8 @@ def install(request: dict[str, Any]) -> dict[str, Any]:
         except OSError as error:
             raise Refused("an installation is going on there already; try again when it has ended") from error
         lacks = _environment(folder, request)
-        _program(folder, request)
+        if request["archive"]:
+            _program(folder, request)
         shutil.rmtree(folder / INCOMING, ignore_errors=True)
         for name in request["old"]:
             if name not in (request["env"], request["program"]) and not _in_use(folder / _plain(name)):
@@ -157,12 +159,16 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
 def hold(program: Path) -> IO[str]:
     """Of a process that measures: as long as what this returns is open, neither `install` nor `remove` takes
     its program away. program: the folder that has WHOLE in it."""
+    import fcntl
+
     held = (program / WHOLE).open()
     fcntl.flock(held, fcntl.LOCK_SH)
     return held
 
 
 def _in_use(program: Path) -> bool:
+    import fcntl
+
     try:
         with (program / WHOLE).open() as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
