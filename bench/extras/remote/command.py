@@ -115,6 +115,7 @@ def doctor_command(name: str = NAME) -> None:
 @app.command("update")
 def update_command(
     name: str = NAME,
+    python: str = typer.Option("", metavar="PATH", help="Another Python there; default: as before."),
     offline: bool | None = typer.Option(
         None, "--offline/--online", help="Packages are sent from here, or fetched there; default: as before."
     ),
@@ -127,7 +128,7 @@ def update_command(
     place = places.load(name)
     if offline is not None:
         place = msgspec.structs.replace(place, offline=offline)
-    _report(installing.updated(place, _says(name)))
+    _report(installing.updated(place, python, _says(name)))
 
 
 @app.command("remove")

@@ -38,7 +38,7 @@ LEASE_S = 3600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 MOST_NBYTES = 4 << 20  # of a place's file
 # No agent, no screen, no port of anybody goes along; ssh asks nothing, for nobody may be there to answer.
-SSH = ("ssh", "-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "BatchMode=yes")
+SSH: tuple[str, ...] = ("ssh", "-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "BatchMode=yes")
 SSH += ("-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
 # A path of a socket has 103 characters at most; ssh adds 17 while it makes one, and %C is 40.
 _MOST_OF_A_FOLDER = 103 - 17 - len("/") - 40

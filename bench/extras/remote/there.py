@@ -79,6 +79,7 @@ def begin(request: dict[str, Any]) -> dict[str, Any]:
     """Make the folder, which only this user may look into, and mark it. request: folder, token."""
     folder = _folder(request)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
     (folder / OURS).write_text(request["token"])
     return {}
 
@@ -199,7 +200,7 @@ def _environment(folder: Path, request: dict[str, Any]) -> str:
     variables.pop("PYTHONHOME", None)
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     pip += ["--progress-bar=off", "--no-cache-dir", "--require-hashes", "--no-warn-script-location"]
-    pip += ["--only-binary=:all:", "--retries=1"]
+    pip += ["--only-binary=:all:", "--retries=2"]
     if request["offline"]:
         pip += ["--no-index", "--find-links", str(incoming)]
     *needed, wanted = request["locks"]

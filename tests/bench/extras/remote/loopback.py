@@ -77,11 +77,8 @@ class Loopback:
         if not folder.exists():
             (program / "kernelscope").mkdir(parents=True)
             (program / "kernelscope" / "_program").symlink_to(version.ROOT)
-            env.mkdir()
-            for part in ("bin", "lib", "pyvenv.cfg"):
-                (env / part).symlink_to(Path(sys.prefix, part))
-            for path in (env, program):
-                (path / WHOLE).touch()
+            (program / WHOLE).touch()
+            self.link_environment(env)
             (folder / OURS).write_text("tests")
         known = {
             "host": HOST,
@@ -92,6 +89,13 @@ class Loopback:
         place = places.Place(name=name, env=env.name, program=program.name, **known | entries)
         places.save(place)
         return place
+
+    def link_environment(self, env: Path) -> None:
+        """The environment of the tests as one that was installed there."""
+        env.mkdir(parents=True)
+        for part in ("bin", "lib", "pyvenv.cfg"):
+            (env / part).symlink_to(Path(sys.prefix, part))
+        (env / WHOLE).touch()
 
     def stop(self) -> None:
         """The server and its connections; what sessions there have left behind goes on."""
