@@ -124,8 +124,8 @@ def copy_command(
 ) -> None:
     """Copy a run, a ladder or a profile.
 
-    While it is being measured, all that is complete so far. A file that ends with .zip is opened by every command
-    that shows a run, and by the window."""
+    While it is being measured, all that is complete so far. A file that ends with .zip is opened by every
+    command that shows a run, and by the window."""
     from bench.results.folders import copy
 
     print(copy(run, target))

@@ -42,8 +42,8 @@ def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: s
 
 
 def open_folder(path: Path) -> Folder[Any, Any]:
-    """path: a folder, or the file of a packed one. Raises InputError where there is none, or it is broken or of
-    a newer version."""
+    """path: a folder, or the file of a packed one. Raises InputError where there is none, or it is broken or
+    of a newer version."""
     if packed.is_packed(path):
         path = packed.unpacked(path)
     kind = meant(path)

@@ -44,8 +44,8 @@ def pack(folder: Path, file: Path) -> None:
 
 
 def unpacked(file: Path) -> Path:
-    """The folder of a packed run, in the user's cache: the same for the same content. Raises InputError, which
-    says what is wrong with it."""
+    """The folder of a packed run, in the user's cache: the same for the same content. Raises InputError,
+    which says what is wrong with it."""
     try:
         with opened(file, MOST_NBYTES) as stream:
             kept = cache_dir() / "unpacked"

@@ -283,8 +283,8 @@ def drop_words(data: QMimeData) -> tuple[str, bool]:
 
 
 def run_of(data: QMimeData) -> Path | None:
-    """The folder, or the file of a packed run, that is dragged; None for anything else. A folder that is no run is returned, too:
-    opening it says what is wrong."""
+    """The folder, or the file of a packed run, that is dragged; None for anything else. A folder that is no
+    run is returned, too: opening it says what is wrong."""
     for url in data.urls():
         path = Path(url.toLocalFile())
         if path.name in {RESULTS_FILE, *(kind.file for kind in kinds())}:
