@@ -422,7 +422,7 @@ class Line:
         time.sleep(0.05)
         return code
 
-    # -------------------------------------------------------------------------------------------- what is sent
+    # ------------------------------------------------------------------------------------------ what is sent
 
     def _tell(self) -> None:
         """Begin to tell the worker its job: first, which files are needed."""
@@ -475,7 +475,7 @@ class Line:
         except OSError as error:
             raise InputError(f"{source} cannot be read: {system_words(error)}") from error
 
-    # --------------------------------------------------------------------------------------------- what comes
+    # -------------------------------------------------------------------------------------------- what comes
 
     def _take(self, talk: Talk, frame: Any, wanted: bool = True) -> None:
         """A word that was not heard yet. wanted: else it is passed over."""
@@ -545,7 +545,7 @@ class Line:
         partial.replace(path)
         return True
 
-    # ---------------------------------------------------------------------------------------- while it is away
+    # -------------------------------------------------------------------------------------- while it is away
 
     def _tick(self) -> None:
         """Say now and then that it is waited for: none of that is a case's time."""
