@@ -301,11 +301,23 @@ class WorkerProcess(QObject):
     def busy(self) -> bool:
         return self.supervisor is not None
 
+    @property
+    def waits(self) -> bool:
+        """Whether a worker waits for a job."""
+        return self._warm and self._process is not None
+
     def warm_up(self) -> None:
         """Start a worker that waits for a job, unless one runs."""
         if self._process is None:
             self._spawn()
             self._warm = True
+
+    def use(self, command: Sequence[str]) -> None:
+        """Start workers by this command from now on. One that waits for a job is ended. Only while not
+        `busy`."""
+        self._command = list(command)
+        self._drop()
+        self._warm = False
 
     def run(self, supervisor: Supervisor) -> None:
         """Run a job, in the warm worker if there is one. Only while not `busy`."""

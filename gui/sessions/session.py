@@ -26,13 +26,15 @@ from bench.results.kinds import Kind
 from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.results.records import Disposition
 from bench.results.store import RUNS, to_run_again
-from bench.run import beforehand
-from bench.run.client import worker_command
+from bench.run import beforehand, elsewhere
+from bench.run.elsewhere import HERE
 from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.run.supervisor import Supervisor
+from bench.words.called import command_line
 from gui.base.background import Background, timer
 from gui.sessions.processes import WorkerProcess
+from gui.sessions.where import Where
 from kernels.errors import InputError, KernelscopeError
 
 _Order = Callable[[], None]
@@ -217,7 +219,10 @@ class Session(QObject):
         self.background = Background(self.message.emit, self)
         self.runs = runs
         self._clock = RunClock(clock)
-        self.worker = WorkerProcess(self, command or worker_command(kind.worker))
+        self.where = Where(parent=self)
+        self.on = HERE  # where its worker is started
+        self._command = command
+        self.worker = WorkerProcess(self, command or elsewhere.worker_command(kind.worker))
         self.worker.greeted.connect(self.greeted)
         self.worker.messages.connect(self._on_messages)
         self.worker.settled.connect(self._on_settled)
@@ -257,9 +262,16 @@ class Session(QObject):
 
     # ------------------------------------------------------------------------------------ what the user wants
 
+    def follow(self, where: Where) -> None:
+        """Measure where this says, from the next run on."""
+        self.where = where
+        where.changed.connect(self._on_where)
+        self._on_where()
+
     def warm_up(self) -> None:
-        """Start a worker that waits for a job. It says what the machine can do."""
-        if not self._over:
+        """Start a worker that waits for a job. It says what the machine can do. Where it might have to wait
+        in a queue, none is started before there is a job."""
+        if not (self._over or self.where.refused or self.where.queued):
             self.worker.warm_up()
 
     def open(self, path: Path) -> None:
@@ -302,6 +314,7 @@ class Session(QObject):
         trust.remember(folder.path, folder.job.kernel_dirs)
         self._opened(folder, measured)
         if unfinished:
+            self._measure_on(elsewhere.of_run(path))  # which may hold what nobody has fetched yet
             self._run(folder, missing)
         else:
             folder.close()
@@ -370,9 +383,23 @@ class Session(QObject):
 
     # ------------------------------------------------------------------------------------------ the inside
 
+    def _on_where(self) -> None:
+        if not self.active:
+            self._measure_on(self.where.name)
+
+    def _measure_on(self, on: str) -> None:
+        """Start workers there from now on."""
+        if on != self.on:
+            waits, self.on = self.worker.waits, on
+            own = self._command if on == HERE else None
+            self.worker.use(own or elsewhere.worker_command(self.kind.worker, on))
+            if waits:
+                self.warm_up()
+
     def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
         """Make the folder of a new run: `folder`, or a new one below the runs folder. Raises InputError."""
-        return folders.begin(self.kind, header, folder, self.runs, self.kind.command_line(header.job))
+        command = command_line([*self.kind.arguments(header.job), *elsewhere.arguments(self.on)])
+        return folders.begin(self.kind, header, folder, self.runs, command)
 
     def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
         """Run these cases into a folder. Raises InputError if another process writes into it."""
@@ -391,12 +418,16 @@ class Session(QObject):
         self._pace = Pace(folder.job, past=Past(self.kind.verb, folder.job))
         self._counting.start()
         self.standing = Standing()
-        self._stand(phase="starting", words="starting the worker", done=self._before)
+        words = f"starting the worker on {self.on}" if self.on else "starting the worker"
+        self._stand(phase="starting", words=words, done=self._before)
         self.worker.run(self._supervisor)
 
     def _look(self) -> None:
         """Check in a thread what disturbs measuring, and tell other programs of ours that this one
-        measures."""
+        measures. Elsewhere neither matters."""
+        if self.on:
+            self._warn(beforehand.Looked())
+            return
         self._announced = announced = beforehand.Announced(self.kind.verb)
 
         def work() -> beforehand.Looked:
@@ -479,6 +510,7 @@ class Session(QObject):
         if ended is None:
             return
         self.standing = Standing(ended=ended)
+        self._on_where()  # a run that was gone on with may have been measured elsewhere
         self.stands.emit(self.standing)
         self.ended.emit()
         if not self._over:
