@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import msgspec
 
 from bench.extras.remote import places
 from bench.results.records import BackendInfo
@@ -10,6 +13,7 @@ from bench.run.elsewhere import Offered
 from kernels.errors import KernelscopeError
 
 LINE = "bench.extras.remote.line"
+SESSION = "elsewhere.json"
 
 
 def offered() -> list[Offered]:
@@ -52,3 +56,11 @@ def _backends(place: places.Place) -> tuple[BackendInfo, ...]:
 def line(on: str) -> list[str]:
     """What stands before a worker's own words, behind `python -m`."""
     return [LINE, on, "--"]
+
+
+def of_run(folder: Path) -> str:
+    """The place whose worker may hold measurements of this run that nobody has fetched."""
+    try:
+        return str(msgspec.json.decode((folder / SESSION).read_bytes()).get("place", ""))
+    except (OSError, ValueError, AttributeError, msgspec.DecodeError):
+        return ""
