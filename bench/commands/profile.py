@@ -29,6 +29,7 @@ def profile(
     load: Path | None = None,
     cluster: str = "",
     gpu: str = "",
+    on: tuple[str, ...] = (),
     out: Path | None = None,
     charts: tuple[str, ...] = measuring.CHARTS,
     format: str = "table",
@@ -53,7 +54,7 @@ def profile(
         return again(load, shown, trace)
     one_pass = {"runs": 1, "warm_up": 0} if report else {}
     job = ProfileJob(**usual(options.PROFILE) | given.lasting | one_pass | given.fields)
-    return run(job, out, shown, charts, trace, cluster, gpu)
+    return run(job, out, shown, charts, trace, measuring.Where(cluster, gpu, on))
 
 
 def run(
@@ -62,8 +63,7 @@ def run(
     shown: ShownProfile,
     formats: Sequence[str],
     trace: Path | None,
-    cluster: str = "",
-    gpu: str = "",
+    where: measuring.Where = measuring.HERE,
 ) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
     from bench.questions import model_questions
@@ -72,7 +72,7 @@ def run(
 
     job, cases = model_questions.profile(job)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
-    outcome = measuring.measure([folder], False, cluster, gpu)
+    outcome = measuring.measure([folder], False, where)
     fine = _show(folder, shown, trace)
     measuring.leave(folder, formats if fine else ())
     return outcome.status(fine == len(cases))

@@ -1,30 +1,28 @@
-"""Machines elsewhere that measure for this one, as the window and the commands offer them.
-
-How one is reached is known by a satellite (`bench/extras/*/offered.py`); without one there are none.
-"""
+"""Machines elsewhere that measure for this one: which there are, and the command that starts a worker on one.
+It is the satellite's that reaches them (bench/extras/remote), which is found by its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from bench import modules
+from bench.results.kinds import Kind
 from bench.results.records import BackendInfo
-from bench.run.client import worker_command as command_here
 from bench.words.called import command_line
 from kernels.errors import UnavailableError
 
-HERE = ""
+HERE = ""  # the name of this machine among places
 ADDING = command_line(["remote", "add", "lab", "user@host"])
 
 
 @dataclass(frozen=True)
 class Offered:
-    """A place. gpu: the name of its GPU, "" where none is known. refused: why it cannot measure now, "" if it
-    can. queued: whether a worker there may have to wait for its turn, so that none is started before there is
-    something to measure. backends: what can run there, as its last doctor said it."""
+    """A place, as it is offered. gpu: the name of its GPU, "" where none is known. refused: why it cannot
+    measure now, "" if it can. queued: whether a worker there may have to wait for its turn, so that none is
+    started before there is something to measure. backends: what can run there, as its last doctor said it."""
 
     name: str
     gpu: str = ""
@@ -39,31 +37,36 @@ class Offered:
 
 
 def offered() -> tuple[Offered, ...]:
-    """Every place that was added. Reads a file for each, and asks which version this program is."""
-    return tuple(place for satellite in _satellites() for place in satellite.offered())
+    """Every place that was added, by name."""
+    return tuple(place for found in modules("extras/*/elsewhere.py") for place in found.offered())
 
 
-def worker_command(worker: Sequence[str], on: str = HERE) -> list[str]:
-    """The command line that starts a worker on `on`, and speaks as one on this machine does. Raises
-    UnavailableError where this copy of the program reaches no other machine."""
-    return command_here(worker if on == HERE else [*_reaching().line(on), *worker])
+def worker_command(place: str, kind: Kind[Any, Any]) -> list[str]:
+    """What starts a worker of this kind at a place, by its name, in place of `client.worker_command`. Raises
+    InputError and UnavailableError, in words, where there is no such place or nothing can run there."""
+    command: list[str] = satellite().worker_command(place, kind.worker, kind.parts)
+    return command
+
+
+def device(place: str, asked: str) -> str:
+    """The device of a ladder there: the one asked for, else the GPU where its last doctor saw one. Raises as
+    `worker_command`."""
+    found: str = satellite().device(place, asked)
+    return found
 
 
 def of_run(folder: Path) -> str:
-    """Where the worker of a run was started last, as its folder says."""
-    return next(filter(None, (satellite.of_run(folder) for satellite in _satellites())), HERE)
+    """The place where a run was measured, which may have what nobody has fetched yet; HERE for none."""
+    return next(filter(None, (found.of_run(folder) for found in modules("extras/*/elsewhere.py"))), HERE)
 
 
-def arguments(on: str) -> list[str]:
+def arguments(place: str) -> list[str]:
     """What a command line says of it."""
-    return [] if on == HERE else ["--on", on]
+    return ["--on", place] if place else []
 
 
-def _satellites() -> list[ModuleType]:
-    return modules("extras/*/offered.py")
-
-
-def _reaching() -> ModuleType:
-    for satellite in _satellites():
-        return satellite
+def satellite() -> ModuleType:
+    """Raises UnavailableError where this copy of the program has none."""
+    for found in modules("extras/*/elsewhere.py"):
+        return found
     raise UnavailableError("--on needs bench/extras/remote, which this copy of the program lacks")

@@ -301,11 +301,6 @@ class WorkerProcess(QObject):
     def busy(self) -> bool:
         return self.supervisor is not None
 
-    @property
-    def waits(self) -> bool:
-        """Whether a worker waits for a job."""
-        return self._warm and self._process is not None
-
     def warm_up(self) -> None:
         """Start a worker that waits for a job, unless one runs."""
         if self._process is None:

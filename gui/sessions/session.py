@@ -27,10 +27,11 @@ from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisiona
 from bench.results.records import Disposition
 from bench.results.store import RUNS, to_run_again
 from bench.run import beforehand, elsewhere
+from bench.run.client import worker_command
 from bench.run.elsewhere import HERE
 from bench.run.pace import Pace
 from bench.run.past import Past
-from bench.run.supervisor import Supervisor
+from bench.run.supervisor import AWAY, Supervisor
 from bench.words.called import command_line
 from gui.base.background import Background, timer
 from gui.sessions.processes import WorkerProcess
@@ -221,8 +222,9 @@ class Session(QObject):
         self._clock = RunClock(clock)
         self.where = Where(parent=self)
         self.on = HERE  # where its worker is started
-        self._command = command
-        self.worker = WorkerProcess(self, command or elsewhere.worker_command(kind.worker))
+        self._warms = False  # whether a worker is to wait for the next run
+        self._command = list(command or worker_command(kind.worker))  # of a worker on this machine
+        self.worker = WorkerProcess(self, self._command)
         self.worker.greeted.connect(self.greeted)
         self.worker.messages.connect(self._on_messages)
         self.worker.settled.connect(self._on_settled)
@@ -258,7 +260,7 @@ class Session(QObject):
 
     def blocked(self) -> str:
         """Why this session may not start now, "" if it may."""
-        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+        return self.where.refused or self._blocked_by_others()
 
     # ------------------------------------------------------------------------------------ what the user wants
 
@@ -271,6 +273,7 @@ class Session(QObject):
     def warm_up(self) -> None:
         """Start a worker that waits for a job. It says what the machine can do. Where it might have to wait
         in a queue, none is started before there is a job."""
+        self._warms = True
         if not (self._over or self.where.refused or self.where.queued):
             self.worker.warm_up()
 
@@ -301,7 +304,7 @@ class Session(QObject):
         """Measure what a run lacks, into its folder. retry: also what crashed or timed out; trusted: the
         user has agreed to run its kernels, if they were not recorded here. Raises InputError if the run
         cannot be read or if something else is being timed."""
-        if reason := self.occupied() or self.blocked():
+        if reason := self.occupied() or self._blocked_by_others():
             raise InputError(reason)
         folder = self.kind.open(path)
         folder.claim()
@@ -311,10 +314,15 @@ class Session(QObject):
             folder.close()
             self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
             return
+        if unfinished:
+            try:
+                self._measure_on(elsewhere.of_run(path))  # which may have what nobody has fetched yet
+            except KernelscopeError:
+                folder.close()
+                raise
         trust.remember(folder.path, folder.job.kernel_dirs)
         self._opened(folder, measured)
         if unfinished:
-            self._measure_on(elsewhere.of_run(path))  # which may hold what nobody has fetched yet
             self._run(folder, missing)
         else:
             folder.close()
@@ -383,17 +391,20 @@ class Session(QObject):
 
     # ------------------------------------------------------------------------------------------ the inside
 
+    def _blocked_by_others(self) -> str:
+        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+
     def _on_where(self) -> None:
-        if not self.active:
+        if not (self.active or self.where.refused):
             self._measure_on(self.where.name)
 
     def _measure_on(self, on: str) -> None:
-        """Start workers there from now on."""
+        """Start workers there from now on. Raises KernelscopeError where none can be started."""
         if on != self.on:
-            waits, self.on = self.worker.waits, on
-            own = self._command if on == HERE else None
-            self.worker.use(own or elsewhere.worker_command(self.kind.worker, on))
-            if waits:
+            command = elsewhere.worker_command(on, self.kind) if on else self._command
+            self.on = on
+            self.worker.use(command)
+            if self._warms:
                 self.warm_up()
 
     def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
@@ -450,6 +461,8 @@ class Session(QObject):
             elif isinstance(message, Progress):
                 part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
+            elif isinstance(message, CaseStarted) and message.stage == AWAY:
+                words = f"{self.on} does not answer; measuring goes on there"
             elif isinstance(message, CaseStarted):
                 words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)

@@ -1,8 +1,8 @@
 """A line to a machine elsewhere, for the window's tests: `fake_line.py FOLDER NAME PLAN -- WORKER…`.
 
-It starts the worker on this machine, as one of NAME, and hands on what each says. PLAN: "queued" (it waits in a
-queue until FOLDER has a file `turn`), "drops" (after the first measurement nothing comes until there is a file
-`back`), "refused" (there is no way to the machine), or nothing of that. FOLDER/lines has a line a process.
+It starts the worker on this machine, as one of NAME, and hands on what each says. PLAN: "queued" (it waits
+in a queue until FOLDER has a file `turn`), "drops" (as the second case begins the machine does not answer any
+more, until there is a file `back`), "refused" (there is no way to it). FOLDER/lines has a line a process.
 """
 
 import json
@@ -14,15 +14,14 @@ import time
 from pathlib import Path
 
 
-def say(text: str) -> None:
-    os.write(1, json.dumps({"type": "waiting", "text": text}).encode() + b"\n")
+def say(**message: object) -> None:
+    os.write(1, json.dumps(message).encode() + b"\n")
 
 
-def wait_for(file: Path, text: str) -> None:
-    say(text)
+def wait_for(file: Path, **message: object) -> None:
     while not file.exists():
-        time.sleep(0.02)
-    say("")
+        say(**message)
+        time.sleep(0.05)
 
 
 def hand_on(process: subprocess.Popen) -> None:
@@ -41,15 +40,18 @@ def main() -> None:
     if "refused" in plan:
         sys.exit(f"{name} cannot be reached: ssh: connect to host {name} port 22: Connection refused")
     if "queued" in plan:
-        wait_for(place / "turn", f"waiting in the queue of {name}")
+        wait_for(place / "turn", type="progress", text=f"waiting in the queue of {name}")
     process = subprocess.Popen(
         worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "MACHINE": name}
     )
     threading.Thread(target=hand_on, args=(process,), daemon=True).start()
+    started = 0
     for line in process.stdout:
         os.write(1, line)
-        if "drops" in plan and b'"type":"measured"' in line and not (place / "back").exists():
-            wait_for(place / "back", f"{name} does not answer; measuring goes on there")
+        started += b'"type":"case_started"' in line
+        if "drops" in plan and started == 2 and not (place / "back").exists():
+            wait_for(place / "back", **json.loads(line) | {"stage": "away"})
+            os.write(1, line)
     os._exit(process.wait())
 
 

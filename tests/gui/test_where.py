@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.extras.remote import places
 from bench.commands.checks import Check
+from bench.extras.remote import places
 from bench.extras.remote.places import Place
 from bench.results.records import Job
 from bench.run import elsewhere
@@ -36,12 +36,9 @@ def doctor(gpu="NVIDIA H100 80GB HBM3", **refused):
 def add(tmp_path, monkeypatch):
     """add(name, …): a place as `remote add` leaves it, reached by a line of the tests."""
     monkeypatch.setenv("KERNELSCOPE_CONFIG", str(tmp_path / "config" / "kernelscope.toml"))
-    of_old = elsewhere.worker_command
     plans = {}
 
-    def command(worker, on=elsewhere.HERE):
-        if not on:
-            return of_old(worker)
+    def command(on, kind):
         there = [sys.executable, str(HERE / "fake_worker.py"), str(tmp_path / f"state-{on}"), "ok"]
         return [sys.executable, str(HERE / "fake_line.py"), str(tmp_path), on, plans[on], "--", *there]
 
@@ -86,8 +83,6 @@ def test_without_a_place_there_is_this_machine_and_how_to_add_one(make_window, a
         window.redraw.flush()
         (row,) = window.page_of(page).findChildren(WhereRow)
         assert row.isHidden(), "the forms of ladder and profile are as small as before"
-    add("lab")
-    window.where.look()  # as when the window comes to the front again
 
 
 def test_a_place_that_was_added_meanwhile_is_offered_when_the_user_comes_back(make_window, add, qtbot):
@@ -165,7 +160,7 @@ def test_a_line_that_drops_is_told_and_nothing_is_lost(make_window, add, qtbot, 
     window.start(JOB)
     words = window.progress.words
     qtbot.waitUntil(lambda: words.text() == "Lab does not answer; measuring goes on there")
-    assert len(COMPARISON.open(window.state.folder).measurements()) == 1
+    qtbot.waitUntil(lambda: len(COMPARISON.open(window.state.folder).measurements()) == 1)
     with qtbot.waitSignal(window.session.ended):
         (tmp_path / "back").touch()
     assert words.text().startswith("4 of 4 cases ok")
@@ -192,7 +187,8 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
     assert page.bar.device.itemText(page.bar.device.findData("cuda")) == "cuda"
     assert page.bar.run_button.isEnabled()
     assert not page.session.state.reading_words
-    assert {info.refused for info in page.session.state.rungs} == {""}
+    why_not = " ".join(info.refused for info in page.session.state.rungs)
+    assert "Triton" not in why_not, "what is not installed here may be there"
     (row,) = page.findChildren(WhereRow)
     assert row.box.currentData() == "lab"
     choose(row.box, "")

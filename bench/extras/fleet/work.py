@@ -170,7 +170,9 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             path = base / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        command = elsewhere.worker_command(kind.worker, place.on)
+        command = client.worker_command(kind.worker)
+        if place.on:
+            command = elsewhere.worker_command(place.on, kind)
         environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
         if work.walls is not None:
             _seed_cache(base, place, getattr(work.job, "threads", None))

@@ -81,8 +81,7 @@ def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> Ladde
         rungs = ladder_plan.ladder_of(device, step.op, folders, problems, precision)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
         ladder = _ladder(asked, device, step, rungs, folders)
-        here = not asked.on and device in _usable(devices())
-        told = tuple(_rung(rung, step, device, here) for rung in rungs)
+        told = tuple(_rung(rung, step, device, here=not asked.on) for rung in rungs)
         return msgspec.structs.replace(
             found, ladder=ladder, rungs=told, precisions=_precisions(step, rungs, device)
         )
@@ -209,9 +208,10 @@ def _ladder(
 
 def _rung(rung: registry.Rung, step: Step | Whole, device: str, here: bool) -> RungInfo:
     if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
-        refused = numba_support.unavailable() if rung.compiled else None
+        refused = numba_support.unavailable() if rung.compiled and here else None
     else:
-        refused = rung.refusal(step.params, capability(device) if here else None)
+        able = here and device in _usable(devices())
+        refused = rung.refusal(step.params, capability(device) if able else None, here)
     return RungInfo(
         case=ladder_plan.case_of(rung),
         path=str(rung.path),
