@@ -1,14 +1,44 @@
-"""Workers on machines elsewhere: the command that starts one. It is the satellite's that reaches them
-(bench/extras/remote), which is found by its folder."""
+"""Machines elsewhere that measure for this one: which there are, and the command that starts a worker on one.
+It is the satellite's that reaches them (bench/extras/remote), which is found by its folder."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from bench import modules
 from bench.results.kinds import Kind
+from bench.results.records import BackendInfo
+from bench.words.called import command_line
 from kernels.errors import UnavailableError
+
+HERE = ""  # the name of this machine among places
+ADDING = command_line(["remote", "add", "lab", "user@host"])
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A place, as it is offered. gpu: the name of its GPU, "" where none is known. refused: why it cannot
+    measure now, "" if it can. queued: whether a worker there may have to wait for its turn, so that none is
+    started before there is something to measure. backends: what can run there, as its last doctor said it."""
+
+    name: str
+    gpu: str = ""
+    refused: str = ""
+    queued: bool = False
+    backends: tuple[BackendInfo, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """As in a list: "lab: NVIDIA H100"."""
+        return f"{self.name}: {self.gpu}" if self.gpu else self.name
+
+
+def offered() -> tuple[Offered, ...]:
+    """Every place that was added, by name."""
+    return tuple(place for found in modules("extras/*/elsewhere.py") for place in found.offered())
 
 
 def worker_command(place: str, kind: Kind[Any, Any]) -> list[str]:
@@ -23,6 +53,16 @@ def device(place: str, asked: str) -> str:
     `worker_command`."""
     found: str = satellite().device(place, asked)
     return found
+
+
+def of_run(folder: Path) -> str:
+    """The place where a run was measured, which may have what nobody has fetched yet; HERE for none."""
+    return next(filter(None, (found.of_run(folder) for found in modules("extras/*/elsewhere.py"))), HERE)
+
+
+def arguments(place: str) -> list[str]:
+    """What a command line says of it."""
+    return ["--on", place] if place else []
 
 
 def satellite() -> ModuleType:

@@ -20,7 +20,7 @@ from bench.extras.course.marks import Mark, marks
 from bench.extras.course.records import NAME, GradeCase, Graded, GradeJob
 from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
 from bench.extras.course.written import lines
-from bench.extras.fleet.executor import Local
+from bench.extras.fleet.executor import local
 from bench.extras.fleet.work import Said, Work
 from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import usable
@@ -79,7 +79,7 @@ def _judged(of: Class) -> list[Graded]:
             told = own_words(graded.reason, files[graded.case.task])
             found.append(msgspec.structs.replace(graded, reason=told))
 
-    ended = Local(of.job.device).run(works(of, of.cases, None), heard)
+    ended = local(of.job.device).run(works(of, of.cases, None), heard)
     for reason in ended.reasons:
         print(reason, file=sys.stderr)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.commands.measuring import Ending
 from bench.extras.fleet import spread
-from bench.extras.fleet.executor import Executor, Local
+from bench.extras.fleet.executor import Executor, local
 from bench.extras.fleet.on_ray import OnRay
 from bench.results.folder import Folder
 from bench.run.progress import RunProgress
@@ -17,7 +17,7 @@ from bench.run.progress import RunProgress
 def executor_of(device: str, address: str, at_once: int) -> Executor:
     """A cluster's at an address, or where there is none ("") that of this machine's devices of one kind.
     at_once: pieces of work that share a device."""
-    return OnRay(address, at_once) if address else Local(device, at_once)
+    return OnRay(address, at_once) if address else local(device, at_once)
 
 
 def measure(folder: Folder[Any, Any], missing: Sequence[Any], address: str, gpu: str) -> Ending:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.extras.remote import places
+from bench.results.records import BackendInfo
+from bench.run.elsewhere import Offered
 from bench.words.option import one_of
-from kernels.errors import UnavailableError
+from kernels.errors import KernelscopeError, UnavailableError
 
 DEVICES = ("cpu", "cuda")
 
@@ -33,3 +37,49 @@ def device(name: str, asked: str) -> str:
             f"{name} has no GPU, as its doctor saw it; --device cpu runs there, or another place"
         )
     return asked
+
+
+def offered() -> list[Offered]:
+    """See bench.run.elsewhere."""
+    return [_offered(name) for name in places.names()]
+
+
+def _offered(name: str) -> Offered:
+    try:
+        place = places.load(name)
+    except KernelscopeError as error:
+        return Offered(name, refused=str(error))
+    refused = ""
+    try:
+        places.program(place, "")
+    except KernelscopeError as error:
+        refused = str(error)
+    return Offered(name, place.gpu, refused, bool(place.launch), _backends(place))
+
+
+def _backends(place: places.Place) -> tuple[BackendInfo, ...]:
+    """What its last doctor said of them: "can run (fp32, tf32)", or why one cannot."""
+    said = {seen.name: seen.text for seen in place.doctor if seen.topic == "backends"}
+    found = []
+    for name, why_not in place.refused().items():
+        device = name.rpartition("-")[2]
+        able = re.search(r"\((.*)\)", said[name])
+        precisions = tuple(able[1].split(", ")) if able and not why_not else ()
+        found.append(
+            BackendInfo(
+                name=name,
+                device=device,
+                precisions=precisions,
+                reference=f"ort-{device}",
+                unavailable=why_not,
+            )
+        )
+    return tuple(found)
+
+
+def of_run(folder: Path) -> str:
+    """See bench.run.elsewhere."""
+    from bench.extras.remote import line
+
+    note = line.note_of(folder)
+    return note.place if note is not None else ""

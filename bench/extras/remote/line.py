@@ -99,6 +99,14 @@ class Note(msgspec.Struct, frozen=True):
     done: bool = False
 
 
+def note_of(folder: Path) -> Note | None:
+    """What a run's folder knows of its session elsewhere; None where it is not one's."""
+    try:
+        return reading.decoded(reading.whole(folder / NOTE, 1 << 16), Note)
+    except (OSError, reading.Unreadable):
+        return None
+
+
 # --------------------------------------------------------------------------------------------- a connection
 
 
@@ -590,11 +598,8 @@ class Line:
 
     def _note(self) -> Note | None:
         """The session of a program that is gone, or of a line that was killed; None where there is none."""
-        if self._folder is None:
-            return None
-        try:
-            note = reading.decoded(reading.whole(self._folder / NOTE, 1 << 16), Note)
-        except (OSError, reading.Unreadable):
+        note = note_of(self._folder) if self._folder is not None else None
+        if note is None:
             return None
         heard = note.done and note.parent == self._parent
         return None if heard or note.place != self._place.name else note

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.commands.checks import Check
 from bench.run import settings
 from bench.words.called import CALLED
 from bench.words.option import one_of
@@ -42,15 +43,6 @@ SSH += ("-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10", "-o", "Server
 # A path of a socket has 103 characters at most; ssh adds 17 while it makes one, and %C is 40.
 _MOST_OF_A_FOLDER = 103 - 17 - len("/") - 40
 CONTROL_S = 600
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A line of the report of `doctor` there; as bench.commands.checks.Check."""
-
-    topic: str
-    name: str
-    status: str
-    text: str
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,23 +67,23 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     lease_s: float = LEASE_S
     version: str = ""
-    doctor: tuple[Seen, ...] = ()
+    doctor: tuple[Check, ...] = ()
     looked: str = ""
 
     @property
     def gpu(self) -> str:
         """The name of its first GPU; "" where it has none or nobody has looked."""
-        for seen in self.doctor:
-            if (seen.topic, seen.name) == ("gpu", "GPU"):
-                return seen.text.rpartition(" (")[0] or seen.text
+        for check in self.doctor:
+            if (check.topic, check.name) == ("gpu", "GPU"):
+                return check.text.rpartition(" (")[0] or check.text
         return ""
 
     def refused(self) -> dict[str, str]:
         """Of each backend that its last doctor named, why it cannot run there; "" for one that can."""
         return {
-            seen.name: "" if seen.status == "ok" else seen.text
-            for seen in self.doctor
-            if seen.topic == "backends"
+            check.name: "" if check.status == "ok" else check.text
+            for check in self.doctor
+            if check.topic == "backends"
         }
 
 
@@ -143,33 +135,39 @@ def load(name: str) -> Place:
     if not known:
         raise InputError(f"no place is known: `{CALLED} remote add {name or 'lab'} user@host` adds one")
     one_of(name, known, "place")
-    path = folder() / f"{name}.json"
+    file = path(name)
     again = f"remove it and add the place again: `{CALLED} remote add {name} user@host`"
     try:
-        with path.open("rb") as stream:
+        with file.open("rb") as stream:
             return msgspec.json.decode(stream.read(MOST_NBYTES), type=Place)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {system_words(error)}") from error
+        raise InputError(f"{file} cannot be read: {system_words(error)}") from error
     except msgspec.DecodeError as error:
-        raise InputError(f"{path} describes no place ({error}); {again}") from error
+        raise InputError(f"{file} describes no place ({error}); {again}") from error
+
+
+def path(name: str) -> Path:
+    """Of a place's file. Raises InputError for a name that no file can have."""
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no name for a place: letters, digits, '.', '-' and '_' make one, 40 at most, and "
+            "it begins with a letter or a digit"
+        )
+    return folder() / f"{name}.json"
 
 
 def save(place: Place) -> None:
-    """Raises InputError for a name that no file can have, KernelscopeError where nothing can be written."""
-    if not NAME.fullmatch(place.name):
-        raise InputError(
-            f"{place.name!r} is no name for a place: letters, digits, '.', '-' and '_' make one, 40 at most"
-        )
-    path = folder() / f"{place.name}.json"
+    """Raises InputError as `path`, KernelscopeError where nothing can be written."""
+    file = path(place.name)
     try:
-        with atomic_file(path) as temporary:
+        with atomic_file(file) as temporary:
             temporary.write_bytes(msgspec.json.format(msgspec.json.encode(place), indent=1) + b"\n")
     except OSError as error:
-        raise KernelscopeError(f"{path} cannot be written: {system_words(error)}") from error
+        raise KernelscopeError(f"{file} cannot be written: {system_words(error)}") from error
 
 
 def forget(name: str) -> None:
-    (folder() / f"{name}.json").unlink(missing_ok=True)
+    path(name).unlink(missing_ok=True)
 
 
 @functools.cache
