@@ -307,6 +307,13 @@ class WorkerProcess(QObject):
             self._spawn()
             self._warm = True
 
+    def use(self, command: Sequence[str]) -> None:
+        """Start workers by this command from now on. One that waits for a job is ended. Only while not
+        `busy`."""
+        self._command = list(command)
+        self._drop()
+        self._warm = False
+
     def run(self, supervisor: Supervisor) -> None:
         """Run a job, in the warm worker if there is one. Only while not `busy`."""
         if self.supervisor is not None:

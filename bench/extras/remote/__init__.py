@@ -1,4 +1,7 @@
 """Machines elsewhere that measure for this one: reached by ssh, through a queue, or in a container.
 
 - `places`: what is known of each, and the command that runs something there.
+- `line`: a worker there, as its supervisor here sees it. `keeper`: it goes on there when the line drops.
+  `frames`: what the two say to each other; `sending`: what of this machine a job names.
+- `elsewhere`: what the rest of the program asks.
 """

@@ -20,14 +20,16 @@ from PySide6.QtWidgets import (
 from bench.results.events import Activity, Event, HostSpan
 from bench.results.profile_records import TIMELINE, CaseProfile, ProfileJob
 from bench.results.records import BackendInfo, stem
-from bench.run import options
+from bench.run import elsewhere, options
 from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts.definitions import Chart
+from bench.words.called import command_line
 from bench.words.option import by_name
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, sentence, values
+from gui.form.where_box import WhereRow
 from gui.pages.page import Exported, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.profile_session import FIRST_PASS, PASS, PROCESS, STEADY, ProfileSession, Read
@@ -372,7 +374,8 @@ class ProfileControls(QWidget):
             )
         ]
         pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
-        last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
+        last = (WhereRow(session.where), self.counters, self.kernels, self.run_button, self.cancel_button)
+        last += tuple(buttons)
         flowing(self, *pairs, *last, spacing=6)
         # The same height for all, because the layout aligns their upper edges.
         children = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
@@ -387,8 +390,12 @@ class ProfileControls(QWidget):
         backends = self.chosen
         if not backends:
             raise InputError(
-                "Choose a backend to profile." if self._infos else "Asking this machine what it can run …"
+                "Choose a backend to profile."
+                if self._infos
+                else f"Asking {self._session.where.words} what it can run …"
             )
+        if refused := self._session.where.refused:
+            raise InputError(refused)
         if self.model.currentData() is None:
             raise InputError("Choose a model to profile.")
         rungs, folders = self._kernels(self.model.currentData())
@@ -458,7 +465,8 @@ class ProfileControls(QWidget):
 
     def copy_command(self) -> None:
         try:
-            QApplication.clipboard().setText(PROFILE.command_line(self.job()))
+            arguments = [*PROFILE.arguments(self.job()), *elsewhere.arguments(self._session.where.name)]
+            QApplication.clipboard().setText(command_line(arguments))
         except InputError as error:
             self._session.message.emit(str(error))
 
