@@ -83,10 +83,12 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     assert remote("remove", "lab") == 2
     assert "other uses the same folder" in capsys.readouterr().err
     assert remote("remove", "other", "--only-here") == 0
-    holds = "from bench.extras.remote import there; from pathlib import Path; import sys; "
-    holds += f"held = there.hold(Path({str(folder / place.program)!r})); print(flush=True); sys.stdin.read()"
+    holds = "from bench.extras.remote import there; import sys; "
+    holds += "held = there.hold(); print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", holds], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["env", f"PYTHONPATH={root}", sys.executable, "-P", "-c", holds],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as measuring:
         assert measuring.stdout is not None
         measuring.stdout.readline()
