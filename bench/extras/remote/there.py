@@ -158,8 +158,8 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def hold() -> IO[str] | None:
-    """Of a process of the program that measures here: as long as what this returns is open, neither `install` nor
-    `remove` takes the program away. None where it was not installed by these."""
+    """Of a process that measures here: as long as what this returns is open, neither `install` nor
+    `remove` takes its program away. None where it was not installed by these."""
     import fcntl
 
     try:
