@@ -108,7 +108,7 @@ class Sampler:
 
     def others(self, key: str) -> str:
         """Which other programs used the GPU while it was timed, in words; "" of contenders on the host, and
-        where NVML does not tell or numbers processes otherwise than this system does, as in some containers."""
+        where NVML does not tell, or numbers processes otherwise than this system, as in some containers."""
         if self._devices[key] != "cuda" or os.getpid() not in self._users:
             return ""
         told = [
