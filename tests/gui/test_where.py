@@ -109,7 +109,7 @@ def test_what_cannot_run_there_is_grey_with_the_reason(make_window, add, qtbot, 
     assert greyed(window) == here, "as its last doctor said, though it cannot be reached"
     choose(box, "lab")
     assert greyed(window) == {}
-    qtbot.waitUntil(lambda: len(lines(tmp_path)) == 2)
+    qtbot.waitUntil(lambda: lines(tmp_path) != [])
     assert window.form.job().backends == ()
     window.form.copy_command()
     assert shlex.split(QApplication.clipboard().text())[-2:] == ["--on", "lab"]
