@@ -84,10 +84,11 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     from bench.run import client
     from bench.run.kinds.comparison import KIND as COMPARISON
 
-    if output.where.on:  # what can run there, its worker knows
+    if len(output.where.on) == 1:  # what can run there, its worker knows
         planned = [(Run(job=job, cases=()), out) for job, out in jobs]
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
     # Its libraries are loaded while the cases are planned, which takes as long.
+    jobs = [(_with_backends(job, output.where), out) for job, out in jobs]
     with client.StandbyWorker(COMPARISON, renewed=False) as spare:
         from bench.questions import model_questions
         from bench.run import progress
@@ -96,6 +97,17 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
             (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
         ]
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output, spare=spare)
+
+
+def _with_backends(job: Job, where: measuring.Where) -> Job:
+    """With the backends that can run at one of the places, where none was asked for."""
+    import msgspec
+
+    from bench.run import elsewhere
+
+    if not where.on or job.backends:
+        return job
+    return msgspec.structs.replace(job, backends=elsewhere.backends(where.on))
 
 
 def go_on(

@@ -109,6 +109,9 @@ def ladder(
     if watch:
         from bench.commands import ladder_watch
 
+        if len(on) > 1:
+            raise InputError(f"--watch measures at one place; name one of {', '.join(on)}")
+
         return ladder_watch.watch(job, on)
     return climb(job, out, format, charts, where, junit)
 

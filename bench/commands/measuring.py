@@ -116,8 +116,8 @@ def measure(
         return Ending()
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
-    if where.cluster:
-        return _on_cluster(folders[0], missing[0], where.cluster, where.gpu)
+    if where.cluster or len(where.on) > 1:
+        return _on_several(folders[0], missing[0], where)
     command = elsewhere.worker_command(where.on[0], kind) if where.on else None
     past = None if where.on else Past(kind.verb, job)
     with (
@@ -132,14 +132,14 @@ def measure(
     return Ending(cancelled, tuple(reasons))
 
 
-def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
+def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> Ending:
     from bench import modules
     from kernels.errors import UnavailableError
 
     for satellite in modules("extras/*/cluster.py"):
-        ending: Ending = satellite.measure(folder, missing, cluster, gpu)
+        ending: Ending = satellite.measure(folder, missing, where)
         return ending
-    raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
+    raise UnavailableError("several machines need bench/extras/fleet, which this copy of the program lacks")
 
 
 def _tell_left(folder: Folder[Any, Any]) -> None:

@@ -13,6 +13,7 @@ from bench.run import options
 
 if TYPE_CHECKING:
     from bench.results.profile_records import ProfileJob
+    from bench.results.records import Case
     from bench.run.kinds.profile import ProfileFolder
     from bench.views.profile import ShownProfile
 
@@ -70,12 +71,36 @@ def run(
     from bench.results.profile_records import Profile
     from bench.run.kinds.profile import KIND as PROFILE
 
-    job, cases = model_questions.profile(job)
+    job, cases = model_questions.profile(job) if not where.on else _elsewhere(job, where.on)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
     outcome = measuring.measure([folder], False, where)
     fine = _show(folder, shown, trace)
     measuring.leave(folder, formats if fine else ())
     return outcome.status(fine == len(cases))
+
+
+def _elsewhere(job: ProfileJob, places: Sequence[str]) -> tuple[ProfileJob, tuple[Case, ...]]:
+    """The job with its backends filled in, and its cases, for machines elsewhere: what can run there is not
+    what can run here. What else may be wrong with it is told there."""
+    import msgspec
+
+    from bench.measure import cases
+    from bench.results.profile_records import planned
+    from bench.results.records import Job
+    from bench.run import elsewhere
+    from bench.words.option import check
+    from engine import backends
+
+    check(job, options.PROFILE)
+    asked = [backends.get(name).name for name in dict.fromkeys(job.backends)]
+    spec = cases.model_spec(job.model, Job(models=(job.model,), backends=()))
+    job = msgspec.structs.replace(
+        job,
+        model=spec.name,
+        backends=tuple(asked) or elsewhere.backends(places),
+        batches=tuple(sorted(set(job.batches))),
+    )
+    return job, planned(job)
 
 
 def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:

@@ -3,6 +3,7 @@ It is the satellite's that reaches them (bench/extras/remote), which is found by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -41,10 +42,11 @@ def offered() -> tuple[Offered, ...]:
     return tuple(place for found in modules("extras/*/elsewhere.py") for place in found.offered())
 
 
-def worker_command(place: str, kind: Kind[Any, Any]) -> list[str]:
-    """What starts a worker of this kind at a place, by its name, in place of `client.worker_command`. Raises
-    InputError and UnavailableError, in words, where there is no such place or nothing can run there."""
-    command: list[str] = satellite().worker_command(place, kind.worker, kind.parts)
+def worker_command(place: str, kind: Kind[Any, Any], files: bool = False) -> list[str]:
+    """What starts a worker of this kind at a place, by its name, in place of `client.worker_command`. files:
+    all that lies in the run's folder goes there first. Raises InputError and UnavailableError, in words,
+    where there is no such place or nothing can run there."""
+    command: list[str] = satellite().worker_command(place, kind.worker, kind.parts, files)
     return command
 
 
@@ -52,6 +54,13 @@ def device(place: str, asked: str) -> str:
     """The device of a ladder there: the one asked for, else the GPU where its last doctor saw one. Raises as
     `worker_command`."""
     found: str = satellite().device(place, asked)
+    return found
+
+
+def backends(places: Sequence[str]) -> tuple[str, ...]:
+    """Those that can run at one of these places, as their last doctors said. Raises as `worker_command`, and
+    where nothing can."""
+    found: tuple[str, ...] = satellite().backends(places)
     return found
 
 

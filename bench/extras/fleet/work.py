@@ -172,7 +172,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             path.write_text(text, encoding="utf-8")
         command = client.worker_command(kind.worker)
         if place.on:
-            command = elsewhere.worker_command(place.on, kind)
+            command = elsewhere.worker_command(place.on, kind, files=bool(work.files))
         environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
         if work.walls is not None:
             _seed_cache(base, place, getattr(work.job, "threads", None))

@@ -10,8 +10,9 @@ from pathlib import Path
 from bench.extras.remote import places
 from bench.results.records import BackendInfo
 from bench.run.elsewhere import Offered
+from bench.words.called import CALLED
 from bench.words.option import one_of
-from kernels.errors import KernelscopeError, UnavailableError
+from kernels.errors import InputError, KernelscopeError, UnavailableError
 
 DEVICES = ("cpu", "cuda")
 
@@ -75,6 +76,20 @@ def _backends(place: places.Place) -> tuple[BackendInfo, ...]:
             )
         )
     return tuple(found)
+
+
+def backends(names: Sequence[str]) -> tuple[str, ...]:
+    """See bench.run.elsewhere."""
+    from engine import backends as known
+    from engine.backend import Rival, Variant
+
+    usual = [b.name for b in known.all_backends().values() if not isinstance(b, Variant | Rival)]
+    able = {name for place in names for name, why_not in places.load(place).refused().items() if not why_not}
+    if not able:
+        raise InputError(
+            f"it is not known what can run on {' and '.join(names)}: `{CALLED} remote doctor {names[0]}` asks"
+        )
+    return tuple(name for name in usual if name in able)
 
 
 def of_run(folder: Path) -> str:

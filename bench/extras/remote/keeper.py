@@ -1,13 +1,13 @@
-"""The keeper of a worker on a machine elsewhere: it goes on when the connection drops, and so does the worker.
+"""The keeper of a worker on a machine elsewhere: it and the worker go on when the connection drops.
 
 `python -m bench.extras.remote.keeper FOLDER` is what a connection runs there. It reads an Open on standard
-input and copies between its standard streams and the session's keeper, a process of its own that it starts
+input and copies between its standard streams and the session's keeper, a process of its own, which it starts
 where the session is new. The two meet at a socket in the session's folder. The keeper has the worker's
-standard streams; what the worker says it writes to a spool, each word with a number. A connection gets what it
-has not heard yet, and then what comes.
+standard streams. It writes what the worker says to a spool, each word with a number. A connection gets what
+it has not heard yet, and then what comes.
 
-Where nobody has listened for the lease, the worker is ended; its spool stays for KEPT_S. Where a keeper itself
-was killed, the connection serves what the spool has, and then says that the worker has ended.
+Where nobody has listened for the lease, the worker is ended; its spool stays for KEPT_S. Where a keeper was
+killed, the connection serves what the spool has, and then says that the worker has ended.
 
 Layout of FOLDER, the place's:
 
@@ -167,7 +167,7 @@ class Spool:
             del self._memory[number]
 
 
-# -------------------------------------------------------------------------------------------------- the worker
+# ------------------------------------------------------------------------------------------------ the worker
 
 
 class Worker:
@@ -240,7 +240,7 @@ class Worker:
         return (self.stdout is None and self.stderr is None) or now - self._ended_at > HELD_OPEN_S
 
 
-# ------------------------------------------------------------------------------------------------- the listener
+# ---------------------------------------------------------------------------------------------- the listener
 
 
 class Listener:
@@ -480,10 +480,10 @@ class Keeper:
                     held = path.lstat()
                     stamp = (held.st_mtime_ns, held.st_size)
                     relative = path.relative_to(self.run).as_posix()
-                    if not name.startswith(".") and path.is_file() and not path.is_symlink():
-                        if self._seen.get(relative) != stamp:
-                            self._seen[relative] = stamp
-                            self.spool.append(Filed(len(self.spool), relative))
+                    whole = not name.startswith(".") and path.is_file() and not path.is_symlink()
+                    if whole and self._seen.get(relative) != stamp:
+                        self._seen[relative] = stamp
+                        self.spool.append(Filed(len(self.spool), relative))
 
     # ---------------------------------------------------------------------------------------- the connection
 
@@ -516,7 +516,7 @@ class Keeper:
                 case Open():
                     if frame.protocol != PROTOCOL:
                         raise InputError(
-                            f"this session was begun by Kernelscope {described()}, and {frame.version} asks for it"
+                            f"the session was begun by Kernelscope {described()}; {frame.version} asks for it"
                         )
                     listener.opened, listener.sent = True, frame.have
                     listener.say(

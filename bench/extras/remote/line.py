@@ -81,7 +81,7 @@ FILE_NBYTES = 1 << 30  # of one file that comes back
 FILES_NBYTES = reading.RESULTS_NBYTES  # of all
 GUARD_S = 120.0  # how long the guard tries to reach the place
 PARENT_S = 0.3  # until a supervisor that is ending is seen to be gone
-MEASURED, STARTED = b'{"type":"measured"', b'{"type":"case_started"'
+MEASURED, STARTED, DONE = b'{"type":"measured"', b'{"type":"case_started"', b'{"type":"done"'
 
 
 class Lost(KernelscopeError):
@@ -294,10 +294,10 @@ class Line:
         self._place, self._parts, self._files = place, tuple(parts), files
         words = places.program(place, *worker)
         launch = place.launch if place.shared else ()
+        self._words = (*launch, *words)
         self._waits = bool(place.launch)  # for its turn, before the worker says anything
-        self.talk = Talk(place, secrets.token_hex(16), (*launch, *words))
         self._out, self._guard = out, guard
-        guard.watch(self.talk.session)
+        self.talk = self._new()
         self._parent = os.getppid()
         self._text: bytes | None = None  # the Start as it came
         self._start: dict[str, Any] = {}
@@ -314,6 +314,15 @@ class Line:
         self._file: IO[bytes] | None = None
         self._nbytes = self._all_nbytes = 0
         self._stopped = False
+        # Of a session that a program before has begun, and that is ours now: what is to be measured. Its
+        # worker was asked for other cases, and may be done before all of these are.
+        self._left_over: list[Any] | None = None
+
+    def _new(self) -> Talk:
+        """A session that is to be begun."""
+        talk = Talk(self._place, secrets.token_hex(16), self._words)
+        self._guard.watch(talk.session)
+        return talk
 
     # ------------------------------------------------------------------------------------------- our streams
 
@@ -384,7 +393,9 @@ class Line:
                 case Missing(files=files):
                     self._send(files)
                 case Ended(code=code):
-                    return self._ended(code)
+                    if not self._left_over or code or self._stopped:
+                        return self._ended(code)
+                    self._begin_again(self._left_over)
                 case _:
                     self._take(self.talk, frame)
 
@@ -424,13 +435,20 @@ class Line:
         self.talk.say(Stop())
         return False
 
+    def _begin_again(self, cases: list[Any]) -> None:
+        """A session for cases that another one was not asked for."""
+        self.talk.say(Bye())
+        self._start["cases"] = cases
+        self._left_over, self._case, self._spoke = None, None, False
+        self.talk = self._new()
+
     def _ended(self, code: int) -> int:
         self.talk.say(Bye())
         self._keep_note(done=True)
         time.sleep(0.05)
         return code
 
-    # -------------------------------------------------------------------------------------------- what is sent
+    # ------------------------------------------------------------------------------------------ what is sent
 
     def _tell(self) -> None:
         """Begin to tell the worker its job: first, which files are needed."""
@@ -483,7 +501,7 @@ class Line:
         except OSError as error:
             raise InputError(f"{source} cannot be read: {system_words(error)}") from error
 
-    # --------------------------------------------------------------------------------------------- what comes
+    # -------------------------------------------------------------------------------------------- what comes
 
     def _take(self, talk: Talk, frame: Any, wanted: bool = True) -> None:
         """A word that was not heard yet. wanted: else it is passed over."""
@@ -523,7 +541,11 @@ class Line:
                 measurement["facts"] = {**known, MACHINE: self._place.name}
                 if self._case == measurement.get("case"):
                     self._case = None
+                if self._left_over and measurement.get("case") in self._left_over:
+                    self._left_over.remove(measurement["case"])
                 line = msgspec.json.encode(held)
+        elif line.startswith(DONE) and self._left_over and not _decoded(line).get("reason"):
+            return
         self._write(line)
 
     def _keep(self, piece: Piece) -> bool:
@@ -553,7 +575,7 @@ class Line:
         partial.replace(path)
         return True
 
-    # ---------------------------------------------------------------------------------------- while it is away
+    # -------------------------------------------------------------------------------------- while it is away
 
     def _tick(self) -> None:
         """Say now and then that it is waited for: none of that is a case's time."""
@@ -646,6 +668,7 @@ class Line:
                         own.say(Kill())
                         own.say(Bye())
                         own.close()
+                        self._left_over = wanted
                         return True
                     ending = True
                     old.say(Kill())

@@ -6,6 +6,7 @@ the trees' paths there; in what comes back these paths are ours again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import mmap
 import re
@@ -34,8 +35,9 @@ _KEPT = cache.Store("digests", 1, "SHA-256 of files that were sent elsewhere", m
 
 @dataclass
 class Sent:
-    """trees: as `frames.Input` has them. files: laid into the run's folder. sources: where each file lies
-    here, by SHA-256; of a kernel, which may be saved meanwhile, what it was. paths: (as the job names it here, tree, relative name there)."""
+    """trees: as `frames.Input` has them. files: laid into the run's folder there. sources: where each file
+    lies here, by SHA-256; of a kernel, which may be saved meanwhile, what it was. paths: (as the job names it
+    here, tree, relative name there)."""
 
     trees: dict[str, dict[str, str]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -180,10 +182,8 @@ def _digest(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {system_words(error)}") from error
     if large:
-        try:
+        with contextlib.suppress(KernelscopeError):  # it is summed again next time
             _KEPT.write("files", key, digest)
-        except KernelscopeError:  # it is summed again next time
-            pass
     return digest
 
 
