@@ -3,18 +3,28 @@ It is the satellite's that reaches them (bench/extras/remote), which is found by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench import modules
-from bench.results.kinds import Kind
-from bench.results.records import BackendInfo
-from bench.words.called import command_line
-from kernels.errors import UnavailableError
+import msgspec
 
+from bench import modules
+from bench.results import reading
+from bench.results.kinds import Kind
+from bench.results.messages import Done, Start
+from bench.results.records import BackendInfo
+from bench.run import client
+from bench.words.called import command_line
+from kernels.errors import KernelscopeError, UnavailableError
+from kernels.processes import exit_words
+
+LAST_S = 12.0  # that a worker may take to end
 HERE = ""  # the name of this machine among places
 ADDING = command_line(["remote", "add", "lab", "user@host"])
 
@@ -48,6 +58,39 @@ def worker_command(place: str, kind: Kind[Any, Any], files: bool = False) -> lis
     where there is no such place or nothing can run there."""
     command: list[str] = satellite().worker_command(place, kind.worker, kind.parts, files)
     return command
+
+
+def said(place: str, worker: Sequence[str], job: Any, files: Mapping[str, bytes], of: Any) -> Iterator[Any]:
+    """What a worker says that no run's folder is kept of. worker: what follows `python -m`; files: lie in its
+    folder; of: the type of its messages. Its input closes when the generator does, which ends it. Raises as
+    `worker_command`, and KernelscopeError where it ends without having said that it is done."""
+    with tempfile.TemporaryDirectory(prefix="kernelscope-", ignore_cleanup_errors=True) as folder:
+        for name, data in files.items():
+            Path(folder, name).write_bytes(data)
+        command = satellite().worker_command(place, worker, (), True)
+        process = client.start_worker(command, None)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with contextlib.suppress(OSError):  # its end says why
+                process.stdin.write(msgspec.json.encode(Start(job=job, folder=folder)) + b"\n")
+                process.stdin.flush()
+            done = False
+            for line in process.stdout:
+                with contextlib.suppress(reading.Unreadable):
+                    message = reading.decoded(line, of)
+                    done = done or isinstance(message, Done)
+                    yield message
+            if not done:
+                raise KernelscopeError(f"the worker on {place} {exit_words(process.wait())}")
+        finally:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LAST_S)
+            client.end_worker(process.pid)
+            process.wait()
+            process.stdout.close()
 
 
 def device(place: str, asked: str) -> str:

@@ -731,7 +731,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Names(),
             "Measure at this place (see `remote list`); several share the cases.",
             "PLACE,…",
-            on=ALL,
+            on=(*ALL, S),
             lasting=True,
             runs=True,
         ),
