@@ -10,8 +10,9 @@ then says what was not heard yet.
   that the worker writes into its run folder come back into ours, before the line that names them.
 - The run's folder keeps the session's name (NOTE). A line that finds one of a program that is gone first
   takes what was measured meanwhile: it goes on listening where the worker still measures what is wanted.
-- Standard input that closes ends the worker there. Where our supervisor is gone as well, the worker goes on
-  there. Where the supervisor killed us, a process that outlives us (`_guard`) has the worker killed.
+- Standard input that closes ends the worker there. Where our supervisor is gone as well, or we are ended by
+  SIGTERM, the worker goes on there. Where the supervisor killed us, a process that outlives us (`Guard`) has
+  the worker killed.
 """
 
 from __future__ import annotations
@@ -827,6 +828,7 @@ def main(words: Sequence[str]) -> int:
     except KernelscopeError as error:
         os.write(out, msgspec.json.encode(Done(reason=str(error))) + b"\n")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: _leave(line, guard))
     threading.Thread(target=line.listen, daemon=True, name="input").start()
     try:
         code = line.run()
@@ -839,6 +841,14 @@ def main(words: Sequence[str]) -> int:
     if code < 0:
         _end_by(-code)
     return code
+
+
+def _leave(line: Line, guard: Guard) -> None:
+    """This side goes away, as when the window closes or the machine is switched off: what is measured there
+    goes on."""
+    line.talk.close()
+    guard.leave()
+    os._exit(0)
 
 
 def _end_by(number: int) -> None:
