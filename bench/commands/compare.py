@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,13 +89,15 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
         planned = [(Run(job=job, cases=()), out) for job, out in jobs]
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
     # Its libraries are loaded while the cases are planned, which takes as long.
+    here = not output.where.on
     jobs = [(_with_backends(job, output.where), out) for job, out in jobs]
-    with client.StandbyWorker(COMPARISON, renewed=False) as spare:
+    with client.StandbyWorker(COMPARISON, renewed=False) if here else contextlib.nullcontext() as spare:
         from bench.questions import model_questions
         from bench.run import progress
 
         planned = [
-            (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
+            (Run(job=job, cases=model_questions.cases(job, progress.callback(), here=here)), out)
+            for job, out in jobs
         ]
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output, spare=spare)
 

@@ -144,15 +144,16 @@ class LadderActions:
             self.session.ask(self._there())
 
     def _there(self) -> LadderQuestion:
-        """The question as it is now, for the machine on which runs are measured."""
-        where = self._window.where
+        """The question as it is now, for the machine on which runs are measured; on another one, for the
+        device that a ladder takes there."""
+        where, asked = self._window.where, self.session.state.question
+        if asked.on != where.name:
+            asked = msgspec.structs.replace(asked, device="", rungs=())
         refused = {info.name: info.unavailable for info in where.backends}
         devices = tuple(
             DeviceInfo(name=device, refused=refused.get(f"engine-{device}", "")) for device in options.DEVICES
         )
-        return msgspec.structs.replace(
-            self.session.state.question, on=where.name, devices=devices if where.name else ()
-        )
+        return msgspec.structs.replace(asked, on=where.name, devices=devices if where.name else ())
 
     def _on_can_run(self) -> None:
         """Another machine, or more is known of it."""

@@ -222,6 +222,7 @@ class Session(QObject):
         self._clock = RunClock(clock)
         self.where = Where(parent=self)
         self.on = HERE  # where its worker is started
+        self.leaves = False  # whether a worker elsewhere goes on when this ends
         self._warms = False  # whether a worker is to wait for the next run
         self._command = list(command or worker_command(kind.worker))  # of a worker on this machine
         self.worker = WorkerProcess(self, self._command)
@@ -346,11 +347,12 @@ class Session(QObject):
             self.worker.order(Supervisor.cancel)
 
     def quit(self) -> None:
-        """End everything for good. What was measured is kept."""
+        """End everything for good. What was measured is kept; what a machine elsewhere still measures is
+        fetched by `go_on`, if `leaves` is set."""
         self._over = True
         self._counting.stop()
         self._announced.leave()
-        self.worker.quit()
+        self.worker.quit(self.leaves)
         self._supervisor = None
         if self._writer is not None:
             self._writer.beside(self._pace.keep)

@@ -368,8 +368,8 @@ class MainWindow(QMainWindow):
         self.room.fit_foot()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        running = next((session.busy_words for session in self.sessions if session.writing), "")
-        if running and not self._ended and not self._may_end(running):
+        running = next((session for session in self.sessions if session.writing), None)
+        if running is not None and not self._ended and not self._may_end(running):
             event.ignore()
             return
         self._ended = True
@@ -467,16 +467,22 @@ class MainWindow(QMainWindow):
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 
-    def _may_end(self, running: str) -> bool:
-        later = ", and the run can be continued later" if self.session.active else ""
-        answer = QMessageBox.question(
-            self,
-            running,
-            f"End it? What was measured is kept{later}.",
-            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
-            QMessageBox.StandardButton.Yes,
-        )
-        return answer == QMessageBox.StandardButton.Yes
+    def _may_end(self, running: Session) -> bool:
+        """Ask whether the window may close while this measures."""
+        buttons = QMessageBox.StandardButton
+        if running.on and running.kind.resumes:
+            words = (
+                f"End it on {running.on}, too? What was measured is kept. With No it goes on there, and "
+                "Resume fetches what it has measured."
+            )
+            choices = buttons.Yes | buttons.No | buttons.Cancel
+            answer = QMessageBox.question(self, running.busy_words, words, choices, buttons.No)
+            running.leaves = answer == buttons.No
+            return answer != buttons.Cancel
+        later = ", and the run can be continued later" if running is self.session else ""
+        words = f"End it? What was measured is kept{later}."
+        answer = QMessageBox.question(self, running.busy_words, words, buttons.Yes | buttons.No, buttons.Yes)
+        return answer == buttons.Yes
 
     def _prepare_page(self) -> None:
         if self._ended:

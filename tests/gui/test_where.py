@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.commands.checks import Check
 from bench.extras.remote import places
@@ -18,6 +18,7 @@ from bench.words.version import described
 from gui.form.where_box import ADD, WhereRow
 from gui.pages.ladder import LadderPage
 from gui.pages.timeline import TimelinePage
+from tests.bench.extras.remote import there
 
 HERE = Path(__file__).parent
 JOB = Job(models=("net",), backends=("engine-cuda", "ort-cuda"), batches=(1, 2), timeout_s=60)
@@ -50,6 +51,17 @@ def add(tmp_path, monkeypatch):
         places.save(Place(name=name, host="user@host", folder="/home/user/k", **(known | more)))
 
     return made
+
+
+@pytest.fixture
+def real(tmp_path, monkeypatch):
+    """A place that is this machine, reached by the program's own line. Its worker's figures are known, and a
+    case takes it 0.3 s."""
+    monkeypatch.setenv("KERNELSCOPE_CONFIG", str(tmp_path / "config" / "kernelscope.toml"))
+    place = there.make(tmp_path)
+    monkeypatch.setattr(elsewhere, "worker_command", lambda on, kind: there.command(place))
+    yield place
+    there.until(lambda: not there.processes(place))
 
 
 def choose(box, name):
@@ -109,7 +121,7 @@ def test_what_cannot_run_there_is_grey_with_the_reason(make_window, add, qtbot, 
     assert greyed(window) == here, "as its last doctor said, though it cannot be reached"
     choose(box, "lab")
     assert greyed(window) == {}
-    qtbot.waitUntil(lambda: len(lines(tmp_path)) == 2)
+    qtbot.waitUntil(lambda: lines(tmp_path) != [])
     assert window.form.job().backends == ()
     window.form.copy_command()
     assert shlex.split(QApplication.clipboard().text())[-2:] == ["--on", "lab"]
@@ -195,3 +207,32 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
     qtbot.waitUntil(lambda: page.at_rest and page.session.state.question.on == "")
     assert page.session.state.ladder.job.device == "cpu"
     assert window.form.where.currentData() == "", "one choice for the whole window"
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, goes_on):
+    buttons = QMessageBox.StandardButton
+    answers = [buttons.Cancel, buttons.No if goes_on else buttons.Yes]
+    asked = []
+    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[2]), answers.pop(0))[1])
+    window = make_window("ok")
+    choose(window.form.where, "lab")
+    run = there.run_of(60)
+    folder = window.session.new_folder(run)
+    window.session.begin(folder, run.cases)
+    qtbot.waitUntil(lambda: window.session.standing.done >= 1)
+    assert not window.close()
+    assert window.session.active
+    assert window.close()
+    assert all(words.startswith("End it on lab, too?") for words in asked)
+    if goes_on:
+        there.until(lambda: len(there.said(real)) == 60)
+    else:
+        there.until(lambda: not there.processes(real))
+    again = make_window("ok")
+    choose(again.form.where, "")  # a run is gone on with where it was
+    with qtbot.waitSignal(again.session.ended):
+        again.library.resume(folder.path)
+    figures = [m.samples_ns[0] for m in COMPARISON.open(folder.path).measurements()]
+    assert figures == [figure for _, figure in there.said(real)], "each was measured once, and none is lost"
+    assert again.session.on == "", "the next run is on this machine again"

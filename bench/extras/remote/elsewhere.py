@@ -55,7 +55,8 @@ def _offered(name: str) -> Offered:
         places.program(place, "")
     except KernelscopeError as error:
         refused = str(error)
-    return Offered(name, place.gpu, refused, bool(place.launch), _backends(place))
+    queued = bool(place.launch) and place.shared  # else it is a container's, say, and there at once
+    return Offered(name, place.gpu, refused, queued, _backends(place))
 
 
 def _backends(place: places.Place) -> tuple[BackendInfo, ...]:

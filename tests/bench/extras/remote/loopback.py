@@ -97,6 +97,14 @@ class Loopback:
             (env / part).symlink_to(Path(sys.prefix, part))
         (env / WHOLE).touch()
 
+    def lead_through(self, port: int) -> None:
+        """Have the client reach this server through another port, as of a proxy."""
+        kind, key, *_ = (self.folder / "host_key.pub").read_text().split()
+        with (self.folder / "known_hosts").open("a") as known:
+            known.write(f"[127.0.0.1]:{port} {kind} {key}\n")
+        config = self.folder / "config"
+        config.write_text(config.read_text().replace(f"Port {self.port}\n", f"Port {port}\n"))
+
     def stop(self) -> None:
         """The server and its connections; what sessions there have left behind goes on."""
         if self.process is not None:
