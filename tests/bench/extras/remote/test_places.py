@@ -164,6 +164,41 @@ def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, t
     assert "is no host" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"extra": "../../../secrets"},  # whose text would be sent
+        {"folder": "secrets"},
+        {"markers": {"python_version": 3}},
+        {"libc": ["glibc", "2.x"]},
+        {"free": "much"},
+        {"state": None},
+    ],
+)
+def test_what_a_place_says_of_itself_names_nothing_here(monkeypatch, capsys, told):
+    """Another side that is hostile, or of another make: one sentence, and nothing of here goes there."""
+    seen = {
+        "folder": "/home/you/x",
+        "base": "/",
+        "state": "new",
+        "token": "",
+        "writable": True,
+        "free": 1 << 40,
+    }
+    seen |= {"extra": "cpu", "why": "", "whole": [], "libc": ["glibc", "2.36"], "markers": {}} | told
+    asked = []
+
+    def ask(place, do, *args, **request):
+        asked.append(do)
+        return seen
+
+    monkeypatch.setattr(installing, "ask", ask)
+    monkeypatch.setattr(installing, "python_of", lambda place, named: "/usr/bin/python3")
+    assert remote("add", "evil", "host") == 1
+    assert "evil says of itself what cannot be" in capsys.readouterr().err
+    assert asked == ["look"]
+
+
 def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, capsys, monkeypatch, tmp_path):
     """As `docker exec` does; and one that sees the same takes what measures alone, as a queue does."""
     queue = tmp_path / "queue"
