@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="remote",
     no_args_is_help=True,
-    help="Machines elsewhere that measure for this one: by ssh, a queue, a container.",
+    help="Machines elsewhere that measure, reached by ssh or a queue.",
     rich_markup_mode=None,
 )
 COMMAND = app
@@ -42,7 +42,7 @@ def add_command(
         60.0, metavar="MINUTES", help="How long it goes on when nobody listens any more."
     ),
 ) -> None:
-    """Set up a machine elsewhere: this program is installed there, in one folder.
+    """Set up a machine elsewhere, with this program in one folder.
 
     It is reached by ssh with your own configuration and keys; nothing here asks for a password. Then `doctor`
     says what that machine can run. Exit code 0: something can run there; 1: nothing can; 2: bad input, or it
@@ -70,7 +70,7 @@ def add_command(
 
 @app.command("list")
 def list_command() -> None:
-    """Show the places that are known, as they were when they were last looked at."""
+    """Show the places, as they were when last looked at."""
     from bench.extras.remote import places
     from bench.views.tables.grid import Grid
     from bench.views.tables.table import Column, Table
@@ -125,7 +125,7 @@ def update_command(
         None, "--offline/--online", help="Packages are sent from here, or fetched there; default: as before."
     ),
 ) -> None:
-    """Install this version there, or go on with an installation that broke."""
+    """Install this version there, or go on where it broke off."""
     import msgspec
 
     from bench.extras.remote import installing, places
@@ -141,7 +141,7 @@ def remove_command(
     name: str = NAME,
     only_here: bool = typer.Option(False, "--only-here", help="Forget it, and leave there what is there."),
 ) -> None:
-    """Remove the folder there with all that is in it, and forget the place."""
+    """Forget a place, and remove its folder there with all in it."""
     from bench.extras.remote import installing, places
 
     place = places.load(name)
