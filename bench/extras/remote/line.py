@@ -70,7 +70,6 @@ from bench.results.records import MACHINE
 from bench.results.store import write_atomically
 from bench.run.supervisor import AWAY
 from bench.words import plain
-from bench.words.version import described
 from kernels.errors import InputError, KernelscopeError, system_words
 
 NOTE = ".elsewhere.json"
@@ -246,7 +245,9 @@ class Talk:
         except OSError as error:
             raise Lost(f"{self.place.name} cannot be reached: {system_words(error)}") from error
         words = () if self.opened else self._words
-        connection.say(Open(PROTOCOL, described(), self.session, self.have, words, self.place.lease_s))
+        connection.say(
+            Open(PROTOCOL, places.own_version(), self.session, self.have, words, self.place.lease_s)
+        )
         self._connection = connection
 
     def _waited(self, seconds: float) -> Any:
