@@ -76,6 +76,7 @@ def list_command() -> None:
     from bench.views.tables.table import Column, Table
     from bench.words.called import CALLED
     from bench.words.terminal import console
+    from kernels.errors import KernelscopeError
 
     names = places.names()
     if not names:
@@ -83,7 +84,11 @@ def list_command() -> None:
         return
     rows = []
     for name in names:
-        place = places.load(name)
+        try:
+            place = places.load(name)
+        except KernelscopeError as error:  # of one place; the others are told all the same
+            rows.append((name, "", "", "", str(error), ""))
+            continue
         through = shlex.join(place.launch)
         state = place.version or f"not installed: `{CALLED} remote update {name}`"
         rows.append(

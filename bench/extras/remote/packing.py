@@ -106,22 +106,20 @@ def pip() -> Path:
     raise UnavailableError(f"{sys.executable} has no pip to be sent there: install pip here")
 
 
-def wheels(locks: Sequence[str], there: Mapping[str, str], libc: Sequence[str]) -> list[Path]:
-    """The packages of lock files for another machine, fetched here. there: its environment markers; libc:
-    name and version. Where those of the last lock file are not to be had, they are left out. Raises
+def wheels(locks: Sequence[str], there: Mapping[str, str], libc: str, version: str) -> list[Path]:
+    """The packages of lock files for another machine, fetched here. there: its environment markers; libc,
+    version: of its C library. Where those of the last lock file are not to be had, they are left out. Raises
     InputError for a system whose packages cannot be told from here, KernelscopeError where one cannot be
     fetched."""
-    if there["sys_platform"] != "linux" or libc[0] != "glibc":
-        raise InputError(
-            f"--offline serves a Linux with glibc, and that is {there['platform_system']} "
-            f"({' '.join(filter(None, libc)) or 'another C library'})"
-        )
+    if there.get("sys_platform") != "linux" or libc != "glibc" or "." not in version:
+        system = f"{there.get('platform_system') or 'another system'} ({libc or 'another C library'})"
+        raise InputError(f"--offline serves a Linux with glibc, and that is {system}")
     kept = folder() / "wheels"
     shutil.rmtree(kept, ignore_errors=True)  # what was fetched before pip has in its own cache
     kept.mkdir(parents=True)
     for number, text in enumerate(locks):
         try:
-            _fetch(_for(text, there), there, libc, kept)
+            _fetch(_for(text, there), there, int(version.split(".")[1]), kept)
         except KernelscopeError:
             if number + 1 < len(locks):
                 raise
@@ -137,22 +135,28 @@ def _for(text: str, there: Mapping[str, str]) -> str:
     for line in text.splitlines():
         if line[:1].isalnum():
             package, sign, marker = line.removesuffix("\\").partition(";")
-            wanted = not sign or Marker(marker.strip()).evaluate(dict(there))
+            try:
+                wanted = not sign or Marker(marker.strip()).evaluate(dict(there))
+            except ValueError as error:  # a version that is none
+                raise KernelscopeError(
+                    f"for which packages that machine asks is not to be told: {error}"
+                ) from error
             line = f"{package.strip()} \\"
         if wanted and not line.lstrip().startswith("#"):
             kept.append(line)
     return "\n".join(kept) + "\n"
 
 
-def _fetch(lock: str, there: Mapping[str, str], libc: Sequence[str], kept: Path) -> None:
-    machine, minor = there["platform_machine"], int(libc[1].split(".")[1])
+def _fetch(lock: str, there: Mapping[str, str], minor: int, kept: Path) -> None:
+    """minor: of glibc's version, 2.minor."""
+    machine = there.get("platform_machine", "")
     platforms = [f"manylinux_2_{it}_{machine}" for it in range(minor, 4, -1)]
     platforms += [f"{name}_{machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1", "linux")]
     file = kept / ".lock.txt"
     file.write_text(lock, encoding="utf-8")
     told = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"]
     told += ["--require-hashes", "--only-binary=:all:", "--implementation", "cp", "--progress-bar=off"]
-    told += ["--python-version", there["python_version"], "--dest", str(kept), "-r", str(file)]
+    told += ["--python-version", there.get("python_version", ""), "--dest", str(kept), "-r", str(file)]
     told += [word for platform in platforms for word in ("--platform", platform)]
     variables = os.environ | {"PYTHONPATH": str(pip())}
     done = subprocess.run(told, env=variables, capture_output=True, text=True, errors="replace", check=False)

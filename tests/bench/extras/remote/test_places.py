@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from bench.extras.remote import asking, installing, packing, places
 from bench.extras.remote.places import Place
 from bench.extras.remote.there import WHOLE
 from bench.words import version
-from kernels.errors import KernelscopeError, UnavailableError
+from kernels.errors import UnavailableError
 from tests.bench.extras.remote.loopback import HOST, Loopback, needs_sshd
 
 pytestmark = [needs_sshd, pytest.mark.slow]
@@ -69,7 +70,9 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
         UnavailableError, match=r"has Kernelscope 0\.0\.1 \(12345678\), and this is .*remote update lab"
     ):
         places.program(places.load("lab"), "bench.extras.remote.doctor")
-    assert remote("update", "lab") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(installing, "examined", lambda place, says: place)  # as before: that takes seconds
+        assert remote("update", "lab") == 0
     assert "sending" not in capsys.readouterr().err, "what is there was sent again"
     assert places.load("lab").version == version.described()
 
@@ -157,14 +160,50 @@ def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, t
     assert "packages for cpu need about" in told("--python", PYTHON, code=1)
     assert told("--python", PYTHON, "--launch", "nowhere -p gpu").count("nowhere: command not found") == 2
     assert "has no GPU" not in told("--launch", "'")
-    assert "no host" in told("--", "-oProxyCommand=touch")  # an option to ssh it is not
+    assert remote("add", "lab", "--", "-oProxyCommand=touch") == 2  # which ssh would take for an option
+    assert "is no host" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"extra": "../../../secrets"},  # whose text would be sent
+        {"folder": "secrets"},
+        {"markers": {"python_version": 3}},
+        {"libc": ["glibc", "2.x"]},
+        {"free": "much"},
+        {"state": None},
+    ],
+)
+def test_what_a_place_says_of_itself_names_nothing_here(monkeypatch, capsys, told):
+    """Another side that is hostile, or of another make: one sentence, and nothing of here goes there."""
+    seen = {
+        "folder": "/home/you/x",
+        "base": "/",
+        "state": "new",
+        "token": "",
+        "writable": True,
+        "free": 1 << 40,
+    }
+    seen |= {"extra": "cpu", "why": "", "whole": [], "libc": ["glibc", "2.36"], "markers": {}} | told
+    asked = []
+
+    def ask(place, do, *args, **request):
+        asked.append(do)
+        return seen
+
+    monkeypatch.setattr(installing, "ask", ask)
+    monkeypatch.setattr(installing, "python_of", lambda place, named: "/usr/bin/python3")
+    assert remote("add", "evil", "host") == 1
+    assert "evil says of itself what cannot be" in capsys.readouterr().err
+    assert asked == ["look"]
 
 
 def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, capsys, monkeypatch, tmp_path):
     """As `docker exec` does; and one that sees the same takes what measures alone, as a queue does."""
     queue = tmp_path / "queue"
     queue.write_text(
-        f'#!/bin/sh\necho waiting for a machine >&2\necho "$@" >>{tmp_path}/launched\nexec "$@"\n'
+        f'#!/bin/sh\necho waiting for a machine >&2\necho "$@" >>{tmp_path}/launched\nshift 2\nexec "$@"\n'
     )
     queue.chmod(0o755)
     monkeypatch.setitem(installing.ROOM_NBYTES, "cpu", 1 << 60)  # so that it ends before the packages
@@ -175,8 +214,12 @@ def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, ca
     assert len((tmp_path / "launched").read_text().splitlines()) == 2
     places.forget("lab")
 
-    box = tmp_path / "box"
-    assert remote("add", "lab", HOST, "--python", PYTHON, "--launch", f"env HOME={box}") == 1
+    # What is in the home of the host, a container does not see.
+    box, enter = tmp_path / "box", tmp_path / "enter"
+    hidden = lab.home / installing.FOLDER / "kernelscope-place"
+    enter.write_text(f'#!/bin/sh\ntest "$5" = {hidden} && exit 0\nHOME={box} exec "$@"\n')
+    enter.chmod(0o755)
+    assert remote("add", "lab", HOST, "--python", PYTHON, "--launch", str(enter)) == 1
     place = places.load("lab")
     assert (place.shared, place.folder) == (False, str(box / installing.FOLDER))
 
@@ -232,7 +275,7 @@ def test_packages_are_sent_and_installed_once_whatever_breaks(lab, tmp_path):
     goes on there, and the same again ends well."""
     place = Place(name="lab", host=HOST, folder=installing.FOLDER, python=PYTHON)
     asking.ask(place, "begin", token="1" * 32)
-    large, needed = _package(tmp_path, "large", 30 << 20)
+    large, needed = _package(tmp_path, "large", 4 << 20)
     small, wanted = _package(tmp_path, "small")
     files = [small, large, packing.pip()]
     digests = {path.name: packing.digest(path) for path in files}
@@ -266,11 +309,9 @@ def test_packages_are_sent_and_installed_once_whatever_breaks(lab, tmp_path):
         time.sleep(0.05)
     assert not going_on
     assert not (folder / "env-a" / WHOLE).exists()
-    damaged = needed.replace("sha256:", "sha256:0")[:-2] + "\n"
-    with pytest.raises(KernelscopeError, match=r"could not be installed there: .*(?i:hash)"):
-        install([damaged, wanted])
-    lacks = install([needed, wanted.replace("1.0", "2.0")])
-    assert "Numba could not be installed" in lacks  # the last list may fail
+    # The last list may fail; and nothing is installed that is not what the lock file means.
+    lacks = install([needed, wanted.replace("sha256:", "sha256:0")[:-2] + "\n"])
+    assert re.search("Numba could not be installed: .*hash", lacks, re.IGNORECASE), lacks
     (site,) = (folder / "env-a" / "lib").glob("python3*/site-packages")
     assert (site / "large.py").exists()
     assert not (folder / "incoming").exists()
