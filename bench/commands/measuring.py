@@ -4,7 +4,6 @@ told."""
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -116,6 +115,7 @@ def measure(
         return Ending()
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
+    _tell_place(folders, where)
     if where.cluster or len(where.on) > 1:
         return _on_several(folders[0], missing[0], where)
     command = elsewhere.worker_command(where.on[0], kind) if where.on else None
@@ -132,6 +132,15 @@ def measure(
     return Ending(cancelled, tuple(reasons))
 
 
+def _tell_place(folders: Sequence[Folder[H, M]], where: Where) -> None:
+    """Say it where a run was begun elsewhere, and so has measurements of another machine, or such that nobody
+    has fetched."""
+    from bench.run import elsewhere
+
+    for place in {elsewhere.of_run(folder.path) for folder in folders} - {elsewhere.HERE, *where.on}:
+        print(f"warning: this run was begun on {place}; --on {place} goes on there", file=sys.stderr)
+
+
 def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> Ending:
     from bench import modules
     from kernels.errors import UnavailableError
@@ -145,7 +154,10 @@ def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> E
 def _tell_left(folder: Folder[Any, Any]) -> None:
     """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
     if folder.kind.resumes and (left := len(folder.missing())):
-        again = f"{called.CALLED} {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
+        from bench.run import elsewhere
+
+        words = [folder.kind.verb, "--resume", str(folder.path)]
+        again = called.command_line([*words, *elsewhere.arguments(elsewhere.of_run(folder.path))])
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
 
 

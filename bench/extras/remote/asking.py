@@ -24,12 +24,13 @@ Says = Callable[[str], None]
 NEEDS = (3, 11)
 # In the order in which they are taken; the system's own is the one that is kept up to date.
 PYTHONS = ("python3", "python3.13", "python3.12", "python3.11", "python3.14")
-# Each of one line and without "!", for the shell there may be any. Neither needs a file there.
+# Each of one line and without "!", for the shell there may be any. None needs a file there.
 _FIND = (
     'for p in "$@"; do case $p in "~/"*) p=$HOME/${p#"~/"};; esac; '
     'v=$("$p" -c "import sys; print(sys.version.split()[0], sys.executable)" 2>/dev/null) '
     f'&& echo && echo "{there.MARK}$v"; done; true'
 )
+_SHOW = f'if test -f "$1"; then echo; echo "{there.MARK}$(cat "$1")"; fi'
 _RUN = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
 MOST_NBYTES = 16 << 20  # of all that is said there; an answer has some kilobytes
 TAIL_NBYTES = 4000
@@ -57,6 +58,14 @@ def python_of(place: Place, named: str = "") -> str:
     if named:
         raise UnavailableError(f"{named} is no Python that runs on {place.name}")
     raise UnavailableError(f"there is no Python on {place.name}: {wanted} or newer is needed; {other}")
+
+
+def token_of(place: Place, says: Says) -> str:
+    """What stands in the file that marks the place's folder, as a command sees it that is launched; "" where
+    it sees no such file."""
+    words = ("sh", "-c", _SHOW, "sh", f"{place.folder}/{there.OURS}")
+    with _Running(place, words, launched=True, says=says) as asked:
+        return next(asked.answers(), "").strip()
 
 
 def ask(
@@ -166,13 +175,18 @@ class _Running:
     def why(self, otherwise: str) -> str:
         """Why nothing came, in the words of ssh or of the launch prefix, and what would help."""
         self._reader.join(1.0)  # a connection that ssh keeps may hold it open
-        said = " ".join(plain.printable(self._tail.decode(errors="replace")).split()) or otherwise
+        said = (
+            " ".join(plain.printable(self._tail.decode(errors="replace").replace("\r", "")).split())
+            or otherwise
+        )
         place = self._place
         if not place.host or self._process.returncode != 255:
             by = f" (through `{shlex.join(self._through)}`)" if self._through else ""
             return f"{place.name} could not run {self._words[0]}{by}: {said}"
         helps = ""
-        if "Host key verification failed" in said:
+        if "IDENTIFICATION HAS CHANGED" in said:
+            helps = "; ask who runs it whether that is right before you remove the old key"
+        elif "Host key verification failed" in said:
             helps = f"; `ssh {place.host}` once shows its key and asks you about it"
         elif "Permission denied" in said or "Too many authentication failures" in said:
             helps = (
@@ -189,7 +203,7 @@ class _Running:
             for line in stream:
                 self._tail = (self._tail + line)[-TAIL_NBYTES:]
                 if self._says is not None and (
-                    text := plain.printable(line.decode(errors="replace")).strip()
+                    text := plain.printable(line.decode(errors="replace").strip())
                 ):
                     self._says(text)
 

@@ -87,7 +87,14 @@ def list_command() -> None:
         through = shlex.join(place.launch)
         state = place.version or f"not installed: `{CALLED} remote update {name}`"
         rows.append(
-            (name, place.host or "this machine", through, place.gpu or "no GPU", state, place.looked[:16])
+            (
+                name,
+                place.host or "this machine",
+                through,
+                place.gpu or ("no GPU" if place.doctor else ""),
+                state,
+                place.looked[:16],
+            )
         )
     titles = ("name", "host", "through", "GPU", "Kernelscope", "looked at")
     columns: list[Column[tuple[str, ...]]] = [
@@ -108,6 +115,7 @@ def doctor_command(name: str = NAME) -> None:
 @app.command("update")
 def update_command(
     name: str = NAME,
+    python: str = typer.Option("", metavar="PATH", help="Another Python there; default: as before."),
     offline: bool | None = typer.Option(
         None, "--offline/--online", help="Packages are sent from here, or fetched there; default: as before."
     ),
@@ -120,7 +128,7 @@ def update_command(
     place = places.load(name)
     if offline is not None:
         place = msgspec.structs.replace(place, offline=offline)
-    _report(installing.updated(place, _says(name)))
+    _report(installing.updated(place, python, _says(name)))
 
 
 @app.command("remove")

@@ -16,7 +16,7 @@ import msgspec
 
 from bench.commands.checks import Check
 from bench.extras.remote import packing, places
-from bench.extras.remote.asking import Says, ask, lines, python_of
+from bench.extras.remote.asking import Says, ask, lines, python_of, token_of
 from bench.extras.remote.places import Place
 from bench.run import pick_extra
 from bench.words import units
@@ -26,7 +26,7 @@ from kernels.errors import InputError, KernelscopeError, UnavailableError
 
 FOLDER = ".kernelscope-place"  # below the home folder there
 # What an environment and its packages take while they are installed, and a few models and runs.
-ROOM_NBYTES = {"cpu": 3 << 30, "cuda": 12 << 30, "cuda12": 12 << 30}
+ROOM_NBYTES = {"cpu": 2 << 30, "cuda": 12 << 30, "cuda12": 12 << 30}
 _HOST = re.compile(r"(?!-)[^\s\x00-\x1f]+")
 
 
@@ -51,9 +51,10 @@ def added(place: Place, python: str, says: Says) -> Place:
     return _installed(place, seen, says)
 
 
-def updated(place: Place, says: Says) -> Place:
-    """This program installed there, the doctor asked again. Raises as `added`."""
-    place, seen = _looked_at(place, place.python, says)
+def updated(place: Place, python: str, says: Says) -> Place:
+    """This program installed there, the doctor asked again. python: as for `added`; "": as before. Raises as
+    `added`."""
+    place, seen = _looked_at(place, python or place.python, says)
     return _installed(place, seen, says)
 
 
@@ -78,7 +79,15 @@ def examined(place: Place, says: Says) -> Place:
 def removed(place: Place, only_here: bool) -> bool:
     """Whether there was something there to be removed. Raises as `added`; the place stays known then."""
     found = False
-    if not only_here and place.folder:
+    others = [other for other in map(places.load, places.names()) if other.name != place.name]
+    same = [
+        it.name
+        for it in others
+        if (it.host, it.folder, it.shared) == (place.host, place.folder, place.shared)
+    ]
+    if same and not only_here:
+        raise InputError(f"{same[0]} uses the same folder there; --only-here forgets {place.name} alone")
+    if not only_here:
         try:
             found = bool(ask(place, "remove").get("removed"))
         except KernelscopeError as error:
@@ -89,26 +98,26 @@ def removed(place: Place, only_here: bool) -> bool:
 
 def _looked_at(place: Place, python: str, says: Says) -> tuple[Place, dict[str, Any]]:
     """The place with what was found out, its folder made; and what was found."""
-    place, seen = _look(place, python)
-    token = str(seen["token"]) or secrets.token_hex(16)
-    ask(place, "begin", token=token)
+    outside = place
+    try:
+        place, seen = _look(place, python)
+    except UnavailableError:
+        if not place.launch or not place.shared:
+            raise
+        seen = {}  # it may be no more than the way to a container
+    token = str(seen.get("token") or secrets.token_hex(16))
+    if seen:
+        ask(place, "begin", token=token)
     if place.launch and place.shared:
         says(f"waiting for `{shlex.join(place.launch)}`")
-        launched = ask(place, "look", says=says, launched=True, pick_extra=_pick_extra())
-        if launched["token"] == token:
-            seen |= {name: launched[name] for name in ("extra", "why")}
-        elif not place.host and launched["folder"] == seen["folder"] and launched["state"] != "new":
-            raise InputError(
-                f"{seen['folder']} of what `{shlex.join(place.launch)}` leads to is not of Kernelscope"
-            )
-        else:
-            # It sees another folder, as in a container: all that is done there goes through it.
+        if seen and token == token_of(place, says):
+            launched = ask(place, "look", says=says, launched=True, pick_extra=_pick_extra())
+            return place, seen | {name: launched[name] for name in ("extra", "why")}
+        # It sees another folder, as in a container does: all that is done there goes through it.
+        if seen and seen["state"] == "new":
             ask(place, "remove")
-            place = msgspec.structs.replace(place, shared=False)
-            place, seen = _look(place, python)
-            ask(place, "begin", token=token)
-    if place.extra:
-        seen["extra"] = place.extra
+        place, seen = _look(msgspec.structs.replace(outside, shared=False), python)
+        ask(place, "begin", token=token)
     return place, seen
 
 
@@ -132,14 +141,15 @@ def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
     locks = [packing.lock(extra), packing.lock("numba")]
     archive, pip = packing.program(), packing.pip()
     markers = seen["markers"]
-    env = f"env-{extra}-{_short(*locks, place.python, markers['python_version'])}"
+    env = environment(extra, place.python, markers["python_version"])
     program = f"program-{packing.digest(archive)[:12]}"
     says(
         f"Python {markers['python_full_version']}, {units.nbytes(seen['free'])} free, packages for {extra} "
         f"({seen['why']})"
     )
-    files: list[Path] = [archive, pip]
+    files: list[Path] = [] if program in seen["whole"] else [archive]
     if env not in seen["whole"]:
+        files.append(pip)
         if seen["free"] < ROOM_NBYTES[extra]:
             raise KernelscopeError(
                 f"{seen['base']} on {place.name} has {units.nbytes(seen['free'])} free, and the packages for "
@@ -150,19 +160,16 @@ def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
             says("fetching the packages here")
             files += packing.wheels(locks, markers, seen["libc"])
     _send(place, files, says)
-    says(
-        "installing there, which takes minutes the first time"
-        if env not in seen["whole"]
-        else "installing there"
-    )
+    if pip in files:
+        says("installing the packages there, which may take minutes")
     old = [name for name in (place.env, place.program) if name]
     told = ask(
         place, "install", says=says, env=env, program=program, locks=locks, pip=pip.name,
-        archive=archive.name, offline=place.offline, old=old,
+        archive=archive.name if archive in files else "", offline=place.offline, old=old,
     )  # fmt: skip
     if told.get("lacks"):
         says(str(told["lacks"]))
-    place = msgspec.structs.replace(place, env=env, program=program, version=described())
+    place = msgspec.structs.replace(place, env=env, program=program, extra=extra, version=described())
     places.save(place)
     return examined(place, says)
 
@@ -178,8 +185,10 @@ def _send(place: Place, files: Sequence[Path], says: Says) -> None:
         ask(place, "put", sent, files=[(it.name, it.stat().st_size, digests[it.name]) for it in sent])
 
 
-def _short(*texts: str) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
+def environment(extra: str, python: str, version: str) -> str:
+    """The name of an environment there: of these packages, made with that Python."""
+    texts = (packing.lock(extra), packing.lock("numba"), python, version)
+    return f"env-{extra}-{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:12]}"
 
 
 def _pick_extra() -> str:

@@ -36,7 +36,7 @@ from typing import Any
 
 import msgspec
 
-from bench.extras.remote import frames
+from bench.extras.remote import frames, there
 from bench.extras.remote.frames import (
     BEAT_S,
     LINE_NBYTES,
@@ -769,6 +769,7 @@ def _begin(place: Path, asked: Open) -> None:
             door.bind(SOCKET)
             door.listen(8)
             door.setblocking(False)
+            held = there.hold()  # as long as this process is, its program stays
             keeper = Keeper(place, asked.session, asked.lease_s)
             keeper.door = door
             keeper.begin(asked.words)
@@ -776,6 +777,8 @@ def _begin(place: Path, asked: Open) -> None:
             os.close(done)
             sweep(place)
             keeper.serve()
+            if held is not None:
+                held.close()
             Path(SOCKET).unlink(missing_ok=True)
     except BaseException:
         import traceback

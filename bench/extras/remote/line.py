@@ -69,6 +69,7 @@ from bench.results.messages import CaseStarted, Done, Log, Message, Progress
 from bench.results.records import MACHINE
 from bench.results.store import write_atomically
 from bench.run.supervisor import AWAY
+from bench.words import plain
 from bench.words.version import described
 from kernels.errors import InputError, KernelscopeError, system_words
 
@@ -78,8 +79,11 @@ SAID_S = 1.0  # how often it is said that a machine does not answer, so that no 
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 FIRST_TRIES = 3
 TAIL_NBYTES = 4000
+QUEUED = 8  # frames, each of which may have 64 MiB
+MOST_FILES = 100_000  # that come back
 FILE_NBYTES = 1 << 30  # of one file that comes back
 FILES_NBYTES = reading.RESULTS_NBYTES  # of all
+LAST_WORDS_S = 0.2  # for what ssh says as it ends
 GUARD_S = 120.0  # how long the guard tries to reach the place
 PARENT_S = 0.3  # until a supervisor that is ending is seen to be gone
 MEASURED, STARTED, DONE = b'{"type":"measured"', b'{"type":"case_started"', b'{"type":"done"'
@@ -132,6 +136,7 @@ class Connection:
         self._errors = b""
         self._heard_at = time.monotonic()
         self._speaks = False  # it has said something
+        self._last_words = threading.Event()
         self.broken = ""
         for run in (self._read, self._read_errors, self._watch):
             threading.Thread(target=run, daemon=True).start()
@@ -170,16 +175,22 @@ class Connection:
         except OSError:
             pass
         self.close()
-        with contextlib.suppress(OSError):
-            self._process.wait()
-        time.sleep(0.05)  # its last words on standard error
+        self._process.wait()
+        self._process.stdout.close()
+        assert self._process.stdin is not None
+        with self._lock, contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._last_words.wait(LAST_WORDS_S)
         self._take(self, None)
 
     def _read_errors(self) -> None:
+        """A connection that stays for later ones may hold standard error open for longer than this one."""
         assert self._process.stderr is not None
         with contextlib.suppress(OSError):
             while data := os.read(self._process.stderr.fileno(), 1 << 16):
                 self._errors = (self._errors + data)[-TAIL_NBYTES:]
+        self._process.stderr.close()
+        self._last_words.set()
 
     def _watch(self) -> None:
         """Say that we are here; end a connection that says nothing any more. One that has not spoken yet may
@@ -203,7 +214,8 @@ class Talk:
         self.open = False
         self.opened = False  # ever
         self.why = ""
-        self.queue: queue.Queue[tuple[Connection | None, Any]] = queue.Queue()
+        # Short: what comes faster than it is taken has to wait where it comes from.
+        self.queue: queue.Queue[tuple[Connection | None, Any]] = queue.Queue(QUEUED)
         self._words = words
         self._connection: Connection | None = None
         self._tries = 0
@@ -313,7 +325,7 @@ class Line:
         self._away = self._spoke = False
         self._said_at = 0.0
         self._file: IO[bytes] | None = None
-        self._nbytes = self._all_nbytes = 0
+        self._nbytes = self._all_nbytes = self._count = 0
         self._stopped = False
         # Of a session that a program before has begun, and that is ours now: what is to be measured. Its
         # worker was asked for other cases, and may be done before all of these are.
@@ -368,7 +380,7 @@ class Line:
 
     def _give_up(self, why: str) -> int:
         if self._text is None:
-            print(why, file=sys.stderr)
+            print(plain.printable(why), file=sys.stderr)
             return 1
         self.say(Done(reason=why))
         return 0
@@ -562,11 +574,13 @@ class Line:
                 self._file.close()
             partial.unlink(missing_ok=True)
             self._file, self._nbytes = partial.open("xb"), 0
+            self._count += 1
         if self._file is None:
             return False  # of a connection before
         self._nbytes += len(piece.data)
         self._all_nbytes += len(piece.data)
-        if self._nbytes > FILE_NBYTES or self._all_nbytes > FILES_NBYTES:
+        many = self._all_nbytes > FILES_NBYTES or self._count > MOST_FILES
+        if many or self._nbytes > FILE_NBYTES:
             raise Lost(f"{self._place.name} sends more than any run has, in {piece.name[:200]!r}")
         self._file.write(piece.data)
         if not piece.last:

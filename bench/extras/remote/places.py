@@ -9,7 +9,7 @@ Layout of the folder there; nothing is written outside of it:
 
     env-<digest>/       a virtual environment: the packages of a lock file
     program-<digest>/   a wheel of this program, unpacked
-    cache/              KERNELSCOPE_CACHE of all that runs there
+    cache/              KERNELSCOPE_CACHE of all that runs there, and the caches of its libraries
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEASE_S = 3600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 MOST_NBYTES = 4 << 20  # of a place's file
 # No agent, no screen, no port of anybody goes along; ssh asks nothing, for nobody may be there to answer.
-SSH = ("ssh", "-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "BatchMode=yes")
+SSH: tuple[str, ...] = ("ssh", "-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "BatchMode=yes")
 SSH += ("-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
 # A path of a socket has 103 characters at most; ssh adds 17 while it makes one, and %C is 40.
 _MOST_OF_A_FOLDER = 103 - 17 - len("/") - 40
@@ -106,7 +106,10 @@ def program(place: Place, module: str, *arguments: str) -> list[str]:
         )
     same_version(place, place.version)
     root = f"{place.folder}/{place.program}/kernelscope/_program"
-    variables = [f"KERNELSCOPE_CACHE={place.folder}/cache", f"PYTHONPATH={root}"]
+    cache = f"{place.folder}/cache"
+    variables = [f"KERNELSCOPE_CACHE={cache}", f"PYTHONPATH={root}"]
+    # Libraries keep files of their own, which would lie in the home there.
+    variables += [f"XDG_CACHE_HOME={cache}", f"XDG_CONFIG_HOME={cache}", f"CUDA_CACHE_PATH={cache}/cuda"]
     python = f"{place.folder}/{place.env}/bin/python"
     return ["env", *variables, python, "-P", "-m", module, *arguments]
 

@@ -10,7 +10,6 @@ is ended.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -80,6 +79,7 @@ def begin(request: dict[str, Any]) -> dict[str, Any]:
     """Make the folder, which only this user may look into, and mark it. request: folder, token."""
     folder = _folder(request)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
     (folder / OURS).write_text(request["token"])
     return {}
 
@@ -121,6 +121,8 @@ def install(request: dict[str, Any]) -> dict[str, Any]:
     """Make an environment and a program of files that came. request: folder; env, program: names in it;
     locks: the texts of lock files, where the last may fail; pip, archive: names of files that came; offline;
     old: names of those that are not needed any more."""
+    import fcntl  # Windows has none, where this is only read to be sent
+
     folder = _folder(request)
     _end_with_input()
     with (folder / ".installing").open("w") as held:
@@ -129,7 +131,8 @@ def install(request: dict[str, Any]) -> dict[str, Any]:
         except OSError as error:
             raise Refused("an installation is going on there already; try again when it has ended") from error
         lacks = _environment(folder, request)
-        _program(folder, request)
+        if request["archive"]:
+            _program(folder, request)
         shutil.rmtree(folder / INCOMING, ignore_errors=True)
         for name in request["old"]:
             if name not in (request["env"], request["program"]) and not _in_use(folder / _plain(name)):
@@ -154,15 +157,22 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
     return {"removed": True}
 
 
-def hold(program: Path) -> IO[str]:
-    """Of a process that measures: as long as what this returns is open, neither `install` nor `remove` takes
-    its program away. program: the folder that has WHOLE in it."""
-    held = (program / WHOLE).open()
+def hold() -> IO[str] | None:
+    """Of a process that measures here: as long as what this returns is open, neither `install` nor
+    `remove` takes its program away. None where it was not installed by these."""
+    import fcntl
+
+    try:
+        held = Path(__file__).parents[5].joinpath(WHOLE).open()
+    except OSError:
+        return None
     fcntl.flock(held, fcntl.LOCK_SH)
     return held
 
 
 def _in_use(program: Path) -> bool:
+    import fcntl
+
     try:
         with (program / WHOLE).open() as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +203,7 @@ def _environment(folder: Path, request: dict[str, Any]) -> str:
     variables.pop("PYTHONHOME", None)
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     pip += ["--progress-bar=off", "--no-cache-dir", "--require-hashes", "--no-warn-script-location"]
-    pip += ["--only-binary=:all:", "--retries=1"]
+    pip += ["--only-binary=:all:", "--retries=2"]
     if request["offline"]:
         pip += ["--no-index", "--find-links", str(incoming)]
     *needed, wanted = request["locks"]

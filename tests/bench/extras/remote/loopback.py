@@ -1,5 +1,5 @@
 """A machine elsewhere that is this one: OpenSSH's own server on the loopback, with a port, keys and a home of
-its own. The client finds it by a name, through a configuration of its own, as in somebody's `~/.ssh/config`."""
+its own. The client finds it by a name, through a configuration of its own, as in a `~/.ssh/config`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from bench.extras.remote import places
+from bench.extras.remote.there import OURS, WHOLE
+from bench.words import version
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 HOST = "loopback"
@@ -63,6 +69,33 @@ class Loopback:
                 return
             time.sleep(0.02)
         raise AssertionError(f"sshd does not answer: {self.log}")
+
+    def place(self, name: str = "lab", **entries: Any) -> places.Place:
+        """A place here as if this program had been installed: the environment of the tests, this program."""
+        folder = self.home / ".kernelscope-place"
+        env, program = folder / "env-tests", folder / "program-tests"
+        if not folder.exists():
+            (program / "kernelscope").mkdir(parents=True)
+            (program / "kernelscope" / "_program").symlink_to(version.ROOT)
+            (program / WHOLE).touch()
+            self.link_environment(env)
+            (folder / OURS).write_text("tests")
+        known = {
+            "host": HOST,
+            "folder": str(folder),
+            "python": sys.executable,
+            "version": version.described(),
+        }
+        place = places.Place(name=name, env=env.name, program=program.name, **known | entries)
+        places.save(place)
+        return place
+
+    def link_environment(self, env: Path) -> None:
+        """The environment of the tests as one that was installed there."""
+        env.mkdir(parents=True)
+        for part in ("bin", "lib", "pyvenv.cfg"):
+            (env / part).symlink_to(Path(sys.prefix, part))
+        (env / WHOLE).touch()
 
     def lead_through(self, port: int) -> None:
         """Have the client reach this server through another port, as of a proxy."""
