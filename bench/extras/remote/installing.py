@@ -139,28 +139,29 @@ def _look(place: Place, python: str) -> tuple[Place, dict[str, Any]]:
 def _installed(place: Place, seen: dict[str, Any], says: Says) -> Place:
     extra = str(seen["extra"])
     locks = [packing.lock(extra), packing.lock("numba")]
-    archive, pip = packing.program(), packing.pip()
     markers = seen["markers"]
     env = environment(extra, place.python, markers["python_version"])
-    program = f"program-{packing.digest(archive)[:12]}"
     says(
         f"Python {markers['python_full_version']}, {units.nbytes(seen['free'])} free, packages for {extra} "
         f"({seen['why']})"
     )
-    files: list[Path] = [] if program in seen["whole"] else [archive]
-    if env not in seen["whole"]:
+    made = env in seen["whole"]
+    if not made and seen["free"] < ROOM_NBYTES[extra]:
+        raise KernelscopeError(
+            f"{seen['base']} on {place.name} has {units.nbytes(seen['free'])} free, and the packages for "
+            f"{extra} need about {units.nbytes(ROOM_NBYTES[extra])}: make room, or --folder names one "
+            "on another disk"
+        )
+    archive, pip = packing.program(), packing.pip()
+    program = f"program-{packing.digest(archive)[:12]}"
+    files = [] if program in seen["whole"] else [archive]
+    if not made:
         files.append(pip)
-        if seen["free"] < ROOM_NBYTES[extra]:
-            raise KernelscopeError(
-                f"{seen['base']} on {place.name} has {units.nbytes(seen['free'])} free, and the packages for "
-                f"{extra} need about {units.nbytes(ROOM_NBYTES[extra])}: make room, or --folder names one "
-                "on another disk"
-            )
         if place.offline:
             says("fetching the packages here")
             files += packing.wheels(locks, markers, seen["libc"])
     _send(place, files, says)
-    if pip in files:
+    if not made:
         says("installing the packages there, which may take minutes")
     old = [name for name in (place.env, place.program) if name]
     told = ask(

@@ -195,9 +195,10 @@ def _environment(folder: Path, request: dict[str, Any]) -> str:
         )
     incoming, work = folder / INCOMING, folder / "installing"
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    with zipfile.ZipFile(incoming / _plain(request["pip"])) as archive:
+        archive.extractall(work / "pip")  # out of the file it would be compiled anew each time
     variables = os.environ | {
-        "PYTHONPATH": str(incoming / _plain(request["pip"])),
+        "PYTHONPATH": str(work / "pip"),
         "TMPDIR": str(work),  # a small /tmp holds no CUDA library
     }
     variables.pop("PYTHONHOME", None)
@@ -214,7 +215,7 @@ def _environment(folder: Path, request: dict[str, Any]) -> str:
         lacks = _pip(pip, wanted, work, variables)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    lacks = f"Numba could not be installed: engine-cpu runs its kernels in NumPy ({lacks})" if lacks else ""
+    lacks = f"Numba could not be installed: {lacks}; engine-cpu runs its kernels in NumPy" if lacks else ""
     (place / WHOLE).write_text(lacks)
     return lacks
 

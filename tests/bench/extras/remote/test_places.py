@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from bench.extras.remote import asking, installing, packing, places
 from bench.extras.remote.places import Place
 from bench.extras.remote.there import WHOLE
 from bench.words import version
-from kernels.errors import KernelscopeError, UnavailableError
+from kernels.errors import UnavailableError
 from tests.bench.extras.remote.loopback import HOST, Loopback, needs_sshd
 
 pytestmark = [needs_sshd, pytest.mark.slow]
@@ -157,14 +158,15 @@ def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, t
     assert "packages for cpu need about" in told("--python", PYTHON, code=1)
     assert told("--python", PYTHON, "--launch", "nowhere -p gpu").count("nowhere: command not found") == 2
     assert "has no GPU" not in told("--launch", "'")
-    assert "no host" in told("--", "-oProxyCommand=touch")  # an option to ssh it is not
+    assert remote("add", "lab", "--", "-oProxyCommand=touch") == 2  # which ssh would take for an option
+    assert "is no host" in capsys.readouterr().err
 
 
 def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, capsys, monkeypatch, tmp_path):
     """As `docker exec` does; and one that sees the same takes what measures alone, as a queue does."""
     queue = tmp_path / "queue"
     queue.write_text(
-        f'#!/bin/sh\necho waiting for a machine >&2\necho "$@" >>{tmp_path}/launched\nexec "$@"\n'
+        f'#!/bin/sh\necho waiting for a machine >&2\necho "$@" >>{tmp_path}/launched\nshift 2\nexec "$@"\n'
     )
     queue.chmod(0o755)
     monkeypatch.setitem(installing.ROOM_NBYTES, "cpu", 1 << 60)  # so that it ends before the packages
@@ -175,8 +177,12 @@ def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, ca
     assert len((tmp_path / "launched").read_text().splitlines()) == 2
     places.forget("lab")
 
-    box = tmp_path / "box"
-    assert remote("add", "lab", HOST, "--python", PYTHON, "--launch", f"env HOME={box}") == 1
+    # What is in the home of the host, a container does not see.
+    box, enter = tmp_path / "box", tmp_path / "enter"
+    hidden = lab.home / installing.FOLDER / "kernelscope-place"
+    enter.write_text(f'#!/bin/sh\ntest "$5" = {hidden} && exit 0\nHOME={box} exec "$@"\n')
+    enter.chmod(0o755)
+    assert remote("add", "lab", HOST, "--python", PYTHON, "--launch", str(enter)) == 1
     place = places.load("lab")
     assert (place.shared, place.folder) == (False, str(box / installing.FOLDER))
 
@@ -266,11 +272,9 @@ def test_packages_are_sent_and_installed_once_whatever_breaks(lab, tmp_path):
         time.sleep(0.05)
     assert not going_on
     assert not (folder / "env-a" / WHOLE).exists()
-    damaged = needed.replace("sha256:", "sha256:0")[:-2] + "\n"
-    with pytest.raises(KernelscopeError, match=r"could not be installed there: .*(?i:hash)"):
-        install([damaged, wanted])
-    lacks = install([needed, wanted.replace("1.0", "2.0")])
-    assert "Numba could not be installed" in lacks  # the last list may fail
+    # The last list may fail; and nothing is installed that is not what the lock file means.
+    lacks = install([needed, wanted.replace("sha256:", "sha256:0")[:-2] + "\n"])
+    assert re.search("Numba could not be installed: .*hash", lacks, re.IGNORECASE), lacks
     (site,) = (folder / "env-a" / "lib").glob("python3*/site-packages")
     assert (site / "large.py").exists()
     assert not (folder / "incoming").exists()
