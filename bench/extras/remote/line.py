@@ -308,7 +308,7 @@ class Line:
         words = places.program(place, *worker)
         launch = place.launch if place.shared else ()
         self._words = (*launch, *words)
-        self._waits = bool(place.launch)  # for its turn, before the worker says anything
+        self._waits = bool(launch)  # for its turn, before the worker says anything
         self._out, self._guard = out, guard
         self.talk = self._new()
         self._parent = os.getppid()

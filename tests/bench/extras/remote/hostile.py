@@ -10,7 +10,7 @@ import zlib
 
 import msgspec
 
-from bench.extras.remote.frames import MAGIC, PROTOCOL, Heard, Missing, Opened, Piece, packed
+from bench.extras.remote.frames import MAGIC, PROTOCOL, Ended, Heard, Missing, Opened, Piece, packed
 from bench.results.messages import Log
 from bench.words.version import described
 
@@ -47,7 +47,7 @@ def main(how: str) -> None:
                 b'{"type":"done"}',
             ]
             lines.insert(0, msgspec.json.encode(Log(level="info", text="\x1b[2J")))
-            said = [opened(), *(packed(Heard(n, line)) for n, line in enumerate(lines))]
+            said = [opened(), *(packed(Heard(n, line)) for n, line in enumerate(lines)), packed(Ended(9, 0))]
     for data in said:
         while data:
             data = data[os.write(1, data) :]

@@ -3,7 +3,7 @@ of a second, writes a file into the run's folder, and says a figure that no othe
 said is also appended to the file that the variable SAID names, at once.
 
 The models of a job may ask for more: "flood": noise on both streams; "big": a file of some megabytes for each
-case; "outside": a file that belongs elsewhere is written as a link; "endless": a case that never ends;
+case; "endless": a case that never ends; "idle": one that ends when it is asked to;
 "reads": the answer is the content of the files that the job names.
 """
 
@@ -37,7 +37,9 @@ def _run(start: Start[Job, Case], say, stopped) -> int:
             say(Done(reason="cancelled"))
             return 0
         say(CaseStarted(case=case, stage="time"))
-        time.sleep(0.02 if "endless" not in models else 1000)
+        until = time.monotonic() + (0.02 if not models & {"endless", "idle"} else 1000)
+        while time.monotonic() < until and not ("idle" in models and stopped()):
+            time.sleep(0.02)
         figure = float(time.time_ns() % 10**12)
         folder = Path(start.folder, "predictions")
         folder.mkdir(exist_ok=True)

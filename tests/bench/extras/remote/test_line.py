@@ -11,21 +11,33 @@ import msgspec
 import pytest
 
 from bench.extras.remote import frames, places
-from bench.extras.remote.line import NOTE, Talk, note_of
+from bench.extras.remote.line import NOTE, note_of
 from bench.results.messages import CaseStarted, Log, Progress
 from bench.run import client
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.supervisor import AWAY
 from tests import sampling
 from tests.bench.extras.remote import cuts, there
+from tests.bench.extras.remote.loopback import needs_sshd
+from tests.bench.extras.remote.scripted import SAID
 
 pytestmark = pytest.mark.slow
+OWN = {"run.json", "worker.log", ".lock", NOTE}  # of a run that has measured nothing
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
+def near(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CONFIG", str(tmp_path / "config" / "config.toml"))
     place = there.make(tmp_path, lease_s=2.0)
+    yield place
+    for process in there.processes(place):
+        process.kill()
+
+
+@pytest.fixture
+def far(lab, tmp_path):
+    """The same by ssh."""
+    place = lab.place("far", launch=("env", f"{SAID}={tmp_path / 'said'}"), lease_s=2.0)
     yield place
     for process in there.processes(place):
         process.kill()
@@ -42,21 +54,21 @@ def dispositions(outcome):
     return [m.disposition for m in outcome.measurements]
 
 
-def test_it_is_as_a_worker_here(lab, tmp_path):
-    outcome = measure(tmp_path / "run", there.run_of(3, "flood"), lab)
+def test_it_is_as_a_worker_here(near, tmp_path):
+    outcome = measure(tmp_path / "run", there.run_of(3, "flood"), near)
     assert dispositions(outcome) == ["ok"] * 3
     with COMPARISON.open(tmp_path / "run") as folder:
         found = [(m.case.key, m.samples_ns[0]) for m in folder.measurements()]
-        assert found == there.said(lab)
+        assert found == there.said(near)
         assert {m.facts["machine"] for m in folder.measurements()} == {"lab"}
         assert folder.header.environment.machine == "there"
         for key, figure in found:
             assert (tmp_path / "run" / "predictions" / f"{key}.npz").read_text() == str(figure) * 100
         assert "said on standard error" in folder.log.read_text()
-    there.until(lambda: not there.processes(lab))
+    there.until(lambda: not there.processes(near))
 
 
-def test_what_the_job_names_travels_once_and_nothing_else(lab, tmp_path):
+def test_what_the_job_names_travels_once_and_nothing_else(near, tmp_path):
     kernels, common = tmp_path / "mine" / "kernels", tmp_path / "mine"
     kernels.mkdir(parents=True)
     model, weights = tmp_path / "reads.onnx", tmp_path / "w.data"
@@ -78,33 +90,33 @@ def test_what_the_job_names_travels_once_and_nothing_else(lab, tmp_path):
         labels=str(tmp_path / "labels.txt"),
         inputs={"x": str(tmp_path / "ä 1.npy")},
     )
-    (made,) = measure(tmp_path / "run", run, lab).measurements
+    (made,) = measure(tmp_path / "run", run, near).measurements
     assert made.case.model == str(model)
     assert made.facts["90_mine.cu"].startswith("#include")
     assert made.facts["ä 1.npy"] == "input"
     # In what comes back every path is ours.
     for name, path in (("labels.txt", tmp_path), ("90_mine.cu", kernels), ("reads.onnx", tmp_path)):
         assert made.facts[f"{name} at"] == str(path / name)
-    held = {path.name for path in Path(lab.folder, "trees").rglob("*") if path.is_file()}
+    held = {path.name for path in Path(near.folder, "trees").rglob("*") if path.is_file()}
     assert held == {"reads.onnx", "w.data", "90_mine.cu", "common.cuh", "labels.txt", "ä 1.npy"}
-    blobs = Path(lab.folder, "blobs")
+    blobs = Path(near.folder, "blobs")
     before = set(blobs.iterdir())
     assert not any(blob.read_bytes() == b"secret" for blob in before)
     (kernels / "90_mine.cu").write_text('#include "../common.cuh"\n// saved again\n')
-    (made,) = measure(tmp_path / "again", run, lab).measurements
+    (made,) = measure(tmp_path / "again", run, near).measurements
     assert "saved again" in made.facts["90_mine.cu"]
     assert len(set(blobs.iterdir()) - before) == 1
 
 
-def test_a_line_that_drops_is_told_and_comes_back(lab, tmp_path):
+def test_a_line_that_drops_is_told_and_comes_back(near, tmp_path):
     heard = []
     # While nobody is reached there, connections fail as those of a machine that is off.
     gate = tmp_path / "gate"
     script = f'while [ -e {gate} ]; do sleep 0.1; done; exec "$@"'
-    slow = there.make(tmp_path, "slow", launch=("sh", "-c", script, "sh", *lab.launch), lease_s=20.0)
+    slow = there.make(tmp_path, "slow", launch=("sh", "-c", script, "sh", *near.launch), lease_s=20.0)
 
     def drop() -> None:
-        there.until(lambda: len(there.said(lab)) > 3)
+        there.until(lambda: len(there.said(near)) > 3)
         gate.touch()
         (line,) = [
             p for p in there.processes(slow) if "bench.extras.remote.line" in p.cmdline() and p.children()
@@ -123,10 +135,33 @@ def test_a_line_that_drops_is_told_and_comes_back(lab, tmp_path):
         gate.unlink(missing_ok=True)
         thread.join()
     assert dispositions(outcome) == ["ok"] * 60
-    assert len(there.said(lab)) == 60, "a case was measured twice"
+    assert len(there.said(near)) == 60, "a case was measured twice"
     told = [e.text for e in heard if isinstance(e, Log)]
     assert any("slow does not answer" in text and "goes on there" in text for text in told)
     assert "slow answers again" in told
+
+
+@needs_sshd
+def test_connections_of_ssh_that_break_lose_nothing(lab, far, tmp_path):
+    heard = []
+
+    def cut() -> None:
+        for count in (3, 20):
+            there.until(lambda count=count: said(tmp_path / "said", count))
+            lab.cut()
+
+    def said(path, count) -> bool:
+        return path.exists() and len(path.read_text().splitlines()) > count
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    outcome = measure(tmp_path / "run", there.run_of(40), far, heard)
+    thread.join()
+    assert dispositions(outcome) == ["ok"] * 40
+    assert {m.facts["machine"] for m in outcome.measurements} == {"far"}
+    told = (tmp_path / "said").read_text().split()[1::2]
+    assert [m.samples_ns[0] for m in outcome.measurements] == list(map(float, told))
+    there.until(lambda: not there.processes(far))
 
 
 @pytest.mark.sampled
@@ -138,59 +173,60 @@ def test_cuts_at_random_moments_lose_nothing(tmp_path, monkeypatch):
     assert not campaign.problems, campaign.made
 
 
-def test_whoever_is_gone_finds_later_what_was_measured_meanwhile(lab, tmp_path):
+def test_whoever_is_gone_finds_later_what_was_measured_meanwhile(near, tmp_path):
     path = tmp_path / "run"
     COMPARISON.create(path, there.run_of(40))
-    words = [sys.executable, "-m", "tests.bench.extras.remote.cuts", "--measure", str(path), lab.name]
+    words = [sys.executable, "-m", "tests.bench.extras.remote.cuts", "--measure", str(path), near.name]
     with subprocess.Popen(words, cwd=there.ROOT, start_new_session=True) as program:
-        there.until(lambda: len(there.said(lab)) > 2)
+        there.until(lambda: len(there.said(near)) > 2)
         program.kill()
-    there.until(lambda: not there.processes(lab))  # it was measured to its end, and the lease is over
-    assert len(there.said(lab)) == 40
+    there.until(lambda: not there.processes(near))  # it was measured to its end, and the lease is over
+    assert len(there.said(near)) == 40
     heard = []
     with COMPARISON.resume(path) as folder:
         left = folder.missing()
         assert 0 < len(left) < 40
-        outcome = client.run(folder.job, left, folder, heard.append, command=there.command(lab))
+        outcome = client.run(folder.job, left, folder, heard.append, command=there.command(near))
         assert dispositions(outcome) == ["ok"] * len(left)
-        assert sorted((m.case.key, m.samples_ns[0]) for m in folder.measurements()) == sorted(there.said(lab))
+        assert sorted((m.case.key, m.samples_ns[0]) for m in folder.measurements()) == sorted(
+            there.said(near)
+        )
     assert any("fetching what lab measured" in e.text for e in heard if isinstance(e, Log))
 
 
-def test_an_hour_without_anybody_ends_it(lab, tmp_path):
+def test_an_hour_without_anybody_ends_it(near, tmp_path):
     path = tmp_path / "run"
-    COMPARISON.create(path, there.run_of(1, "endless"))
-    words = [sys.executable, "-m", "tests.bench.extras.remote.cuts", "--measure", str(path), lab.name]
+    COMPARISON.create(path, there.run_of(1, "idle"))
+    words = [sys.executable, "-m", "tests.bench.extras.remote.cuts", "--measure", str(path), near.name]
     with subprocess.Popen(words, cwd=there.ROOT, start_new_session=True) as program:
         there.until(lambda: (path / NOTE).exists() and note_of(path).session)
         program.kill()
     time.sleep(1.0)
-    assert there.processes(lab), "it was ended before its lease"
-    # A worker that does not hear of it is killed some seconds later.
-    there.until(lambda: not there.processes(lab), 25)
+    assert there.processes(near), "it was ended before its lease"
+    there.until(lambda: not there.processes(near))
 
 
-def test_cancel_here_ends_it_there_also_what_never_ends(lab, tmp_path):
+def test_cancel_here_ends_it_there(near, tmp_path):
     stop = threading.Event()
     heard = []
     threading.Thread(
         target=lambda: (there.until(lambda: any(isinstance(e, CaseStarted) for e in list(heard))), stop.set())
     ).start()
-    outcome = measure(tmp_path / "run", there.run_of(2, "endless"), lab, heard, stop=stop)
+    outcome = measure(tmp_path / "run", there.run_of(2, "idle"), near, heard, stop=stop)
     assert outcome.cancelled
-    there.until(lambda: not there.processes(lab), 10)
+    there.until(lambda: not there.processes(near), 10)
 
 
-def test_a_case_that_takes_too_long_is_ended_there_and_the_next_is_measured(lab, tmp_path):
+def test_a_case_that_takes_too_long_is_ended_there_and_the_next_is_measured(near, tmp_path):
     run = there.run_of(1, "endless", timeout_s=1.0)
-    outcome = measure(tmp_path / "run", run, lab)
+    outcome = measure(tmp_path / "run", run, near)
     assert dispositions(outcome) == ["timed_out"]
-    there.until(lambda: not there.processes(lab), 10)
+    there.until(lambda: not there.processes(near), 10)
 
 
-def test_waiting_in_a_queue_is_no_time_of_a_case(tmp_path, lab):
+def test_waiting_in_a_queue_is_no_time_of_a_case(tmp_path, near):
     script = 'sleep 1.5; exec "$@"'
-    launch = ("sh", "-c", script, "sh", *lab.launch)
+    launch = ("sh", "-c", script, "sh", *near.launch)
     queued = there.make(tmp_path, "queued", launch=launch, shared=True)
     heard = []
     outcome = measure(tmp_path / "run", there.run_of(1, timeout_s=0.6), queued, heard)
@@ -198,21 +234,32 @@ def test_waiting_in_a_queue_is_no_time_of_a_case(tmp_path, lab):
     assert any(e.text == "waiting in the queue of queued" for e in heard if isinstance(e, Progress))
 
 
-def test_a_second_program_takes_the_session_over_and_the_first_is_told(lab, tmp_path):
+SECOND = """
+import sys
+from bench.extras.remote import frames, places
+from bench.extras.remote.line import Talk
+talk = Talk(places.load(sys.argv[1]), sys.argv[2])
+while not isinstance(talk.next(), frames.Opened):
+    pass
+talk.say(frames.Kill())
+while not isinstance(talk.next(), frames.Ended):
+    pass
+"""
+
+
+def test_a_second_program_takes_the_session_over_and_the_first_is_told(near, tmp_path):
     heard = []
     path = tmp_path / "run"
     first = []
     thread = threading.Thread(
-        target=lambda: first.append(measure(path, there.run_of(1, "endless"), lab, heard))
+        target=lambda: first.append(measure(path, there.run_of(1, "endless"), near, heard))
     )
     thread.start()
     there.until(lambda: note_of(path) is not None and any(isinstance(e, CaseStarted) for e in list(heard)))
-    talk = Talk(lab, note_of(path).session)
-    there.until(lambda: isinstance(talk.next(), frames.Opened))
+    words = [sys.executable, "-c", SECOND, near.name, note_of(path).session]
+    subprocess.run(words, cwd=there.ROOT, check=True, timeout=20)
     thread.join(20)
     assert "another program listens" in first[0].reason
-    talk.say(frames.Kill())
-    talk.close()
 
 
 @pytest.mark.parametrize(
@@ -224,7 +271,7 @@ def test_a_second_program_takes_the_session_over_and_the_first_is_told(lab, tmp_
         ("newer", "remote update evil"),
     ],
 )
-def test_what_comes_back_is_not_believed_beyond_its_limits(tmp_path, lab, how, words):
+def test_what_comes_back_is_not_believed_beyond_its_limits(tmp_path, near, how, words):
     launch = (
         "env",
         f"PYTHONPATH={there.ROOT}",
@@ -238,10 +285,10 @@ def test_what_comes_back_is_not_believed_beyond_its_limits(tmp_path, lab, how, w
     outcome = measure(tmp_path / "run", there.run_of(1), evil, heard)
     assert words in outcome.reason
     assert not (tmp_path / "outside").exists()
-    assert (tmp_path / "run" / "results.jsonl").read_bytes() == b""
+    assert {path.name for path in (tmp_path / "run").iterdir() if path.is_file()} <= OWN
 
 
-def test_lines_that_no_worker_says_are_passed_over(tmp_path, lab):
+def test_lines_that_no_worker_says_are_passed_over(tmp_path, near):
     launch = (
         "env",
         f"PYTHONPATH={there.ROOT}",
@@ -258,15 +305,15 @@ def test_lines_that_no_worker_says_are_passed_over(tmp_path, lab):
     assert sum("no message" in e.text for e in heard if isinstance(e, Log)) == 3
 
 
-def test_another_version_is_refused_with_what_mends_it(tmp_path, lab):
-    places.save(msgspec.structs.replace(lab, version="0.0.1"))
+def test_another_version_is_refused_with_what_mends_it(tmp_path, near):
+    places.save(msgspec.structs.replace(near, version="0.0.1"))
     with pytest.raises(Exception, match=r"lab has Kernelscope 0\.0\.1, .*remote update lab"):
-        there.command(lab)
+        there.command(near)
 
 
-def test_a_banner_is_passed_over_and_an_unreachable_place_says_why(tmp_path, lab):
+def test_a_banner_is_passed_over_and_an_unreachable_place_says_why(tmp_path, near):
     noisy = there.make(
-        tmp_path, "noisy", launch=("sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *lab.launch)
+        tmp_path, "noisy", launch=("sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *near.launch)
     )
     assert dispositions(measure(tmp_path / "one", there.run_of(1), noisy)) == ["ok"]
     gone = there.make(tmp_path, "gone", launch=("sh", "-c", "echo no route to host >&2; exit 255"))
