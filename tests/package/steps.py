@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -10,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.words import version
-from tests.package import building
+from tests.bench.extras.remote import loopback
+from tests.package import building, installed
 from tests.package.installed import BrokenError, Installed
 
 Step = Callable[[Installed], None]
@@ -209,6 +211,43 @@ def the_shell_completes(there: Installed) -> None:
             wanted(("ladder" if shell == "fish" else "_kernelscope_completion") in said, f"{shell}: {said!r}")
 
 
+def a_machine_elsewhere_is_set_up(there: Installed) -> None:
+    """With what the wheel holds, through OpenSSH, packages from the registry; a kernel is judged there; then
+    nothing of it is left. A place's paths have a space and a letter beyond ASCII, as all of this has."""
+    if loopback.SSHD is None:
+        print("  note: without openssh-server nothing is set up elsewhere", flush=True)
+        return
+    with loopback.loopback(there.folder / "elsewhere") as server:
+        if there.user:  # the client is that user's, who must own its key
+            os.chown(server.folder / "key", installed.NOBODY, installed.NOBODY)
+        path = f"{server.folder / 'bin'}:{there.environment['PATH']}"
+
+        def run(*words: str) -> str:
+            done = there.run("kernelscope", *words, PATH=path)
+            return done.stdout + done.stderr
+
+        said = run("remote", "add", "lab", loopback.HOST)
+        wanted("lab is ready" in said and "engine-cpu" in said, said)
+        wanted(version.described() in run("remote", "list"), "another version is there")
+        said = run(
+            "ladder", "softmax", "--device", "cpu", "--rung", "stable", "--on", "lab", "--budget", "0.05"
+        )
+        wanted("stable" in said, said)
+        (place,) = server.home.glob(".kernelscope-place")
+        said = run("remote", "remove", "lab")
+        wanted("is gone" in said and not place.exists(), said)
+
+
+def the_notebook_of_a_machine_elsewhere(there: Installed) -> None:
+    """Each cell, where the wheel is installed; what it packs is opened again."""
+    for file in (building.ROOT / "tests/api/notebook.py", building.ROOT / "docs/elsewhere.ipynb"):
+        shutil.copy(file, there.home / file.name)
+    said = there.run("python", "notebook.py", "elsewhere.ipynb", "--here").stdout
+    wanted("comparison.zip" in said, said)
+    for name, told in (("comparison.zip", "lenet5-digits"), ("ladder.zip", "mine")):
+        wanted(told in there.run("kernelscope", "runs", "show", name).stdout, f"{name} does not open")
+
+
 def a_runtime_that_is_missing_is_mended_as_it_is_said(there: Installed) -> None:
     """Of ONNX Runtime there is none: what is said brings it, word for word."""
     building.run(building.uv(), "pip", "uninstall", "-q", "--python", there.python, "onnxruntime")
@@ -276,6 +315,8 @@ STEPS: tuple[Step, ...] = (
     the_settings_of_a_project,
     colours_are_left_out_where_they_are_not_wanted,
     the_shell_completes,
+    a_machine_elsewhere_is_set_up,
+    the_notebook_of_a_machine_elsewhere,
     a_runtime_that_is_missing_is_mended_as_it_is_said,
     without_installing,
 )

@@ -173,25 +173,26 @@ def forget(name: str) -> None:
     path(name).unlink(missing_ok=True)
 
 
-@functools.cache
 def _control(host: str) -> tuple[str, ...]:
     """Options with which later commands use the connection of the first, as a key exchange takes half a
     second and more. Where the user's configuration says so already, that holds."""
-    if sys.platform == "win32":
-        return ()  # its OpenSSH cannot
+    # Windows' OpenSSH cannot. The folder is looked at each time: old files may be cleared meanwhile.
+    if sys.platform == "win32" or _keeps_one(host) or (place := _sockets()) is None:
+        return ()
+    path = f"ControlPath={place}/%C"
+    return ("-o", "ControlMaster=auto", "-o", path, "-o", f"ControlPersist={CONTROL_S}")
+
+
+@functools.cache
+def _keeps_one(host: str) -> bool:
+    """Whether the user's configuration has connections of this host shared."""
     try:
         asked = subprocess.run(
             ["ssh", "-G", "--", host], capture_output=True, text=True, timeout=10, check=False
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        asked = ""
-    if re.search(r"^controlpath (?!none$)", asked, re.MULTILINE):
-        return ()
-    place = _sockets()
-    if place is None:
-        return ()
-    path = f"ControlPath={place}/%C"
-    return ("-o", "ControlMaster=auto", "-o", path, "-o", f"ControlPersist={CONTROL_S}")
+        return False
+    return re.search(r"^controlpath (?!none$)", asked, re.MULTILINE) is not None
 
 
 def _sockets() -> Path | None:

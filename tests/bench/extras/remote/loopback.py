@@ -138,9 +138,9 @@ class Loopback:
         lines = {
             "Port": self.port,
             "ListenAddress": "127.0.0.1",
-            "HostKey": folder / "host_key",
+            "HostKey": f'"{folder / "host_key"}"',
             "PidFile": "none",
-            "AuthorizedKeysFile": folder / "authorized_keys",
+            "AuthorizedKeysFile": f'"{folder / "authorized_keys"}"',
             "StrictModes": "no",
             "UsePAM": "no",
             "PasswordAuthentication": "no",
@@ -175,8 +175,8 @@ def loopback(folder: Path, **variables: str) -> Iterator[Loopback]:
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{there.port} {kind} {key}\n")
     (folder / "config").write_text(
         f"Host {HOST}\n  HostName 127.0.0.1\n  Port {there.port}\n  User {getpass.getuser()}\n"
-        f"  IdentityFile {folder / 'key'}\n  IdentitiesOnly yes\n"
-        f"  UserKnownHostsFile {folder / 'known_hosts'}\n  GlobalKnownHostsFile none\n"
+        f'  IdentityFile "{folder / "key"}"\n  IdentitiesOnly yes\n'
+        f'  UserKnownHostsFile "{folder / "known_hosts"}"\n  GlobalKnownHostsFile none\n'
     )
     own = folder / "bin" / "ssh"
     own.parent.mkdir()
