@@ -67,12 +67,12 @@ from bench.results import reading
 from bench.results.inside import inside
 from bench.results.messages import CaseStarted, Done, Log, Message, Progress
 from bench.results.records import MACHINE
+from bench.results.store import ELSEWHERE_FILE as NOTE
 from bench.results.store import write_atomically
 from bench.run.supervisor import AWAY
 from bench.words import plain
 from kernels.errors import InputError, KernelscopeError, system_words
 
-NOTE = ".elsewhere.json"
 TICK_S = 0.25
 SAID_S = 1.0  # how often it is said that a machine does not answer, so that no time limit counts
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
