@@ -25,6 +25,7 @@ from bench.results.kinds import kind_of
 from bench.results.records import Job, Measurement, Run, stem
 from bench.results.store import RUNS, new_folder
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
+from bench.run import elsewhere
 from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.base.boxes import kept_list
 from gui.pages.runs import RunsPage, same
@@ -211,7 +212,10 @@ class Library(QObject):
 
     def _offer(self, folder: Path, what: str, count: int) -> None:
         cases = "1 case is" if count == 1 else f"{count:,} cases are"
-        self._window.banner.ask(f"{what}: {cases} not measured yet.", GO_ON, lambda: self.resume(folder))
+        place = elsewhere.of_run(folder)
+        told = f" What {place} measured meanwhile is fetched first." if place else ""
+        words = f"{what}: {cases} not measured yet.{told}"
+        self._window.banner.ask(words, GO_ON, lambda: self.resume(folder))
 
     def _on_closing(self) -> None:
         self._closing = True

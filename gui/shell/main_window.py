@@ -295,8 +295,8 @@ class MainWindow(QMainWindow):
         terminal."""
         command = elsewhere.ADDING
         self.banner.ask(
-            f"In a terminal, `{command}` adds a machine that ssh reaches: lab is what you call it, user@host "
-            "what ssh calls it. The list has it as soon as you come back here.",
+            f"To add a machine that ssh reaches, type in a terminal: {command}\nlab is what you call it, "
+            "user@host what ssh calls it. The list has it as soon as you come back here.",
             "Copy the command",
             lambda: QApplication.clipboard().setText(command),
         )

@@ -61,6 +61,14 @@ def at_the_end_of_a_long_line(window: MainWindow) -> bool:
         print(f"first figure there, {words}: {far.first_s:.1f} s after F5")
         good &= far.fine
     found = between(here.folder, far.folder)
+    for change in found.changes:
+        times = (side.time for side in (change.pair.a, change.pair.b) if side is not None)
+        told = ", ".join(
+            f"{each.value / 1e3:.1f} µs ({each.low / 1e3:.1f} to {each.high / 1e3:.1f})"
+            for each in times
+            if each
+        )
+        print(f"{change.pair.words}: here and there {told}")
     print(summary(found))
     return good and far.first_s <= FIRST_S
 

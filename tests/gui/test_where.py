@@ -229,7 +229,7 @@ def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real,
         there.until(lambda: len(there.said(real)) == 60)
     else:
         there.until(lambda: not there.processes(real))
-    again = make_window("ok")
+    again = make_window("ok", begin=False)
     choose(again.form.where, "")  # a run is gone on with where it was
     with qtbot.waitSignal(again.session.ended):
         again.library.resume(folder.path)

@@ -78,6 +78,7 @@ DELIVERED_S = 3600.0  # of a session that was heard to its end: whoever heard it
 SILENT_S = 60.0  # a connection that says nothing for so long is no listener
 IDLE_S = 60.0  # the lease of a worker that has no job yet
 STOP_S = 9.5  # that a worker may take to stop: its supervisor gives it ten
+BEGINS_S = 2.0  # that a keeper whose first connection broke may take to be there
 HELD_OPEN_S = 2.0  # how long others than the worker may hold its output open
 MEMORY_NBYTES = 128 << 20  # of the spool, where the disk is full; then the worker has to wait
 NOISE_LINES = 1000  # of a worker's that are no messages
@@ -136,6 +137,12 @@ class Spool:
     @property
     def full(self) -> bool:
         return sum(map(len, self._memory.values())) > MEMORY_NBYTES
+
+    @property
+    def over(self) -> bool:
+        """Whether the last word is that the worker has ended."""
+        last = self.read(len(self) - 1) if len(self) else b""
+        return any(isinstance(f, Ended) for f in Frames(Heard | Errors | Filed | Ended).feed(last))
 
     def append(self, frame: Heard | Errors | Filed | Ended) -> None:
         data = packed(frame)
@@ -317,10 +324,8 @@ class Keeper:
             about = msgspec.json.decode((self.folder / ABOUT).read_bytes(), type=About)
             if _began(about.worker) == about.began:
                 processes.kill(about.worker)
-        last = self.spool.read(len(self.spool) - 1) if len(self.spool) else b""
-        ended = [f for f in Frames(Heard | Errors | Filed | Ended).feed(last) if isinstance(f, Ended)]
-        self._ended = bool(ended)
-        if not ended:
+        self._ended = self.spool.over
+        if not self._ended:
             self._look_for_files()
             self._end(-signal.SIGKILL)
 
@@ -702,15 +707,29 @@ def attach(place: Path, source: int, sink: int) -> None:
         return
     folder = place / SESSIONS / asked.session
     os.chdir(folder)  # a socket's name may be short only
-    line = socket.socket(socket.AF_UNIX)
-    try:
-        line.connect(SOCKET)
-    except OSError:
-        line.close()
+    line = _reached_keeper(BEGINS_S if asked.words else 0.0)
+    if line is None:
         _serve_left(place, asked, source, sink)
         return
     line.sendall(packed(asked) + unpacked.rest)
     _pump(line, source, sink)
+
+
+def _reached_keeper(wait_s: float) -> socket.socket | None:
+    """A connection to the keeper of the session that is the current folder; None where it is gone. wait_s: it
+    may be about to begin."""
+    until = time.monotonic() + wait_s
+    while True:
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(SOCKET)
+        except OSError:
+            line.close()
+            if time.monotonic() >= until:
+                return None
+            time.sleep(0.05)
+        else:
+            return line
 
 
 def _session(place: Path, asked: Open) -> Refused | None:
@@ -724,20 +743,17 @@ def _session(place: Path, asked: Open) -> Refused | None:
         try:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700)
-        except FileExistsError:
-            return None  # its first connection did not live to hear of it
-        except OSError as error:
-            return Refused(f"{folder} cannot be written: {system_words(error)}")
-        try:
             _begin(place, asked)
+            return None
+        except FileExistsError:
+            pass  # its first connection did not live to hear of it
         except OSError as error:
-            return Refused(f"no session can be begun: {system_words(error)}")
-        return None
+            return Refused(f"no session can be begun in {folder}: {system_words(error)}")
     if not folder.is_dir():
         return Refused("there is no such session any more")
     with contextlib.suppress(OSError, msgspec.DecodeError):
         about = msgspec.json.decode((folder / ABOUT).read_bytes(), type=About)
-        if about.host != socket.gethostname():
+        if about.host != socket.gethostname() and not Spool(folder / SPOOL).over:
             return Refused(f"the session is on {about.host}, and this is {socket.gethostname()}", again=True)
     return None
 

@@ -67,13 +67,12 @@ from bench.results import reading
 from bench.results.inside import inside
 from bench.results.messages import CaseStarted, Done, Log, Message, Progress
 from bench.results.records import MACHINE
+from bench.results.store import ELSEWHERE_FILE as NOTE
 from bench.results.store import write_atomically
 from bench.run.supervisor import AWAY
 from bench.words import plain
-from bench.words.version import described
 from kernels.errors import InputError, KernelscopeError, system_words
 
-NOTE = ".elsewhere.json"
 TICK_S = 0.25
 SAID_S = 1.0  # how often it is said that a machine does not answer, so that no time limit counts
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
@@ -246,7 +245,9 @@ class Talk:
         except OSError as error:
             raise Lost(f"{self.place.name} cannot be reached: {system_words(error)}") from error
         words = () if self.opened else self._words
-        connection.say(Open(PROTOCOL, described(), self.session, self.have, words, self.place.lease_s))
+        connection.say(
+            Open(PROTOCOL, places.own_version(), self.session, self.have, words, self.place.lease_s)
+        )
         self._connection = connection
 
     def _waited(self, seconds: float) -> Any:

@@ -114,9 +114,15 @@ def program(place: Place, module: str, *arguments: str) -> list[str]:
     return ["env", *variables, python, "-P", "-m", module, *arguments]
 
 
+@functools.cache
+def own_version() -> str:
+    """This program's, as it was when this process asked first: files may be replaced while it goes on."""
+    return described()
+
+
 def same_version(place: Place, theirs: str) -> None:
     """Raises UnavailableError where the program there is of another version than this one."""
-    if theirs != (ours := described()):
+    if theirs != (ours := own_version()):
         raise UnavailableError(
             f"{place.name} has Kernelscope {theirs or 'of an unknown version'}, and this is {ours}: "
             f"`{CALLED} remote update {place.name}` installs this one there"

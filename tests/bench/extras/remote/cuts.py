@@ -1,8 +1,9 @@
 """Cuts at random moments: `python -m tests.bench.extras.remote.cuts [CUTS] [SEED]`.
 
 A run of many cases is measured at a place by a worker of known figures, while things break: the connection is
-killed, it stands still, the worker is killed there, the keeper, the line, this side's program; the disk there
-takes no more. Then it is resumed until nothing is missing. It is said what was not as it has to be:
+killed, or stands still (once for a minute); the worker there is killed, or its keeper, the line here, the
+program here; the disk there takes no more. Then it is resumed until nothing is missing. It is said what was
+not as it has to be:
 
 - each case is in the results once, with a figure that a worker said, and with its file;
 - a figure that a worker said is in the results, unless its case was measured again after a kill there;
@@ -28,6 +29,7 @@ from bench.run import client
 from bench.run.kinds.comparison import KIND as COMPARISON
 from tests.bench.extras.remote import there
 
+MINUTE_S = 60.0  # longer than a connection that says nothing is believed in
 KINDS = ("connection", "asleep", "worker", "keeper", "line", "here", "disk")
 # Where a process there is killed, what it said last may be lost with it.
 LOSES = ("worker", "keeper", "disk")
@@ -99,7 +101,7 @@ class Campaign:
                 found = [psutil.Process(program)]
             case "line":
                 found = line
-            case "connection" | "asleep":
+            case "connection" | "asleep" | "minute":
                 found = [p for one in line for p in _below(one.pid)]
             case _:
                 found = there.processes(self.place)
@@ -113,9 +115,9 @@ class Campaign:
                     full = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
                     time.sleep(self.random.uniform(0.1, 0.5))
                     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, full)
-                elif kind == "asleep":
+                elif kind in ("asleep", "minute"):
                     process.suspend()
-                    time.sleep(self.random.uniform(0.1, 1.0))
+                    time.sleep(MINUTE_S if kind == "minute" else self.random.uniform(0.1, 1.0))
                     process.resume()
                 else:
                     process.kill()
@@ -198,6 +200,8 @@ def main(cuts: int = 100, seed: int = 0) -> int:
             number += 1
             campaign.run(number, cases=60, cuts=10)
             print(f"{sum(campaign.made.values())} cuts, {len(campaign.problems)} problems", file=sys.stderr)
+        campaign.kinds = ("minute",)
+        campaign.run(number + 1, cases=60, cuts=1)
         campaign.nobody_left()
     print(f"{number} runs in {time.monotonic() - began:.0f} s; cuts: {dict(campaign.made)}")
     for problem in campaign.problems:
