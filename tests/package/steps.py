@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.extras.remote import packing
 from bench.words import version
 from tests.bench.extras.remote import loopback
 from tests.package import building, installed
@@ -211,6 +213,20 @@ def the_shell_completes(there: Installed) -> None:
             wanted(("ladder" if shell == "fish" else "_kernelscope_completion") in said, f"{shell}: {said!r}")
 
 
+def what_a_checkout_sends_elsewhere_is_what_the_wheel_holds(there: Installed) -> None:
+    """The program that `remote add` packs out of a checkout, and out of this wheel."""
+
+    def held(file: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(file) as archive:
+            names = (name for name in archive.namelist() if name.startswith("kernelscope/"))
+            return {name: archive.read(name) for name in names if not name.endswith("/commit.txt")}
+
+    ours, wheel = held(packing.program()), held(there.wheel)
+    for name in ours.keys() ^ wheel.keys():
+        raise BrokenError(f"{name} is {'only sent' if name in ours else 'not sent'}")
+    wanted(ours == wheel, "a file that is sent is another one than in the wheel")
+
+
 def a_machine_elsewhere_is_set_up(there: Installed) -> None:
     """With what the wheel holds, through OpenSSH, packages from the registry; a kernel is judged there; then
     nothing of it is left. A place's paths have a space and a letter beyond ASCII, as all of this has."""
@@ -314,6 +330,7 @@ STEPS: tuple[Step, ...] = (
     the_settings_of_a_project,
     colours_are_left_out_where_they_are_not_wanted,
     the_shell_completes,
+    what_a_checkout_sends_elsewhere_is_what_the_wheel_holds,
     a_machine_elsewhere_is_set_up,
     the_notebook_of_a_machine_elsewhere,
     a_runtime_that_is_missing_is_mended_as_it_is_said,
