@@ -205,7 +205,14 @@ def test_other_programs_on_the_gpu_are_named(gpu, monkeypatch):
         assert sampler.others("ours") == ""
 
 
-BUSY = "import cupy; x = cupy.ones((4096, 4096), 'f'); print(flush=True)\nwhile True: x @ x; cupy.cuda.Device().synchronize()"
+BUSY = """
+import cupy
+x = cupy.ones((4096, 4096), "f")
+print(flush=True)
+while True:
+    x @ x
+    cupy.cuda.Device().synchronize()
+"""
 
 
 @pytest.mark.gpu
