@@ -148,7 +148,8 @@ def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> E
     for satellite in modules("extras/*/cluster.py"):
         ending: Ending = satellite.measure(folder, missing, where)
         return ending
-    raise UnavailableError("several machines need bench/extras/fleet, which this copy of the program lacks")
+    asked = "--cluster" if where.cluster else "--on with several places"
+    raise UnavailableError(f"{asked} needs bench/extras/fleet, which this copy of the program lacks")
 
 
 def _tell_left(folder: Folder[Any, Any]) -> None:

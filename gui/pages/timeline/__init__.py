@@ -374,9 +374,8 @@ class ProfileControls(QWidget):
             )
         ]
         pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
-        last = (WhereRow(session.where), self.counters, self.kernels, self.run_button, self.cancel_button)
-        last += tuple(buttons)
-        flowing(self, *pairs, *last, spacing=6)
+        last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
+        flowing(self, *pairs, WhereRow(session.where), *last, spacing=6)
         # The same height for all, because the layout aligns their upper edges.
         children = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
         high = max(child.sizeHint().height() for child in children)
