@@ -313,6 +313,21 @@ def pip_and_pipx(there: Installed) -> None:
     building.run(there.folder / "pipx" / "bin" / "kernelscope", "doctor")
 
 
+def the_notebook_installs_the_wheel(there: Installed) -> None:
+    """As on a machine that is a notebook: pip is there, the program is not, and the wheel lies beside it."""
+    folder, python = there.folder / "notebook", there.folder / "of the notebook" / "bin" / "python"
+    folder.mkdir()
+    building.run(sys.executable, "-m", "venv", python.parents[1])
+    for file in (
+        building.ROOT / "tests/api/notebook.py",
+        building.ROOT / "docs/elsewhere.ipynb",
+        there.wheel,
+    ):
+        shutil.copy(file, folder)
+    said = building.run(python, "notebook.py", "elsewhere.ipynb", "--here", cwd=folder)
+    wanted("comparison.zip" in said and (folder / "ladder.zip").is_file(), said)
+
+
 def every_extra_can_be_resolved(there: Installed) -> None:
     for extra in ("cpu", "cuda", "cuda12", "nvrtc", "cluster", "torch", "openvino", "cpu,nvrtc,cluster"):
         dry = ("--dry-run", "--python-platform", "x86_64-unknown-linux-gnu", "--python", there.python)
@@ -336,4 +351,9 @@ STEPS: tuple[Step, ...] = (
     a_runtime_that_is_missing_is_mended_as_it_is_said,
     without_installing,
 )
-WHOLE: tuple[Step, ...] = (from_one_build_to_the_other, every_extra_can_be_resolved, pip_and_pipx)
+WHOLE: tuple[Step, ...] = (
+    from_one_build_to_the_other,
+    every_extra_can_be_resolved,
+    pip_and_pipx,
+    the_notebook_installs_the_wheel,
+)
