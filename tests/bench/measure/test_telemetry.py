@@ -1,6 +1,7 @@
 """Telemetry: readings go to the contender whose turn it is, and a device held back is said in words."""
 
 import os
+import subprocess
 import sys
 import time
 import types
@@ -202,3 +203,37 @@ def test_other_programs_on_the_gpu_are_named(gpu, monkeypatch):
     monkeypatch.delattr(gpu, "nvmlDeviceGetProcessUtilization")
     with Sampler({"ours": "cuda"}) as sampler:
         assert sampler.others("ours") == ""
+
+
+BUSY = """
+import cupy
+x = cupy.ones((4096, 4096), "f")
+print(flush=True)
+while True:
+    x @ x
+    cupy.cuda.Device().synchronize()
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.real_gpu
+def test_a_program_beside_ours_on_a_gpu_is_seen():
+    import cupy
+
+    x = cupy.ones((4096, 4096), "f")
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with Sampler({"ours": "cuda"}) as sampler:
+            sampler.turn("ours")
+            until = time.monotonic() + 4
+            while time.monotonic() < until:
+                x @ x
+                cupy.cuda.Device().synchronize()
+        other.kill()
+    gpu = nvml.Gpu.first()
+    assert gpu is not None
+    if os.getpid() not in gpu.users(0)[0]:
+        assert sampler.others("ours") == ""
+        pytest.skip("NVML numbers processes otherwise than this system, or does not tell of them")
+    assert f"process {other.pid}" in sampler.others("ours")

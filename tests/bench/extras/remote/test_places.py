@@ -136,6 +136,27 @@ def test_a_host_that_cannot_be_reached_is_told_in_the_words_of_ssh(lab, capsys):
         lab.start()
 
 
+def test_nothing_of_here_goes_along_and_a_connection_of_the_users_is_taken(lab):
+    """Whatever the user's configuration says."""
+    with (lab.folder / "config").open("a") as config:
+        config.write("Host open\n  ForwardAgent yes\n  ForwardX11 yes\n  LocalForward 4000 localhost:4000\n")
+        config.write("Host kept\n  ControlMaster auto\n  ControlPath ~/mine-%C\n")
+    ssh, *words = places.command(Place(name="open", host="open"), "true")
+    effective = subprocess.run(
+        [ssh, "-G", *words], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    wanted = {
+        "forwardagent no",
+        "forwardx11 no",
+        "clearallforwardings yes",
+        "batchmode yes",
+        "requesttty false",
+    }
+    assert wanted <= set(effective)
+    assert any(line.startswith(f"controlpath {os.environ['XDG_RUNTIME_DIR']}/") for line in effective)
+    assert not any("ControlPath" in word for word in places.command(Place(name="kept", host="kept"), "true"))
+
+
 def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, tmp_path):
     def told(*words: str, code: int = 2) -> str:
         assert remote("add", "lab", HOST, *words) == code
