@@ -145,6 +145,8 @@ def remove_command(
     from bench.extras.remote import installing, places
 
     place = places.load(name)
+    if not only_here:
+        _says(name)("removing its folder there")
     gone = installing.removed(place, only_here)
     there = f"; {place.folder} there is gone" if gone else ""
     print(f"{name} is forgotten{there}", file=sys.stderr)

@@ -78,8 +78,11 @@ def added(place: Place, python: str, says: Says) -> Place:
         raise InputError("a place needs a host, or --launch with the words that lead to it")
     places.path(place.name)
     place, seen = _looked_at(place, python, says)
-    places.save(place)  # an installation that breaks goes on with `update`
-    return _installed(place, seen, says)
+    places.save(place)
+    try:
+        return _installed(place, seen, says)
+    except KernelscopeError as error:
+        raise type(error)(f"{error}; `{CALLED} remote update {place.name}` goes on") from error
 
 
 def updated(place: Place, python: str, says: Says) -> Place:

@@ -255,9 +255,10 @@ def _run(words: list[str], variables: dict[str, str], wanted: int) -> str:
             _say({"says": "installing" if "Installing" in line else f"{collected} of {wanted} packages"})
     if running.wait() == 0:
         return ""
-    errors = [line.removeprefix("ERROR:").strip() for line in said if line.startswith("ERROR:")]
     full = [line for line in said if os.strerror(errno.ENOSPC) in line or os.strerror(errno.EDQUOT) in line]
-    return (full or errors or [line for line in said if line] or [f"exit code {running.returncode}"])[0][:500]
+    errors = [line for line in said if line.startswith("ERROR:")]
+    told = (full or errors or [line for line in said if line] or [f"exit code {running.returncode}"])[0]
+    return told.removeprefix("ERROR:").strip()[:500]
 
 
 running: subprocess.Popen[str] | None = None
@@ -317,8 +318,8 @@ def main(lines: IO[bytes]) -> None:
     except Refused as error:
         answer = {"refused": str(error)}
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        answer = {"refused": f"{where}{(error.strerror or str(error)).lower()}"}
+        where = error.filename or request["folder"]
+        answer = {"refused": f"{where}: {(error.strerror or str(error)).lower()}"}
     _say({"answer": answer} if "refused" not in answer else answer)
     sys.stdout.flush()
     os._exit(0)  # a thread may still wait for input
