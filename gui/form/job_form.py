@@ -373,6 +373,9 @@ class JobForm(JobFields):
                 tip=f"{info.name}, compared with {info.reference}",
                 refused=info.unavailable,
             )
+        known = {info.name for info in infos}
+        for name in [name for name in self.backends.keys if infos and name not in known]:
+            self.backends.put(name, name, refused=f"It is not installed {self._where.there}.")  # as elsewhere
         self.backends.fit(6)
         able: dict[str, list[str]] = {}
         for info in infos:
@@ -380,8 +383,10 @@ class JobForm(JobFields):
                 able.setdefault(precision, [])
                 if not info.unavailable:
                     able[precision].append(info.name)
+        for precision in self.precisions.keys if infos else ():
+            able.setdefault(precision, [])
         for precision, names_able in able.items():
-            refused = "" if names_able else "No backend that can run here offers it."
+            refused = "" if names_able else f"No backend that can run {self._where.there} offers it."
             self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
         self._update()
 

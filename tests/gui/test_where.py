@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from bench.commands.checks import Check
 from bench.extras.remote import places
 from bench.extras.remote.places import Place
-from bench.results.records import Job
+from bench.results.records import BackendInfo, Job
 from bench.run import elsewhere
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.words.version import described
@@ -127,6 +127,25 @@ def test_what_cannot_run_there_is_grey_with_the_reason(make_window, add, qtbot, 
     assert shlex.split(QApplication.clipboard().text())[-2:] == ["--on", "lab"]
     choose(box, "")
     assert greyed(window) == here
+
+
+def test_what_is_here_alone_is_not_offered_there(make_window, add, qtbot):
+    add("lab")
+    window = make_window("ok")
+    rival = BackendInfo(name="own-cpu", device="cpu", precisions=("fp32", "fp8"), reference="ort-cpu")
+    window.where.see("", (*window.backends, rival))
+    window.form.backends.check([*window.form.backends.usable])
+    assert "own-cpu" in window.form.backends.checked
+    page = window.page_of(TimelinePage)
+    window.tabs.setCurrentWidget(page)
+    window.redraw.flush()
+    assert page.controls.chosen == ("engine-cpu", "ort-cpu", "own-cpu")
+    choose(window.form.where, "lab")
+    window.redraw.flush()
+    assert greyed(window) == {"own-cpu": "It is not installed on lab."}
+    assert page.controls.chosen == ("engine-cuda", "ort-cuda"), "a GPU first, as here"
+    choose(window.form.where, "")
+    assert "own-cpu" in window.form.backends.usable
 
 
 def test_a_run_there_looks_as_one_here_and_says_where_it_was(make_window, add, run_to_end, tmp_path):

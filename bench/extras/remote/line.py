@@ -92,6 +92,10 @@ class Lost(KernelscopeError):
     """The place cannot be reached, or does not serve us; the text says why."""
 
 
+class Unserved(Lost):
+    """The place was reached and does not serve this session."""
+
+
 class Note(msgspec.Struct, frozen=True):
     """What a run's folder knows of its session elsewhere. job: a digest of what was asked for. parent: the
     supervisor's process. done: all of it was heard by that."""
@@ -262,7 +266,7 @@ class Talk:
             return None
         match frame:
             case Refused(why=why, again=False):
-                raise Lost(self._mend(why))
+                raise Unserved(self._mend(why))
             case Refused(why=why):
                 connection.broken = why
                 connection.close()
@@ -426,8 +430,10 @@ class Line:
                 self._guard.watch(self.talk.session)
                 self._keep_note()
                 return None
-            if start.get("cases") == []:
-                self.say(Done())
+            if self._stopped or start.get("cases") == []:
+                self.talk.say(Kill())
+                self.talk.say(Bye())
+                self.say(Done(reason="cancelled" if self._stopped else ""))
                 return 0
         if self.talk.open:
             self._tell()
@@ -657,30 +663,31 @@ class Line:
         wanted = list(cases)
         old = Talk(self._place, note.session)
         own, self.talk = self.talk, old
-        upto: int | None = None
+        opened: Opened | None = None
         ending = False
         if same:
             self.say(Log(level="info", text=f"fetching what {self._place.name} measured meanwhile"))
         try:
             while True:
-                if self._closed:
-                    old.say(Kill())
-                    old.close()
-                    self.talk = own
-                    return False
+                if self._closed and not self._stopped and self._left():
+                    raise BrokenPipeError
                 frame = old.next()
                 self._tick()
                 if isinstance(frame, Opened):
-                    if upto is None:
-                        upto = frame.said - 1
+                    if opened is None:
+                        opened = frame
                         self._there = self._back_from(frame.folder, note.session)
                     self._back()
                 elif isinstance(frame, Ended):
                     break
                 elif frame is not None:
                     self._take(old, frame, same and self._is_wanted(frame, cases, wanted))
-                if upto is not None and old.have >= upto and not ending:
-                    if same and self._case is not None and (not cases or self._case in wanted):
+                if opened is not None and old.have >= opened.said - 1 and not ending:
+                    # Of a program that is gone also one that waits, or is between two cases; where ours had
+                    # its line killed, it did so for the worker.
+                    waits = self._case is None and opened.told and note.parent != self._parent
+                    goes_on = waits or (self._case is not None and (not cases or self._case in wanted))
+                    if same and goes_on and not opened.ended and (wanted or not cases):
                         own.say(Kill())
                         own.say(Bye())
                         own.close()
@@ -689,7 +696,7 @@ class Line:
                     ending = True
                     old.say(Kill())
             old.say(Bye())
-        except Lost as error:
+        except Unserved as error:
             self.say(Log(level="info", text=f"nothing is left of what was measured there before: {error}"))
         self._case, self._spoke = None, False
         old.close()
@@ -716,6 +723,8 @@ class Line:
             case "measured":
                 measurement = held.get("measurement")
                 case = measurement.get("case") if isinstance(measurement, dict) else None
+                if case == self._case:
+                    self._case = None
                 if cases and case not in wanted:
                     return False
                 if isinstance(measurement, dict) and measurement.get("disposition") == "cancelled":
@@ -837,9 +846,9 @@ def main(words: Sequence[str]) -> int:
         code = 1  # nobody listens; what is measured there stays there
     line.talk.close()
     guard.leave()
-    if place.launch and 128 < code < 128 + signal.NSIG:
+    if place.launch and place.shared and 128 < code < 128 + signal.NSIG:
         code = 128 - code  # as launchers tell of a signal
-    if code < 0:
+    if code < 0 and os.name == "posix":
         _end_by(-code)
     return code
 
@@ -858,7 +867,7 @@ def _end_by(number: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, OverflowError):
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -334,7 +334,8 @@ class ProfileControls(QWidget):
         super().__init__(parent)
         self._session, self._kernels = session, kernels
         self._infos: tuple[BackendInfo, ...] = ()
-        self._wanted: set[str] | None = None  # None: the user has chosen none yet
+        self._wanted: set[str] = set()
+        self._chosen = False  # by the user, or by a profile that was opened
         self.model = Combo()
         self.backends = menu_button("")
         self.backends.setMenu(_Staying(self.backends))
@@ -411,7 +412,7 @@ class ProfileControls(QWidget):
     def set_job(self, job: ProfileJob) -> None:
         """Show the job of a profile."""
         self.model.choose(job.model)
-        self._wanted = set(job.backends)
+        self._wanted, self._chosen = set(job.backends), True
         self._show_backends()
         self.batches.setCurrentText(",".join(map(str, job.batches)))
         fill(self.fields, job)
@@ -433,11 +434,7 @@ class ProfileControls(QWidget):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The backends to profile, in the machine's order."""
-        return tuple(
-            info.name
-            for info in self._infos
-            if not info.unavailable and (self._wanted is None or info.name in self._wanted)
-        )
+        return tuple(info.name for info in self._infos if not info.unavailable and info.name in self._wanted)
 
     def show_models(self, models: Sequence[str]) -> None:
         """Offer these models: names of the catalogue, and paths."""
@@ -450,7 +447,7 @@ class ProfileControls(QWidget):
         if tuple(infos) == self._infos:
             return
         self._infos = tuple(infos)
-        if self._wanted is None:
+        if not self._chosen:
             able = [i for i in infos if not i.unavailable and not i.variant_of and not i.rival]
             devices = {info.device for info in able}
             best = "cuda" if "cuda" in devices else "cpu"
@@ -494,7 +491,7 @@ class ProfileControls(QWidget):
 
     def _on_backend(self, name: str, on: bool) -> None:
         wanted = set(self.chosen)
-        self._wanted = wanted | {name} if on else wanted - {name}
+        self._wanted, self._chosen = wanted | {name} if on else wanted - {name}, True
         self._tell_backends()
 
     def _tell_backends(self) -> None:
