@@ -162,15 +162,19 @@ class Rung:
         timed to be the fastest or is named."""
         return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
 
-    def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
+    def refusal(
+        self, params: Params, capability: tuple[int, int] | None = None, here: bool = True
+    ) -> str | None:
         """Why this rung cannot run `params`, as a sentence; None where it can. capability: compute capability
-        of the GPU, such as (9, 0); None: not checked. Also a reason: Numba or the language is not
-        installed."""
+        of the GPU, such as (9, 0); None: not checked. here: it is also a reason that Numba or the language
+        is not installed on this machine."""
         if params.op != self.op:
             return f"{self.label} is no kernel for {params.op}"
         for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
             if reason := unmet(key, value, params, capability):
                 return f"{self.label} {reason}"
+        if not here:
+            return None
         if self.compiled and (reason := numba_support.unavailable()):
             return f"{self.label} is compiled by Numba: {reason}"
         if self.language and (reason := languages()[self.language].unavailable()):

@@ -64,6 +64,13 @@ class Run(Generic[O]):
         )
         return Path(file)
 
+    def pack(self, file: Name) -> Path:
+        """Write its whole folder into one file, whose name ends with ".zip". The window opens it, and so does
+        every command that shows a run."""
+        target = Path(f"{str(file).removesuffix('.zip')}.zip")
+        run(["runs", "copy", str(self.path), str(target)], progress=False)
+        return target
+
     def __repr__(self) -> str:
         return "\n".join([f"<{type(self).__name__} {self.path}>", *self.verdicts])
 

@@ -397,7 +397,7 @@ def test_help_is_there_for_every_command() -> None:
 
 def test_no_command_is_described_by_half_a_sentence_where_80_columns_are_all_there_is() -> None:
     runner = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
-    for group in ((), ("models",), ("runs",), ("runs", "baseline"), ("course",), ("report",)):
+    for group in ((), ("models",), ("runs",), ("runs", "baseline"), ("course",), ("remote",), ("report",)):
         shown = runner.invoke(main.app, [*group, "--help"]).output
         assert "Commands:" in shown
         assert [line for line in shown.splitlines()[1:] if line.endswith("...")] == [], shown

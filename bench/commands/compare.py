@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,7 @@ class Output:
     charts: tuple[str, ...] = measuring.CHARTS
     layers: bool = False
     bisect: bool = False
-    cluster: str = ""
-    gpu: str = ""
+    where: measuring.Where = measuring.HERE
 
 
 @command(options.COMPARE, "comparison")
@@ -39,6 +39,7 @@ def compare(
     trust_kernels: bool = False,
     cluster: str = "",
     gpu: str = "",
+    on: tuple[str, ...] = (),
     out: Path | None = None,
     charts: tuple[str, ...] = Output.charts,
     format: str = Output.format,
@@ -55,7 +56,7 @@ def compare(
     from bench.words.option import usual
     from kernels.errors import InputError
 
-    wanted = Output(format, charts, layers, bisect, cluster, gpu)
+    wanted = Output(format, charts, layers, bisect, measuring.Where(cluster, gpu, on))
     job = Job(**usual(options.COMPARE) | given.lasting | given.fields)
     job = msgspec.structs.replace(job, models=with_distinct_stems(job.models))
     for option, asked in (("layers", layers), ("bisect", bisect), ("layer-pass-of", job.layers_of)):
@@ -80,19 +81,36 @@ def default() -> int:
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
+    from bench.results.records import Run
     from bench.run import client
     from bench.run.kinds.comparison import KIND as COMPARISON
 
+    if len(output.where.on) == 1:  # what can run there, its worker knows
+        planned = [(Run(job=job, cases=()), out) for job, out in jobs]
+        return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
     # Its libraries are loaded while the cases are planned, which takes as long.
-    with client.StandbyWorker(COMPARISON, renewed=False) as spare:
+    here = not output.where.on
+    jobs = [(_with_backends(job, output.where), out) for job, out in jobs]
+    with client.StandbyWorker(COMPARISON, renewed=False) if here else contextlib.nullcontext() as spare:
         from bench.questions import model_questions
-        from bench.results.records import Run
         from bench.run import progress
 
         planned = [
-            (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
+            (Run(job=job, cases=model_questions.cases(job, progress.callback(), here=here)), out)
+            for job, out in jobs
         ]
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output, spare=spare)
+
+
+def _with_backends(job: Job, where: measuring.Where) -> Job:
+    """With the backends that can run at one of the places, where none was asked for."""
+    import msgspec
+
+    from bench.run import elsewhere
+
+    if not where.on or job.backends:
+        return job
+    return msgspec.structs.replace(job, backends=elsewhere.backends(where.on))
 
 
 def go_on(
@@ -119,7 +137,7 @@ def _run(
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_together.expect()
-    outcome = measuring.measure(folders, retry, output.cluster, output.gpu, spare)
+    outcome = measuring.measure(folders, retry, output.where, spare)
     found = [(folder.header, folder.measurements()) for folder in folders]
     show_runs(found, output.format, output.layers, output.bisect)
     for (_, measurements), folder in zip(found, folders, strict=True):

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench.commands.checks import Check
+
 MARKS = {"ok": ("✓", "green"), "note": ("–", "yellow"), "missing": ("✗", "red")}
 
 
 def doctor(display: str | None) -> int:
     """Print every check; 1 where nothing can run here, else 0. display: why no window can open (None: one
     can)."""
+    from bench.commands import checks
+
+    return report(checks.checks(display))
+
+
+def report(found: Sequence[Check]) -> int:
+    """Print checks, of this machine or of another; 1 where nothing can run there, else 0."""
     from rich.table import Table
     from rich.text import Text
 
     from bench.commands import checks
     from bench.words.terminal import console
 
-    found = checks.checks(display)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -43,6 +43,7 @@ def ladder(
     trust_kernels: bool = False,
     cluster: str = "",
     gpu: str = "",
+    on: tuple[str, ...] = (),
     out: Path | None = None,
     charts: tuple[str, ...] = measuring.CHARTS,
     format: str = "table",
@@ -58,16 +59,18 @@ def ladder(
     from bench.commands import ladder_compile as compiling
     from bench.questions import ladder_plan
     from bench.questions import rung_template as ladder_template
+    from bench.run import elsewhere
     from bench.words.option import usual
     from kernels.errors import InputError
 
+    where = measuring.Where(cluster, gpu, on)
     if saves is not None:
         return _show_saves(saves, format)
     if resume is not None:
         given.refuse_others(
             _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
-        return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu), junit)
+        return go_on(resume, format, charts, trust_kernels, retry, where, junit)
     asked = usual(options.LADDER) | given.lasting | given.fields
     op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
     node, batch = asked.pop("node"), asked.pop("batch")
@@ -75,11 +78,11 @@ def ladder(
     if new:
         if folder is None:
             raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
-        where = device or ladder_plan.device_of("")
-        path = ladder_template.write(op, where, folder)
+        meant = device or ladder_plan.device_of("")
+        path = ladder_template.write(op, meant, folder)
         print(path)
-        here = where in ladder_plan.usable()
-        only = f"--device {where} " if here else "--compile "
+        here = meant in ladder_plan.usable()
+        only = f"--device {meant} " if here else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
         if here:
@@ -94,12 +97,17 @@ def ladder(
         given.refuse_others(_WITH_COMPILE, "--compile runs nothing and keeps nothing")
         if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
-    where = compiling.DEVICE if compile else ladder_plan.device_of(device)
-    work = work_asked(op, where, name, node, batch, shape, stride, pad, dilation, group, bias, activation)
-    job = ladder_plan.job_of(work.params, where, model=work.model, node=work.node, batch=work.batch, **asked)
-    if job.tune and where != "cuda":
+    if compile:
+        runs_on = compiling.DEVICE
+    else:
+        runs_on = elsewhere.device(on[0], device) if on else ladder_plan.device_of(device)
+    work = work_asked(op, runs_on, name, node, batch, shape, stride, pad, dilation, group, bias, activation)
+    job = ladder_plan.job_of(
+        work.params, runs_on, model=work.model, node=work.node, batch=work.batch, **asked
+    )
+    if job.tune and runs_on != "cuda":
         print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
-    if job.kernel_dirs and (told := _left_out(job, named=bool(device))):
+    if job.kernel_dirs and (told := _left_out(job, named=bool(device or on))):
         print(told, file=sys.stderr)
     if compile:
         if watch:
@@ -108,8 +116,11 @@ def ladder(
     if watch:
         from bench.commands import ladder_watch
 
-        return ladder_watch.watch(job)
-    return climb(job, out, format, charts, (cluster, gpu), junit)
+        if len(on) > 1:
+            raise InputError(f"--watch measures at one place; name one of {', '.join(on)}")
+
+        return ladder_watch.watch(job, on)
+    return climb(job, out, format, charts, where, junit)
 
 
 @dataclass(frozen=True)
@@ -210,15 +221,12 @@ def _on(op: str) -> str:
     return ""
 
 
-HERE = ("", "")  # the address of a cluster, and on which kind of its GPUs
-
-
 def climb(
     job: LadderJob,
     out: Path | None,
     output: str,
     formats: Sequence[str],
-    where: tuple[str, str] = HERE,
+    where: measuring.Where = measuring.HERE,
     junit: Path | None = None,
 ) -> int:
     """Run a ladder into its folder and show it. junit: the file that a CI server reads. The exit code."""
@@ -231,7 +239,7 @@ def climb(
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "charts", "format", "junit"}
+_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "on", "charts", "format", "junit"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
 _WITH_COMPILE = {
     *(
@@ -259,7 +267,7 @@ def go_on(
     formats: Sequence[str],
     trusted: bool = False,
     retry: bool = False,
-    where: tuple[str, str] = HERE,
+    where: measuring.Where = measuring.HERE,
     junit: Path | None = None,
 ) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
@@ -275,14 +283,14 @@ def _run(
     output: str,
     formats: Sequence[str],
     retry: bool = False,
-    where: tuple[str, str] = HERE,
+    where: measuring.Where = measuring.HERE,
     junit: Path | None = None,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
     from bench.results.store import write_atomically
     from bench.views.ladder import as_tests, show
 
-    outcome = measuring.measure([folder], retry, *where)
+    outcome = measuring.measure([folder], retry, where)
     measurements = folder.measurements()
     show(folder, output)
     if junit is not None:

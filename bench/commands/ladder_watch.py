@@ -22,6 +22,7 @@ from bench.commands import ladder_saves as saves
 from bench.questions import ladder_plan
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
+from bench.run import elsewhere
 from bench.run import watching as again
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.progress import RunProgress
@@ -51,11 +52,16 @@ class Watch:
     """A ladder that follows its files. `known`: the last measurement of each case that still is in the
     ladder."""
 
-    def __init__(self, job: LadderJob, show: Callable[[Ladder, list[RungMeasurement]], None]) -> None:
+    def __init__(
+        self,
+        job: LadderJob,
+        show: Callable[[Ladder, list[RungMeasurement]], None],
+        on: Sequence[str] = (),
+    ) -> None:
         self._job = job
         self._show = show
         self._seen = stamps(job.kernel_dirs)
-        self._warm = Warm(LADDER)
+        self._warm = Warm(LADDER, elsewhere.worker_command(on[0], LADDER) if on else None)
         self._sources: dict[str, str] = {}
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None
@@ -161,8 +167,9 @@ def check(job: LadderJob) -> None:
             raise
 
 
-def watch(job: LadderJob) -> int:
-    """Follow the files until Ctrl-C. The exit code. Raises as `check` does."""
+def watch(job: LadderJob, on: Sequence[str] = ()) -> int:
+    """Follow the files until Ctrl-C. on: the place that measures (none: this machine). The exit code. Raises
+    as `check` does."""
     from bench.words.terminal import console
 
     check(job)
@@ -175,7 +182,7 @@ def watch(job: LadderJob) -> int:
         screen.print(terminal(ladder, rows(ladder, measurements)))
         screen.print(f"{datetime.datetime.now():%H:%M:%S}: waiting for a file to be saved; Ctrl-C ends")
 
-    following = Watch(job, show)
+    following = Watch(job, show, on)
     try:
         following.first()
         while True:

@@ -4,7 +4,6 @@ told."""
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +38,23 @@ class Ending:
         for reason in self.reasons:
             print(reason, file=sys.stderr)
         return CANCELLED if self.cancelled else 0 if fine and not self.reasons else 1
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where it is measured: here, or on a cluster at this address, on which kind of its GPUs; or on places
+    elsewhere, by their names."""
+
+    cluster: str = ""
+    gpu: str = ""
+    on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cluster and self.on:
+            raise InputError("--on and --cluster say two things; give one of them")
+
+
+HERE = Where()
 
 
 def command_line() -> str:
@@ -82,51 +98,67 @@ def gone_on(
 def measure(
     folders: Sequence[Folder[H, M]],
     retry: bool = False,
-    cluster: str = "",
-    gpu: str = "",
+    where: Where = HERE,
     spare: StandbyWorker | None = None,
 ) -> Ending:
-    """Run what is missing of each. cluster: the address of one whose machines do it, gpu: on which kind;
-    spare: has the first worker, if one was started ahead."""
-    from bench.run import beforehand, client
+    """Run what is missing of each; of one without cases, those that its worker says. spare: has the first
+    worker, if one was started ahead."""
+    from bench.run import beforehand, client, elsewhere
     from bench.run.past import Past
     from bench.run.progress import RunProgress
 
     total = sum(len(folder.cases) for folder in folders)
     missing = [folder.missing(retry) for folder in folders]
     cancelled, reasons = False, []
-    if not any(missing):
+    unknown = [folder.kind.resumes and not folder.cases for folder in folders]
+    if not any(missing) and not any(unknown):
         return Ending()
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
-    if cluster:
-        return _on_cluster(folders[0], missing[0], cluster, gpu)
+    _tell_place(folders, where)
+    if where.cluster or len(where.on) > 1:
+        return _on_several(folders[0], missing[0], where)
+    command = elsewhere.worker_command(where.on[0], kind) if where.on else None
+    past = None if where.on else Past(kind.verb, job)
     with (
-        RunProgress(kind, total, total - len(to_come), to_come, job, Past(kind.verb, job)) as shown,
-        beforehand.looked_at(kind.verb, shown.looked),
+        RunProgress(kind, total, total - len(to_come), to_come, job, past) as shown,
+        contextlib.nullcontext() if where.on else beforehand.looked_at(kind.verb, shown.looked),
     ):
-        for folder, cases in zip(folders, missing, strict=True):
-            if cases and not cancelled:
-                outcome = client.run(folder.job, cases, folder, shown, spare=spare)
+        for folder, cases, open_ in zip(folders, missing, unknown, strict=True):
+            if (cases or open_) and not cancelled:
+                outcome = client.run(folder.job, cases, folder, shown, command=command, spare=spare)
                 cancelled = outcome.cancelled
                 reasons += [outcome.reason] if outcome.reason else []
     return Ending(cancelled, tuple(reasons))
 
 
-def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
+def _tell_place(folders: Sequence[Folder[H, M]], where: Where) -> None:
+    """Say it where a run was begun elsewhere, and so has measurements of another machine, or such that nobody
+    has fetched."""
+    from bench.run import elsewhere
+
+    for place in {elsewhere.of_run(folder.path) for folder in folders} - {elsewhere.HERE, *where.on}:
+        print(f"warning: this run was begun on {place}; --on {place} goes on there", file=sys.stderr)
+
+
+def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> Ending:
     from bench import modules
     from kernels.errors import UnavailableError
 
     for satellite in modules("extras/*/cluster.py"):
-        ending: Ending = satellite.measure(folder, missing, cluster, gpu)
+        ending: Ending = satellite.measure(folder, missing, where)
         return ending
-    raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
+    asked = "--cluster" if where.cluster else "--on with several places"
+    raise UnavailableError(f"{asked} needs bench/extras/fleet, which this copy of the program lacks")
 
 
 def _tell_left(folder: Folder[Any, Any]) -> None:
     """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
     if folder.kind.resumes and (left := len(folder.missing())):
-        again = f"{called.CALLED} {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
+        from bench.run import elsewhere
+
+        words = [folder.kind.verb, "--resume", str(folder.path)]
+        again = called.command_line([*words, *elsewhere.arguments(elsewhere.of_run(folder.path))])
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
 
 

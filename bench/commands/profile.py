@@ -13,6 +13,7 @@ from bench.run import options
 
 if TYPE_CHECKING:
     from bench.results.profile_records import ProfileJob
+    from bench.results.records import Case
     from bench.run.kinds.profile import ProfileFolder
     from bench.views.profile import ShownProfile
 
@@ -29,6 +30,7 @@ def profile(
     load: Path | None = None,
     cluster: str = "",
     gpu: str = "",
+    on: tuple[str, ...] = (),
     out: Path | None = None,
     charts: tuple[str, ...] = measuring.CHARTS,
     format: str = "table",
@@ -53,7 +55,7 @@ def profile(
         return again(load, shown, trace)
     one_pass = {"runs": 1, "warm_up": 0} if report else {}
     job = ProfileJob(**usual(options.PROFILE) | given.lasting | one_pass | given.fields)
-    return run(job, out, shown, charts, trace, cluster, gpu)
+    return run(job, out, shown, charts, trace, measuring.Where(cluster, gpu, on))
 
 
 def run(
@@ -62,20 +64,43 @@ def run(
     shown: ShownProfile,
     formats: Sequence[str],
     trace: Path | None,
-    cluster: str = "",
-    gpu: str = "",
+    where: measuring.Where = measuring.HERE,
 ) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
     from bench.questions import model_questions
     from bench.results.profile_records import Profile
     from bench.run.kinds.profile import KIND as PROFILE
 
-    job, cases = model_questions.profile(job)
+    job, cases = model_questions.profile(job) if not where.on else _elsewhere(job, where.on)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
-    outcome = measuring.measure([folder], False, cluster, gpu)
+    outcome = measuring.measure([folder], False, where)
     fine = _show(folder, shown, trace)
     measuring.leave(folder, formats if fine else ())
     return outcome.status(fine == len(cases))
+
+
+def _elsewhere(job: ProfileJob, places: Sequence[str]) -> tuple[ProfileJob, tuple[Case, ...]]:
+    """The job with its backends filled in, and its cases, for machines elsewhere: what can run there is not
+    what can run here. What else may be wrong with it is told there."""
+    import msgspec
+
+    from bench.measure import cases
+    from bench.results.profile_records import planned
+    from bench.results.records import Job
+    from bench.run import elsewhere
+    from bench.words.option import check
+    from engine import backends
+
+    check(job, options.PROFILE)
+    asked = [backends.get(name).name for name in dict.fromkeys(job.backends)]
+    spec = cases.model_spec(job.model, Job(models=(job.model,), backends=()))
+    job = msgspec.structs.replace(
+        job,
+        model=spec.name,
+        backends=tuple(asked) or elsewhere.backends(places),
+        batches=tuple(sorted(set(job.batches))),
+    )
+    return job, planned(job)
 
 
 def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:

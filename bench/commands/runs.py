@@ -117,12 +117,15 @@ def thin_command(
 
 @app.command("copy")
 def copy_command(
-    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
-    target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder, or its file."),
+    target: Path = typer.Argument(
+        metavar="TO", help="The new folder to write; FILE.zip: all of it in one file."
+    ),
 ) -> None:
     """Copy a run, a ladder or a profile.
 
-    While it is being measured, all that is complete so far."""
+    While it is being measured, all that is complete so far. A file that ends with .zip is opened by every
+    command that shows a run, and by the window."""
     from bench.results.folders import copy
 
     print(copy(run, target))

@@ -18,14 +18,15 @@ from bench.run import options
 from bench.words import called
 from bench.words.exits import CANCELLED
 from bench.words.option import arguments, usual
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelscopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import RenderableType
 
     from bench.measure.selfcheck import Selfcheck, SelfcheckSummary, SelfComparison
+    from bench.results.records import Environment
     from bench.results.stats import Verdict
     from bench.views.tables.table import Column, Table
 
@@ -51,6 +52,7 @@ def selfcheck(
     out: Path | None = None,
     resume: Path | None = None,
     rejudge: tuple[Path, ...] = (),
+    on: tuple[str, ...] = (),
     format: str = "table",
 ) -> int:
     """Compare backends with themselves: is the judge right?
@@ -71,13 +73,13 @@ def selfcheck(
         return 0
     if resume is not None:
         given.refuse_others(
-            {"resume", "times", "format"},
+            {"resume", "times", "on", "format"},
             "--resume goes on with the settings that the check was started with",
         )
         held = check.held_in(resume)
         if "times" in given.names:
             held = msgspec.structs.replace(held, times=times)
-        return _run(held, resume, format)
+        return _run(held, resume, format, on)
     if out is not None and out.exists():
         raise InputError(f"{out} is there already; go on with it by --resume, or name another file")
     held = check.Selfcheck(
@@ -91,7 +93,7 @@ def selfcheck(
         turn_ms=turn,
         environment=environment.collect(),
     )
-    return _run(held, out, format)
+    return _run(held, out, format, on)
 
 
 def _rejudge(paths: Sequence[Path]) -> None:
@@ -101,8 +103,9 @@ def _rejudge(paths: Sequence[Path]) -> None:
     print("\n".join(again.lines(list(again.judged(comparisons)))))
 
 
-def _run(held: Selfcheck, path: Path | None, output: str) -> int:
-    """Make the comparisons that are missing, keep and show all of them. The exit code."""
+def _run(held: Selfcheck, path: Path | None, output: str, on: Sequence[str] = ()) -> int:
+    """Make the comparisons that are missing, keep and show all of them. on: the place where they are made
+    (none: here). The exit code."""
     import msgspec
 
     from bench.measure import selfcheck as check
@@ -113,24 +116,22 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     from bench.words.terminal import console
 
     job, progress = held.job, callback()
+    found: Iterator[SelfComparison] = iter(())
     # One that is complete is shown on any machine.
-    planned = check.plan(job, progress) if len(held.comparisons) < held.times else ()
-    if planned and model_questions.received(job.models) and APART not in os.environ:
-        return _apart(held, path, output)
-    rules = check.rules(held)
-    pairs = check.Contenders(job, progress, held.instances)
+    if len(held.comparisons) < held.times:
+        if on:
+            machine, found = _elsewhere(held, on)
+            held = msgspec.structs.replace(held, environment=machine)
+        else:
+            planned = check.plan(job, progress)
+            if model_questions.received(job.models) and APART not in os.environ:
+                return _apart(held, path, output)
+            found = check.missing(
+                held, planned, progress, lambda why: print(f"left out: {why}", file=sys.stderr)
+            )
     cancelled = False
     try:
-        for comparison in check.run(
-            check.conditions(planned, held),
-            held.times,
-            rules,
-            pairs,
-            job.seed,
-            held.comparisons,
-            refused=lambda why: print(f"left out: {why}", file=sys.stderr),
-            whole=held.whole,
-        ):
+        for comparison in found:
             held = msgspec.structs.replace(held, comparisons=(*held.comparisons, comparison))
             if path is not None:
                 check.keep(path, held)
@@ -155,6 +156,45 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     if cancelled:
         return CANCELLED
     return 0 if came_to.passed else 1
+
+
+def _elsewhere(held: Selfcheck, on: Sequence[str]) -> tuple[Environment, Iterator[SelfComparison]]:
+    """What another machine is, and the comparisons as they are made there. Raises KernelscopeError."""
+    import msgspec
+
+    from bench.measure import selfcheck as check
+    from bench.results.messages import Done, Hello, Log, Progress
+    from bench.run import elsewhere
+
+    if len(on) > 1:
+        raise InputError(f"a selfcheck is of one machine; name one of {', '.join(on)}")
+    said = elsewhere.said(
+        on[0],
+        ("bench.measure.selfcheck.worker",),
+        held.job,
+        {check.FILE: msgspec.json.encode(held)},
+        Hello | check.Compared | Log | Progress | Done,
+    )
+
+    def compared() -> Iterator[SelfComparison]:
+        for message in said:
+            match message:
+                case check.Compared(comparison=comparison):
+                    yield comparison
+                case Log(level="warning" | "error", text=text):
+                    print(text, file=sys.stderr)
+                case Done(reason=reason) if reason:
+                    raise KernelscopeError(reason)
+
+    for message in said:
+        match message:
+            case Hello(environment=machine):
+                return machine, compared()
+            case Log(level="warning" | "error", text=text):
+                print(text, file=sys.stderr)
+            case Done(reason=reason):
+                raise KernelscopeError(reason or f"{on[0]} made no comparison")
+    raise KernelscopeError(f"{on[0]} said nothing")
 
 
 def _apart(held: Selfcheck, path: Path | None, output: str) -> int:

@@ -2,6 +2,7 @@
 
 - `course`: an assignment for a class written, tried by a student, graded.
 - `fleet`: cases on several devices of this machine or of a cluster; accuracy in parts.
+- `remote`: measuring on a machine elsewhere, reached by ssh, a queue or a container.
 - `weights`: trained weights of Caffe, NumPy and PyTorch made into models of the user's.
 - `reports`: what a course report published, or which speed goals there are, beside what is measured here.
 

@@ -52,10 +52,12 @@ def plan(
     progress: Progress | None = None,
     look: Callable[[str], None] = lambda model: None,
     unread: Collection[str] = (),
+    here: bool = True,
 ) -> tuple[Case, ...]:
     """The cases of a job in the order they run. Raises InputError, one sentence, for anything wrong with it.
     look: called before a model's file is read, which for a file from elsewhere is not to be done in a process
-    that matters (bench.questions.model_questions). unread: models whose files are not to be looked at.
+    that matters (bench.questions.model_questions). unread: models whose files are not to be looked at. here:
+    they run on this machine; else whoever runs them knows what can run there.
 
     A file that cannot be read is told at once where it is the only model; among several it keeps its cases,
     which then fail with the reason, and the others run.
@@ -63,9 +65,9 @@ def plan(
     reason) as long as another can; with job.backends empty it is left out.
     """
     check(job)
-    chosen = choose_backends(job.backends)
+    chosen = choose_backends(job.backends, here)
     if job.tune_reference:
-        chosen = with_variants(chosen)
+        chosen = with_variants(chosen, here)
     _check_layers(job, chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
@@ -180,13 +182,13 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
     return len(datasets.load(spec.dataset, progress=progress))
 
 
-def choose_backends(asked: Sequence[str]) -> list[Backend]:
+def choose_backends(asked: Sequence[str], here: bool = True) -> list[Backend]:
     """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
-    the nearest name, and where none of them can run, with the reasons."""
+    the nearest name, and where none of them can run (`here`: on this machine), with the reasons."""
     plain = [each for each in backends.all_backends().values() if not isinstance(each, Variant | Rival)]
     chosen = [backends.get(name) for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
-    if all(reasons.values()):
+    if here and all(reasons.values()):
         told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise InputError(f"no backend asked for can run here: {told}")
     if asked:
@@ -194,9 +196,9 @@ def choose_backends(asked: Sequence[str]) -> list[Backend]:
     return [backend for backend in chosen if not reasons[backend.name]]
 
 
-def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
+def with_variants(chosen: Sequence[Backend], here: bool = True) -> list[Backend]:
     """`chosen`, each variant of one of them behind it. Raises InputError, in words, where none of them can be
-    tuned on this machine."""
+    tuned (`here`: on this machine)."""
     found: list[Backend] = []
     reasons: dict[str, str | None] = {}
     for backend in chosen:
@@ -205,7 +207,7 @@ def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
             if isinstance(variant, Variant) and variant.variant_of == backend.name:
                 reasons[backend.name] = backend.unavailable()
                 found += [] if variant in chosen else [variant]
-    if reasons and not all(reasons.values()):
+    if reasons and not (here and all(reasons.values())):
         return found
     tunable = sorted({b.variant_of for b in backends.all_backends().values() if isinstance(b, Variant)})
     missing = "; ".join(

@@ -305,6 +305,7 @@ class Runner:
         for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
             contender, timing = ready[key], timings[key]
             timing.load = sampler.load(key)
+            timing.warnings += filter(None, [sampler.others(key)])
             try:
                 if timing.error is not None:
                     raise timing.error

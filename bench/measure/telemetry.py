@@ -9,6 +9,7 @@ import dataclasses
 import os
 import statistics
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,11 +17,13 @@ import psutil
 
 from bench.results.records import Telemetry
 from bench.run import nvml
+from bench.run.beforehand import GPU_MUCH
 from engine.isolated import pool
 from engine.machine.host import usable_cores
 from engine.machine.load import Reading, Spent, difference, reading
 
 PERIOD_S = 0.05
+USERS_EVERY = 10  # periods; NVML itself looks no more often than every sixth of a second
 KEPT = 200
 # Of turns that are shorter, all together, hundredths of a second do not say who used the cores.
 LEAST_S = 0.2
@@ -54,6 +57,9 @@ class Sampler:
         self._thread = threading.Thread(target=self._sample, daemon=True, name="telemetry")
         self._process = psutil.Process()
         self._cores = usable_cores()  # now: while they are timed our threads may be kept on one of them
+        self._users: dict[int, float] = {}  # of the GPU: processes by number, and their highest share
+        self._own: set[int] = set()  # processes of ours, also those that have ended
+        self._known_us = 0
         self._began: Reading | None = None  # the turn in progress, of a contender on the host
 
     def __enter__(self) -> Sampler:
@@ -100,6 +106,18 @@ class Sampler:
     def _read(self, key: str) -> Reading | None:
         return reading((os.getpid(), *pool.pids()), self._cores) if self._devices[key] == "cpu" else None
 
+    def others(self, key: str) -> str:
+        """Which other programs used the GPU while it was timed, in words; "" of contenders on the host, and
+        where NVML does not tell, or numbers processes otherwise than this system, as in some containers."""
+        if self._devices[key] != "cuda" or os.getpid() not in self._users:
+            return ""
+        told = [
+            f"{_name(pid)} ({share:.0%} of it at most)"
+            for pid, share in sorted(self._users.items())
+            if pid not in self._own and share >= GPU_MUCH
+        ]
+        return f"other programs used the GPU meanwhile: {', '.join(told)}" if told else ""
+
     def result(self, key: str) -> Telemetry:
         """The readings of one contender, thinned to at most 200."""
         with self._lock:
@@ -120,7 +138,15 @@ class Sampler:
         )
 
     def _sample(self) -> None:
+        looked = time.monotonic()
+        if self._gpu is not None:
+            _, self._known_us = self._gpu.users(0)  # what was before is nobody's matter
         while not self._end.wait(self._period_s):
+            if self._gpu is not None and time.monotonic() > looked + self._period_s * USERS_EVERY:
+                looked = time.monotonic()
+                found, self._known_us = self._gpu.users(self._known_us)
+                self._own |= {os.getpid(), *pool.pids()}
+                self._users |= {pid: max(share, self._users.get(pid, 0.0)) for pid, share in found.items()}
             with self._lock:
                 key = self._current
             if not key:
@@ -136,6 +162,13 @@ class Sampler:
                     readings.gpu.append(reading)
                 readings.cpu_percent.append(cpu)
                 readings.resident_nbytes = max(readings.resident_nbytes, resident)
+
+
+def _name(pid: int) -> str:
+    try:
+        return f"{psutil.Process(pid).name()}, process {pid}"
+    except psutil.Error:  # another user's, or gone
+        return f"process {pid}"
 
 
 def held_back(readings: Sequence[nvml.Reading], default_clock_mhz: float | None) -> str:

@@ -16,12 +16,20 @@ from bench.results.records import Record
 DESCRIBE = "--describe"
 
 
+class DeviceInfo(Record, frozen=True):
+    """A device of the ladder; refused: why it cannot run there ("": it can)."""
+
+    name: str
+    refused: str = ""
+
+
 class LadderQuestion(Record, frozen=True):
     """What the user has chosen; what is "" is chosen by who answers. number: comes back with the answer.
 
     node: an ONNX node's name; nodes: of these the one that takes most work, where `node` is "" (of a fused
     layer's). precision: "" for every one that there is. new_in: a folder that a template of a kernel for `op`
-    on `device` is written into first.
+    on `device` is written into first. on: the place where it is to be run, "" for this machine; devices: what
+    there is of devices on that place.
     """
 
     number: int
@@ -36,13 +44,8 @@ class LadderQuestion(Record, frozen=True):
     kernel_dirs: tuple[str, ...] = ()
     whole_model: bool = False
     new_in: str = ""
-
-
-class DeviceInfo(Record, frozen=True):
-    """A device of the ladder; refused: why it cannot run here ("": it can)."""
-
-    name: str
-    refused: str = ""
+    on: str = ""
+    devices: tuple[DeviceInfo, ...] = ()
 
 
 class NodeInfo(Record, frozen=True):

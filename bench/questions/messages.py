@@ -16,10 +16,12 @@ from kernels.precision import FP32
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
-    """The cases of a comparison (bench.measure.cases.plan). unread: models not to be looked at."""
+    """The cases of a comparison (bench.measure.cases.plan). unread: models not to be looked at; here: they
+    run on this machine."""
 
     job: Job
     unread: tuple[str, ...] = ()
+    here: bool = True
 
 
 class WhichProfile(Question, frozen=True, tag="profile"):

@@ -72,17 +72,20 @@ def received(models: Sequence[str]) -> bool:
 
 
 def cases(
-    job: Job, progress: ProgressCallback | None = None, go_on: Callable[[], None] | None = None
+    job: Job,
+    progress: ProgressCallback | None = None,
+    go_on: Callable[[], None] | None = None,
+    here: bool = True,
 ) -> tuple[Case, ...]:
     """As bench.measure.cases.plan, and raises as it does. go_on: called now and then; it may raise, too."""
     if not received(job.models):
         from bench.measure.cases import plan
 
-        return plan(job, progress)
+        return plan(job, progress, here=here)
     limit_s, unread = min(confined.seconds(), job.timeout_s / 2), tuple[str, ...]()
     while True:
         try:
-            return ask(WhichCases(job=job, unread=unread), Cases, progress, go_on, limit_s).cases
+            return ask(WhichCases(job=job, unread=unread, here=here), Cases, progress, go_on, limit_s).cases
         except HarmfulFileError as error:
             # Among several it keeps its cases, which fail with the reason, and the others run.
             if len(set(job.models)) == 1 or error.model not in {*job.models} - {*unread}:

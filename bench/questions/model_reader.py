@@ -74,10 +74,10 @@ def answer(
     """The answer to a question. look: called with each model before its file is read. Raises
     KernelscopeError."""
     match question:
-        case WhichCases(job=job, unread=unread):
+        case WhichCases(job=job, unread=unread, here=here):
             from bench.measure import cases
 
-            return Cases(cases=cases.plan(job, progress, look, unread))
+            return Cases(cases=cases.plan(job, progress, look, unread, here))
         case WhichProfile(job=wanted):
             from bench.questions import profile_plan
 

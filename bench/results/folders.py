@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bench.results import trust
+from bench.results import packed, trust
 from bench.results.folder import CannotMake, Folder
 from bench.results.inside import files
 from bench.results.kinds import Kind, any_kind, kinds, meant
@@ -42,7 +42,10 @@ def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: s
 
 
 def open_folder(path: Path) -> Folder[Any, Any]:
-    """Raises InputError where there is none, or it is broken or of a newer version."""
+    """path: a folder, or the file of a packed one. Raises InputError where there is none, or it is broken or
+    of a newer version."""
+    if packed.is_packed(path):
+        path = packed.unpacked(path)
     kind = meant(path)
     if kind is None:
         if Path(path).is_file():
@@ -57,7 +60,8 @@ def open_folder(path: Path) -> Folder[Any, Any]:
 
 
 def copy(source: Path, target: Path) -> Path:
-    """Copy one to the new or empty folder `target`, files in the making left out.
+    """Copy one to the new or empty folder `target`, files in the making left out; to a file that ends with
+    ".zip", packed. A packed one is unpacked.
 
     Raises InputError where the source is none or has links that lead out of it, the target holds something
     or cannot be written.
@@ -67,6 +71,11 @@ def copy(source: Path, target: Path) -> Path:
     try:
         if target.resolve().is_relative_to(held.path.resolve()):
             raise InputError(f"{target} lies in {source} itself; name a folder beside it")
+        if target.suffix.lower() == packed.SUFFIX:
+            if target.exists():
+                raise InputError(f"{target} is there already; name a new file")
+            packed.pack(held.path, target)
+            return target
         if target.exists() and any(target.iterdir()):
             raise InputError(f"{target} holds something already; name an empty or a new folder")
         found = list(files(held.path))  # all of it is looked at before any of it is copied

@@ -45,6 +45,8 @@ StopReason = Literal["verdict", "interval", "exhausted", "budget", "max_samples"
 LOST: tuple[Disposition, ...] = ("crashed", "timed_out")
 KILLED_BY = "killed by"
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+# The fact that tells on which machine it was measured, where that is not the run's own.
+MACHINE = "machine"
 # The fact that tells where the figures of a case that is the same as another one are from.
 MEASURED_AS = "measured_as"
 # The fact that tells what a copy of a run that was made small has no more (bench.results.thin).

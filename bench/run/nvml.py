@@ -81,6 +81,17 @@ class Gpu:
         rates = self._ask(getattr(self._nvml, "nvmlDeviceGetUtilizationRates", None))
         return None if rates is None else float(rates.gpu) / 100
 
+    def users(self, since_us: int) -> tuple[dict[int, float], int]:
+        """Which processes ran kernels since then, by number: the highest share of a moment that each had the
+        cores for; and until when this is known (microseconds, of NVML's clock; 0: as long ago as it keeps).
+        Empty where NVML does not tell."""
+        found: dict[int, float] = {}
+        ask = getattr(self._nvml, "nvmlDeviceGetProcessUtilization", None)
+        for sample in self._ask(ask, since_us) or ():
+            found[sample.pid] = max(found.get(sample.pid, 0.0), sample.smUtil / 100)
+            since_us = max(since_us, sample.timeStamp)
+        return found, since_us
+
     @property
     def fp32_flops_per_s(self) -> float:
         """Operations a second of all cores at their highest clock; a multiply-add counts as two. 0 where NVML

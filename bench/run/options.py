@@ -739,6 +739,15 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             needs="cluster",
             lasting=True,
         ),
+        Option(
+            "on",
+            Names(),
+            "Measure at this place (see `remote list`); several share the cases.",
+            "PLACE,…",
+            on=(*ALL, S),
+            lasting=True,
+            runs=True,
+        ),
     ),
     "In a configuration file alone": (
         Option(

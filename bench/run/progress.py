@@ -104,6 +104,10 @@ class RunProgress:
             self._show(f"{kind.turn(event.case, 'time')}{so_far}")
         elif isinstance(event, Hello):
             self._pace.greeted(event.environment)
+            if not self._total:  # the worker knows which cases there are
+                self._total, self._cases = len(event.cases), {case.key: case for case in event.cases}
+                if self._bar is not None:
+                    self._bar.update(self._task, total=self._total)
         elif isinstance(event, Progress):
             share = f" ({event.fraction:.0%})" if event.fraction is not None else ""
             self._show(f"{self._words}: {event.text}{share}" if self._words else f"{event.text}{share}")

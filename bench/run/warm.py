@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,9 +32,11 @@ class Warm(Generic[H, M]):
     """Runs in a folder that nobody keeps. The next worker is started at the end of each run, so that it does
     not disturb what is measured."""
 
-    def __init__(self, kind: Kind[H, M]) -> None:
+    def __init__(self, kind: Kind[H, M], command: Sequence[str] | None = None) -> None:
+        """command: what starts a worker, in place of the kind's own."""
         self._kind = kind
-        self._spare = client.StandbyWorker(kind)
+        self._command = command
+        self._spare = client.StandbyWorker(kind, command=command)
 
     def start(self) -> None:
         """Start the first worker before there is anything to run."""
@@ -46,7 +48,15 @@ class Warm(Generic[H, M]):
         """Run all cases of a header. on_event, stop: as of bench.run.client.run, and raises as it does."""
         with tempfile.TemporaryDirectory(prefix="kernelscope-", ignore_cleanup_errors=True) as directory:
             folder = self._kind.create(Path(directory) / self._kind.name, header)
-            outcome = client.run(header.job, header.cases, folder, on_event, stop=stop, spare=self._spare)
+            outcome = client.run(
+                header.job,
+                header.cases,
+                folder,
+                on_event,
+                command=self._command,
+                stop=stop,
+                spare=self._spare,
+            )
             return Ran(folder.header, folder.measurements(), outcome)
 
     def close(self) -> None:

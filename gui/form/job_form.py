@@ -27,9 +27,10 @@ from PySide6.QtWidgets import (
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
-from bench.run import bounds, chosen_rungs, defaults, options
+from bench.run import bounds, chosen_rungs, defaults, elsewhere, options
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.words import palette
+from bench.words.called import command_line
 from bench.words.option import Option, by_name, numbers_text
 from bench.words.units import clock
 from gui.base.boxes import as_column, filled, kept_list, scrolled
@@ -46,6 +47,8 @@ from gui.form.fields import (
     heading,
     values,
 )
+from gui.form.where_box import WhereBox
+from gui.sessions.where import Where
 from gui.widgets.controls import Combo, Label, TermLabel, push_button, set_role
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
@@ -134,8 +137,9 @@ Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
 class JobFields(QWidget):
     """The form's widgets and their layout, still empty."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, where: Where, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.where = WhereBox(where, adds=True)
         self._make()
         self._lay_out()
 
@@ -185,7 +189,14 @@ class JobFields(QWidget):
             form.addRow(TermLabel(text, buddy=field), widget)
         fields = as_column(
             filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button),
-            *(self.models, self.note, heading("&Backends", self.backends), self.backends),
+            *(self.models, self.note),
+            filled(
+                QHBoxLayout(),
+                (heading("&Backends", self.backends), 1),
+                Label("Where", role="muted"),
+                self.where,
+            ),
+            self.backends,
             *(heading("Precision"), self.precisions, heading("Batch sizes, data and measuring"), form),
             *boxes,
             self.rungs,
@@ -229,15 +240,16 @@ MODEL_ROWS = 11
 
 
 class JobForm(JobFields):
-    """The form. `run_wanted` carries a Job. `show_backends` tells it what the machine can run."""
+    """The form. `run_wanted` carries a Job. `show_backends` tells it what can run where runs are measured."""
 
     run_wanted = Signal(object)
     open_wanted = Signal()
     changed = Signal()
 
-    def __init__(self, settings: QSettings, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, settings: QSettings, where: Where, parent: QWidget | None = None) -> None:
+        super().__init__(where, parent)
         self._settings = settings
+        self._where = where
         self._infos: tuple[BackendInfo, ...] = ()
         self._variants: tuple[BackendInfo, ...] = ()
         default = defaults.job()
@@ -248,7 +260,7 @@ class JobForm(JobFields):
         self._rivals: set[str] = set()  # rivals that the user wants; rivals take part only if they are chosen
         self._fill_models()
         for name in palette.BACKENDS:
-            self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
+            self.backends.put(name, name, checked=True, refused=self._asking)
         self.backends.fit(6)
         self.precisions.put("fp32", checked=True)
         self.set_job(self._stored() or default)
@@ -260,12 +272,14 @@ class JobForm(JobFields):
     def job(self) -> Job:
         """The job that the form describes. Raises InputError, with one sentence, if it describes none."""
         models = with_distinct_stems(self.models.checked)
+        if self._where.refused:
+            raise InputError(self._where.refused)
         if not models:
             raise InputError("Choose a model, or drop an .onnx file on the window.")
         usable = self.backends.usable
         chosen = self.backends.checked
         if self._infos and not usable:
-            raise InputError("No backend can run here; each one's tooltip says why.")
+            raise InputError(f"No backend can run {self._where.there}; each one's tooltip says why.")
         if self._infos and not chosen:
             raise InputError("Choose a backend.")
         if not self.precisions.checked:
@@ -341,8 +355,11 @@ class JobForm(JobFields):
         return msgspec.structs.replace(job, models=(model,))
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
-        """Show what the machine can run, as a worker's Hello says it."""
+        """Show what the machine can run, as a worker's Hello says it; () if it is not known yet."""
         self._show_variants([info for info in infos if info.variant_of])
+        if not infos:
+            for name in self.backends.keys:
+                self.backends.put(name, name, checked=name not in self._left_out, refused=self._asking)
         # Rivals that are not installed are left out; `doctor` lists them.
         infos = self._infos = tuple(
             info for info in infos if not info.variant_of and not (info.rival and info.unavailable)
@@ -356,6 +373,9 @@ class JobForm(JobFields):
                 tip=f"{info.name}, compared with {info.reference}",
                 refused=info.unavailable,
             )
+        known = {info.name for info in infos}
+        for name in [name for name in self.backends.keys if infos and name not in known]:
+            self.backends.put(name, name, refused=f"It is not installed {self._where.there}.")  # as elsewhere
         self.backends.fit(6)
         able: dict[str, list[str]] = {}
         for info in infos:
@@ -363,8 +383,10 @@ class JobForm(JobFields):
                 able.setdefault(precision, [])
                 if not info.unavailable:
                     able[precision].append(info.name)
+        for precision in self.precisions.keys if infos else ():
+            able.setdefault(precision, [])
         for precision, names_able in able.items():
-            refused = "" if names_able else "No backend that can run here offers it."
+            refused = "" if names_able else f"No backend that can run {self._where.there} offers it."
             self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
         self._update()
 
@@ -397,7 +419,8 @@ class JobForm(JobFields):
         self._axes.keep(job)
 
     def copy_command(self) -> None:
-        QApplication.clipboard().setText(COMPARISON.command_line(self.job()))
+        arguments = [*COMPARISON.arguments(self.job()), *elsewhere.arguments(self._where.name)]
+        QApplication.clipboard().setText(command_line(arguments))
 
     @property
     def summary(self) -> str:
@@ -460,6 +483,10 @@ class JobForm(JobFields):
         return own
 
     @property
+    def _asking(self) -> str:
+        return f"Asking {self._where.words} what it can run …"
+
+    @property
     def _asked_only(self) -> set[str]:
         return {info.name for info in self._infos if info.rival}
 
@@ -474,7 +501,7 @@ class JobForm(JobFields):
         if job.tune_reference:
             backends += sum(info.variant_of in compared for info in self._variants)
         if not backends:
-            return "Asking this machine what it can run …"
+            return self._asking
         cases = bounds.count(job, backends)
         words = "1 case" if cases == 1 else f"{cases:,} cases"
         least, most = bounds.estimate_s(cases, job)

@@ -8,13 +8,14 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.questions.ladder_questions import LadderQuestion
+from bench.questions.ladder_questions import DeviceInfo, LadderQuestion
 from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.ladder_records import LadderJob, RungCase
 from bench.results.records import Case, Layer, stem
-from bench.run import chosen_rungs, defaults
+from bench.run import chosen_rungs, defaults, elsewhere, options
 from bench.run.kinds.ladder import KIND as LADDER
+from bench.words.called import command_line
 from gui.base.boxes import kept_list
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
@@ -59,6 +60,7 @@ class LadderActions:
         wanted = {"folder": self.add_folder, "template": self.new_kernel, "command": self.copy_command}
         page.wanted.connect(lambda what: wanted[what]())
         window.form.changed.connect(page.invalidate)
+        window.where.can_run.connect(self._on_can_run)
         window.session.ended.connect(self.session.run_due)
         window.closing.connect(self._end)
         window.page_of(LayersPage).ladder_wanted.connect(self.open_layer)
@@ -123,7 +125,8 @@ class LadderActions:
     def copy_command(self) -> None:
         ladder = self.session.state.ladder
         if ladder is not None:
-            QApplication.clipboard().setText(LADDER.command_line(ladder.job))
+            on = elsewhere.arguments(self._window.where.name)
+            QApplication.clipboard().setText(command_line([*LADDER.arguments(ladder.job), *on]))
 
     # ------------------------------------------------------------------------------------------ the inside
 
@@ -138,7 +141,25 @@ class LadderActions:
         if not self._begun:
             self._begun = True
             self.session.start_watching()
-            self.session.ask(self.session.state.question)
+            self.session.ask(self._there())
+
+    def _there(self) -> LadderQuestion:
+        """The question as it is now, for the machine on which runs are measured; on another one, for the
+        device that a ladder takes there."""
+        where, asked = self._window.where, self.session.state.question
+        if asked.on != where.name:
+            asked = msgspec.structs.replace(asked, device="", rungs=())
+        refused = {info.name: info.unavailable for info in where.backends}
+        devices = tuple(
+            DeviceInfo(name=device, refused=refused.get(f"engine-{device}", "")) for device in options.DEVICES
+        )
+        return msgspec.structs.replace(asked, on=where.name, devices=devices if where.name else ())
+
+    def _on_can_run(self) -> None:
+        """Another machine, or more is known of it."""
+        asked, there = self.session.state.question, self._there()
+        if self._begun and not self.session.active and (asked.on, asked.devices) != (there.on, there.devices):
+            self.session.ask(there)
 
     def _use(self, case: RungCase) -> None:
         ladder, opened = self.session.state.ladder, self.session.state.opened

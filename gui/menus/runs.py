@@ -13,6 +13,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     library = window.library = Library(window, window.session.runs)
     window.run_dropped.connect(library.open)
     actions.add("file", "open-run", "Open &run…", library.ask_open, "Ctrl+Shift+O")
+    actions.add("file", "open-packed", "Open &packed run…", library.ask_packed)
     actions.add("file", "open-sample", "Open &sample run", library.open_sample)
     actions.add("file", "lay-over", "&Lay a run over this one…", library.ask_overlay, "Ctrl+L")
     off = actions.add(

@@ -38,7 +38,7 @@ class ProfileActions:
         page.connect_to(self.session, lambda: window.form.models.keys, self._kernels)
         wanted = {"open": lambda: window.library.ask_open(ASKED), "trace": self.ask_trace}
         page.wanted.connect(lambda what: wanted[what]())
-        window.session.greeted.connect(lambda hello: page.show_backends(hello.environment.backends))
+        window.where.can_run.connect(page.show_backends)
         window.form.changed.connect(page.invalidate)
 
     def _kernels(self, model: str) -> tuple[Mapping[str, str], Sequence[str]]:

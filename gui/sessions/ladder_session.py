@@ -38,6 +38,7 @@ from bench.results.records import Environment
 from bench.results.store import RUNS
 from bench.run import watching as again
 from bench.run.client import worker_command
+from bench.run.elsewhere import HERE
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.run.watching import Stamps, stamps
@@ -201,7 +202,8 @@ class LadderState(QObject):
         if not self.only_read or self.ladder is None:
             return ""
         device = self.ladder.job.device
-        return f"Kernels for {device} are read and compiled here, not run: {self.only_read}."
+        there = f"not run on {self.question.on}" if self.question.on else "not run"
+        return f"Kernels for {device} are read and compiled here, {there}: {self.only_read}."
 
     @property
     def rows(self) -> list[RungRow]:
@@ -296,7 +298,7 @@ class LadderState(QObject):
             self.question = msgspec.structs.replace(
                 self.question, op=job.op, node=job.node, nodes=(), device=job.device, precision=job.precision
             )
-            self._shelf = self._shelves.setdefault(identity(job), _KnownLadder())
+            self._shelf = self._shelves.setdefault(identity(job, self.question.on), _KnownLadder())
             self.ladder = msgspec.structs.replace(
                 answer.ladder, environment=self._environment, limits=self._limits
             )
@@ -330,6 +332,10 @@ class LadderState(QObject):
             self.ladder = msgspec.structs.replace(self.ladder, limits=self._limits)
             self._derive()
         self.changed.emit()
+
+    def move(self) -> None:
+        """What is measured from now on is measured on another machine."""
+        self._environment, self._limits = Environment(), {}
 
     def leave(self) -> None:
         """The next answer replaces the ladder from before."""
@@ -410,10 +416,10 @@ class LadderState(QObject):
         self._deriver.start("rows", work, then)
 
 
-def identity(job: LadderJob) -> str:
-    """A text that is equal for two jobs if their measurements can stand in one ladder."""
+def identity(job: LadderJob, on: str = HERE) -> str:
+    """A text that is equal for two jobs if their measurements can stand in one ladder. on: where they run."""
     return json.dumps(
-        [job.op, job.params, job.device, job.model, job.node, job.threads, job.l2], sort_keys=True
+        [job.op, job.params, job.device, job.model, job.node, job.threads, job.l2, on], sort_keys=True
     )
 
 
@@ -480,6 +486,8 @@ class LadderSession(Session):
             return
         before, self.state.question = self.state.question, question
         self.state.leave()
+        if question.on != before.on:
+            self.state.move()
         if question.kernel_dirs != before.kernel_dirs:
             self._own.added("Your kernels were run")
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them

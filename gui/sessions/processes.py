@@ -90,6 +90,15 @@ class ChildProcess(QObject):
             end_worker(self.id, group=False)
         self._process.kill()
 
+    def leave(self) -> None:
+        """Have the process go away (SIGTERM), without any further signal of this one."""
+        self.blockSignals(True)
+        self._process.blockSignals(True)
+        self._process.terminate()
+        if not self._process.waitForFinished(END_MS):
+            self.kill()
+        self.deleteLater()
+
     def end(self, grace_ms: int = 0) -> None:
         """End the process without any further signal. Its input is closed; it has `grace_ms` to end by
         itself."""
@@ -307,6 +316,13 @@ class WorkerProcess(QObject):
             self._spawn()
             self._warm = True
 
+    def use(self, command: Sequence[str]) -> None:
+        """Start workers by this command from now on. One that waits for a job is ended. Only while not
+        `busy`."""
+        self._command = list(command)
+        self._drop()
+        self._warm = False
+
     def run(self, supervisor: Supervisor) -> None:
         """Run a job, in the warm worker if there is one. Only while not `busy`."""
         if self.supervisor is not None:
@@ -323,13 +339,17 @@ class WorkerProcess(QObject):
             self._tell()
             self._end_if_finished()
 
-    def quit(self) -> None:
-        """End the worker, by force if needed. What it has not measured is lost. Takes 1.5 s at most."""
+    def quit(self, leave: bool = False) -> None:
+        """End the worker, by force if needed. What it has not measured is lost. Takes 1.5 s at most. leave:
+        only the line to it ends; a worker elsewhere goes on."""
         machine, self.supervisor = self.supervisor, None
         self._ticker.stop()
         self._batch.stop()
         process, self._process = self._process, None
         if process is None:
+            return
+        if leave and not self._warm:
+            process.leave()
             return
         process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to finish
         if machine is not None:

@@ -26,13 +26,16 @@ from bench.results.kinds import Kind
 from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.results.records import Disposition
 from bench.results.store import RUNS, to_run_again
-from bench.run import beforehand
+from bench.run import beforehand, elsewhere
 from bench.run.client import worker_command
+from bench.run.elsewhere import HERE
 from bench.run.pace import Pace
 from bench.run.past import Past
-from bench.run.supervisor import Supervisor
+from bench.run.supervisor import AWAY, Supervisor
+from bench.words.called import command_line
 from gui.base.background import Background, timer
 from gui.sessions.processes import WorkerProcess
+from gui.sessions.where import Where
 from kernels.errors import InputError, KernelscopeError
 
 _Order = Callable[[], None]
@@ -217,7 +220,12 @@ class Session(QObject):
         self.background = Background(self.message.emit, self)
         self.runs = runs
         self._clock = RunClock(clock)
-        self.worker = WorkerProcess(self, command or worker_command(kind.worker))
+        self.where = Where(parent=self)
+        self.on = HERE  # where its worker is started
+        self.leaves = False  # whether a worker elsewhere goes on when this ends
+        self._warms = False  # whether a worker is to wait for the next run
+        self._command = list(command or worker_command(kind.worker))  # of a worker on this machine
+        self.worker = WorkerProcess(self, self._command)
         self.worker.greeted.connect(self.greeted)
         self.worker.messages.connect(self._on_messages)
         self.worker.settled.connect(self._on_settled)
@@ -253,13 +261,21 @@ class Session(QObject):
 
     def blocked(self) -> str:
         """Why this session may not start now, "" if it may."""
-        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+        return self.where.refused or self._blocked_by_others()
 
     # ------------------------------------------------------------------------------------ what the user wants
 
+    def follow(self, where: Where) -> None:
+        """Measure where this says, from the next run on."""
+        self.where = where
+        where.changed.connect(self._on_where)
+        self._on_where()
+
     def warm_up(self) -> None:
-        """Start a worker that waits for a job. It says what the machine can do."""
-        if not self._over:
+        """Start a worker that waits for a job. It says what the machine can do. Where it might have to wait
+        in a queue, none is started before there is a job."""
+        self._warms = True
+        if not (self._over or self.where.refused or self.where.queued):
             self.worker.warm_up()
 
     def open(self, path: Path) -> None:
@@ -289,7 +305,7 @@ class Session(QObject):
         """Measure what a run lacks, into its folder. retry: also what crashed or timed out; trusted: the
         user has agreed to run its kernels, if they were not recorded here. Raises InputError if the run
         cannot be read or if something else is being timed."""
-        if reason := self.occupied() or self.blocked():
+        if reason := self.occupied() or self._blocked_by_others():
             raise InputError(reason)
         folder = self.kind.open(path)
         folder.claim()
@@ -299,6 +315,12 @@ class Session(QObject):
             folder.close()
             self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
             return
+        if unfinished:
+            try:
+                self._measure_on(elsewhere.of_run(path))  # which may have what nobody has fetched yet
+            except KernelscopeError:
+                folder.close()
+                raise
         trust.remember(folder.path, folder.job.kernel_dirs)
         self._opened(folder, measured)
         if unfinished:
@@ -325,11 +347,12 @@ class Session(QObject):
             self.worker.order(Supervisor.cancel)
 
     def quit(self) -> None:
-        """End everything for good. What was measured is kept."""
+        """End everything for good. What was measured is kept; what a machine elsewhere still measures is
+        fetched by `go_on`, if `leaves` is set."""
         self._over = True
         self._counting.stop()
         self._announced.leave()
-        self.worker.quit()
+        self.worker.quit(self.leaves)
         self._supervisor = None
         if self._writer is not None:
             self._writer.beside(self._pace.keep)
@@ -370,9 +393,26 @@ class Session(QObject):
 
     # ------------------------------------------------------------------------------------------ the inside
 
+    def _blocked_by_others(self) -> str:
+        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+
+    def _on_where(self) -> None:
+        if not (self.active or self.where.refused):
+            self._measure_on(self.where.name)
+
+    def _measure_on(self, on: str) -> None:
+        """Start workers there from now on. Raises KernelscopeError where none can be started."""
+        if on != self.on:
+            command = elsewhere.worker_command(on, self.kind) if on else self._command
+            self.on = on
+            self.worker.use(command)
+            if self._warms:
+                self.warm_up()
+
     def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
         """Make the folder of a new run: `folder`, or a new one below the runs folder. Raises InputError."""
-        return folders.begin(self.kind, header, folder, self.runs, self.kind.command_line(header.job))
+        command = command_line([*self.kind.arguments(header.job), *elsewhere.arguments(self.on)])
+        return folders.begin(self.kind, header, folder, self.runs, command)
 
     def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
         """Run these cases into a folder. Raises InputError if another process writes into it."""
@@ -391,12 +431,16 @@ class Session(QObject):
         self._pace = Pace(folder.job, past=Past(self.kind.verb, folder.job))
         self._counting.start()
         self.standing = Standing()
-        self._stand(phase="starting", words="starting the worker", done=self._before)
+        words = f"starting the worker on {self.on}" if self.on else "starting the worker"
+        self._stand(phase="starting", words=words, done=self._before)
         self.worker.run(self._supervisor)
 
     def _look(self) -> None:
         """Check in a thread what disturbs measuring, and tell other programs of ours that this one
-        measures."""
+        measures. Elsewhere neither matters."""
+        if self.on:
+            self._warn(beforehand.Looked())
+            return
         self._announced = announced = beforehand.Announced(self.kind.verb)
 
         def work() -> beforehand.Looked:
@@ -419,6 +463,8 @@ class Session(QObject):
             elif isinstance(message, Progress):
                 part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
+            elif isinstance(message, CaseStarted) and message.stage == AWAY:
+                words = f"{self.on} does not answer; measuring goes on there"
             elif isinstance(message, CaseStarted):
                 words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)
@@ -479,6 +525,7 @@ class Session(QObject):
         if ended is None:
             return
         self.standing = Standing(ended=ended)
+        self._on_where()  # a run that was gone on with may have been measured elsewhere
         self.stands.emit(self.standing)
         self.ended.emit()
         if not self._over:

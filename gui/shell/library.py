@@ -6,6 +6,7 @@ Files of a run are read in threads. A folder that is no run is reported in a sen
 
 from __future__ import annotations
 
+import datetime
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from PySide6.QtCore import QFile, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from bench.results import baseline, note, trust
+from bench.results import baseline, note, packed, trust
 from bench.results.claim import Claim
+from bench.results.folders import copy
 from bench.results.kinds import kind_of
 from bench.results.records import Job, Measurement, Run, stem
-from bench.results.store import RUNS
+from bench.results.store import RUNS, new_folder
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
+from bench.run import elsewhere
 from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.base.boxes import kept_list
 from gui.pages.runs import RunsPage, same
@@ -96,6 +99,14 @@ class Library(QObject):
         if path := self._ask(title):
             self.open(path)
 
+    def ask_packed(self) -> None:
+        """Ask for the file of a run, and show it."""
+        file, _ = QFileDialog.getOpenFileName(
+            self._window, "Open a packed run", "", f"Runs (*{packed.SUFFIX})"
+        )
+        if file:
+            self.open(Path(file))
+
     def ask_overlay(self) -> None:
         """Ask for a run folder, and draw it over the run shown."""
         if path := self._ask("Lay a run over this one"):
@@ -110,7 +121,14 @@ class Library(QObject):
                 self._window.showers[kind.name](path, False)
 
     def open(self, path: Path) -> None:
-        """Show a run on the pages of its kind. Errors are shown in the banner."""
+        """Show a run on the pages of its kind; one in a file is unpacked beside the others first. Errors are
+        shown in the banner."""
+        if packed.is_packed(path):
+            target = self.runs / path.stem
+            if target.exists():
+                target = new_folder(self.runs, datetime.datetime.now(), path.stem)
+            self.background.start("unpack", lambda: copy(path, target), self.open)
+            return
         kind = kind_of(path)
         show = self._window.showers.get(kind.name) if kind is not None else None
         if show is None:
@@ -194,7 +212,10 @@ class Library(QObject):
 
     def _offer(self, folder: Path, what: str, count: int) -> None:
         cases = "1 case is" if count == 1 else f"{count:,} cases are"
-        self._window.banner.ask(f"{what}: {cases} not measured yet.", GO_ON, lambda: self.resume(folder))
+        place = elsewhere.of_run(folder)
+        told = f" What {place} measured meanwhile is fetched first." if place else ""
+        words = f"{what}: {cases} not measured yet.{told}"
+        self._window.banner.ask(words, GO_ON, lambda: self.resume(folder))
 
     def _on_closing(self) -> None:
         self._closing = True

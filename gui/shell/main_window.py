@@ -24,9 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from PySide6.QtCore import QObject, QSettings, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSettings, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QMainWindow,
     QMenu,
@@ -34,9 +35,10 @@ from PySide6.QtWidgets import (
 )
 
 from bench.results import rows
-from bench.results.messages import Hello, Log
+from bench.results.messages import Log
 from bench.results.records import BackendInfo, Job
 from bench.results.store import RUNS
+from bench.run import elsewhere
 from gui.base import faults
 from gui.base.background import timer
 from gui.base.boxes import SIZE, as_column, as_row, keep_sizes, placed, put_on_screen, restore_sizes, tabbed
@@ -45,6 +47,7 @@ from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
 from gui.sessions.comparison_session import ComparisonSession, RunState
 from gui.sessions.session import Session, Standing
+from gui.sessions.where import Where
 from gui.shell.docks import Docks, Inspector, Problems
 from gui.shell.model_files import DropTarget, ModelFiles
 from gui.shell.room import Room
@@ -241,6 +244,7 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self.theming = theming
         self.backends: tuple[BackendInfo, ...] = ()
+        self.where = Where(settings, self)
         self.state = RunState(self)
         self.session = ComparisonSession(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
@@ -263,6 +267,8 @@ class MainWindow(QMainWindow):
         for page in self.pages:
             page.built.connect(self.drop_target.take_over)
         self._connect(fault_handler)
+        if self.where.backends:
+            self.where.can_run.emit(self.where.backends)
         self._restore()
 
     def begin(self) -> None:
@@ -284,6 +290,17 @@ class MainWindow(QMainWindow):
             faults.log.info("told: %s", sentence)
         self.banner.replace("machine", sentences)
 
+    def tell_how_to_add(self) -> None:
+        """Say how another machine is added. ssh may ask for a password or a host's key, which needs a
+        terminal."""
+        command = elsewhere.ADDING
+        self.banner.ask(
+            f"To add a machine that ssh reaches, type in a terminal: {command}\nlab is what you call it, "
+            "user@host what ssh calls it. The list has it as soon as you come back here.",
+            "Copy the command",
+            lambda: QApplication.clipboard().setText(command),
+        )
+
     def doubt(self, reason: str, run: Callable[[], None]) -> None:
         """Say why kernels of somebody else are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
@@ -295,6 +312,9 @@ class MainWindow(QMainWindow):
             other.blockers.append(session.occupied)
             session.blockers.append(other.occupied)
         self.sessions.append(session)
+        session.follow(self.where)
+        session.greeted.connect(lambda hello: self.where.see(session.on, hello.environment.backends))
+        session.stands.connect(lambda _: self.where.lock(any(each.active for each in self.sessions)))
         session.message.connect(self.tell)
         session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
@@ -336,6 +356,11 @@ class MainWindow(QMainWindow):
 
     # ------------------------------------------------------------------------------------------ events
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.where.look()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._docks.fit(self.width()):
@@ -343,8 +368,8 @@ class MainWindow(QMainWindow):
         self.room.fit_foot()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        running = next((session.busy_words for session in self.sessions if session.writing), "")
-        if running and not self._ended and not self._may_end(running):
+        running = next((session for session in self.sessions if session.writing), None)
+        if running is not None and not self._ended and not self._may_end(running):
             event.ignore()
             return
         self._ended = True
@@ -375,7 +400,7 @@ class MainWindow(QMainWindow):
         centre = as_column(self.banner, (self.tabs, 1), spacing=4)
         self.setCentralWidget(centre)
 
-        self.form = JobForm(self.settings)
+        self.form = JobForm(self.settings, self.where)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
         self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
@@ -401,7 +426,8 @@ class MainWindow(QMainWindow):
         self.form.open_wanted.connect(self.open_models)
         self.model_files = ModelFiles(self)
         self.session.stands.connect(self._on_standing)
-        self.session.greeted.connect(self._on_hello)
+        self.where.can_run.connect(self._on_can_run)
+        self.form.where.add_wanted.connect(self.tell_how_to_add)
         self.progress.pause.connect(self.session.pause)
         self.progress.resume.connect(self.session.resume)
         self.progress.cancel.connect(self.session.cancel)
@@ -441,16 +467,22 @@ class MainWindow(QMainWindow):
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 
-    def _may_end(self, running: str) -> bool:
-        later = ", and the run can be continued later" if self.session.active else ""
-        answer = QMessageBox.question(
-            self,
-            running,
-            f"End it? What was measured is kept{later}.",
-            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
-            QMessageBox.StandardButton.Yes,
-        )
-        return answer == QMessageBox.StandardButton.Yes
+    def _may_end(self, running: Session) -> bool:
+        """Ask whether the window may close while this measures."""
+        buttons = QMessageBox.StandardButton
+        if running.on and running.kind.resumes:
+            words = (
+                f"End it on {running.on}, too? What was measured is kept. With No it goes on there, and "
+                "Resume fetches what it has measured."
+            )
+            choices = buttons.Yes | buttons.No | buttons.Cancel
+            answer = QMessageBox.question(self, running.busy_words, words, choices, buttons.No)
+            running.leaves = answer == buttons.No
+            return answer != buttons.Cancel
+        later = ", and the run can be continued later" if running is self.session else ""
+        words = f"End it? What was measured is kept{later}."
+        answer = QMessageBox.question(self, running.busy_words, words, buttons.Yes | buttons.No, buttons.Yes)
+        return answer == buttons.Yes
 
     def _prepare_page(self) -> None:
         if self._ended:
@@ -487,8 +519,8 @@ class MainWindow(QMainWindow):
         paused = standing.phase in ("paused", "pausing")
         self.menu_actions.by_name["pause"].setText("&Go on" if paused else "&Pause")
 
-    def _on_hello(self, hello: Hello) -> None:
-        self.backends = hello.environment.backends
+    def _on_can_run(self, backends: Sequence[BackendInfo]) -> None:
+        self.backends = tuple(backends)
         self.form.show_backends(self.backends)
 
     def _on_log(self, message: Log) -> None:

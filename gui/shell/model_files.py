@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_command
 from bench.questions.preview import Preview, WhichPreview
 from bench.results.kinds import kinds
+from bench.results.packed import is_packed
 from bench.results.store import RESULTS_FILE
 from bench.words.called import CALLED
 from gui.base.theme import Theming, resized
@@ -282,12 +283,12 @@ def drop_words(data: QMimeData) -> tuple[str, bool]:
 
 
 def run_of(data: QMimeData) -> Path | None:
-    """The folder that is dragged, None for anything else. A folder that is no run is returned, too:
-    opening it says what is wrong."""
+    """The folder, or the file of a packed run, that is dragged; None for anything else. A folder that is no
+    run is returned, too: opening it says what is wrong."""
     for url in data.urls():
         path = Path(url.toLocalFile())
         if path.name in {RESULTS_FILE, *(kind.file for kind in kinds())}:
             path = path.parent
-        if url.isLocalFile() and path.is_dir():
+        if url.isLocalFile() and (path.is_dir() or is_packed(path)):
             return path
     return None

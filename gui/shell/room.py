@@ -167,7 +167,8 @@ class Room(QObject):
         # While a run is shown, the form describes the next one.
         next_one = "Next run:  " if self._window.state.folder is not None and not self._active else ""
         try:
-            return next_one + in_a_line(form.job(), form.backends.checked)
+            on = f"  ·  on {self._window.where.name}" if self._window.where.name else ""
+            return next_one + in_a_line(form.job(), form.backends.checked) + on
         except InputError as error:
             return str(error)
 

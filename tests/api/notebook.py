@@ -2,19 +2,21 @@
 
     python -m tests.api.notebook docs/notebook.ipynb
 
+With --here in the current folder, where what it writes stays.
 Exit status: 1 where a cell fails.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import re
 import sys
 import tempfile
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +52,23 @@ def execute(sources: Iterable[str], name: str) -> list[Any]:
     return shown
 
 
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[None]:
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    for name in sys.argv[1:] if arguments is None else arguments:
+    names = list(sys.argv[1:] if arguments is None else arguments)
+    here = "--here" in names
+    for name in filter(lambda it: it != "--here", names):
         sources = cells(Path(name))
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
+        with contextlib.nullcontext() if here else _empty_folder():
             for number, value in enumerate(execute(sources, name)):
                 if value is not None:
                     print(f"cell {number}: {value[:400]}")

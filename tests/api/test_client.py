@@ -388,10 +388,19 @@ def test_examples_of_the_page_run_as_they_stand(
     assert [name for name in named if name.partition(".")[0] in PROGRAM] == []
 
 
-def test_the_notebook_is_of_today() -> None:
-    """`python -m tests.api.notebook docs/notebook.ipynb` executes it."""
-    sources = notebook.cells(ROOT / "docs/notebook.ipynb")
+@pytest.mark.parametrize("name", ["notebook", "elsewhere"])
+def test_a_notebook_is_of_today(name: str) -> None:
+    """`python -m tests.api.notebook docs/notebook.ipynb` and `python -m tests.package` execute them."""
+    sources = notebook.cells(ROOT / f"docs/{name}.ipynb")
     used = {word for source in sources for word in re.findall(r"\bks\.(\w+)", source)}
     assert used <= set(ks.__all__)
     for source in sources:
         compile(source, "cell", "exec")
+
+
+def test_the_notebooks_share_what_they_have_in_common() -> None:
+    """What is shown in both is the same cell: changed in one, it is changed in the other."""
+    one, other = (notebook.cells(ROOT / f"docs/{name}.ipynb") for name in ("notebook", "elsewhere"))
+    for begin in ("assert judgement.right", "comparison = ks.compare", "figure = ladder.plot"):
+        (shared,) = (cell for cell in one if cell.startswith(begin))
+        assert shared in other

@@ -7,7 +7,8 @@ message before and after); "flood" (1,000 messages a second for 1.5 s); "hang" (
 case, ends when asked); "deaf" (the same, and does not listen); "held" (measures the first case and says no
 more until it is asked to end); "quit" (gives the job up with a reason); "stream" (1,000 messages a second all
 along, a measurement every 100 ms); "mute" (dies before it says anything); "soon" (says what each case
-takes so far and ends all but the first).
+takes so far and ends all but the first). With MACHINE in the environment it is on a machine of that name,
+which has a GPU.
 """
 
 import os
@@ -32,18 +33,24 @@ from bench.results.messages import (
 from bench.results.records import BackendInfo, Case, Environment, Job, ModelInfo
 from tests.bench import synthetic
 
+MACHINE = os.environ.get("MACHINE", "")
 BACKENDS = tuple(
     BackendInfo(
         name=name,
         device=name.split("-")[1],
         precisions=("fp32", "tf32") if name == "ort-cuda" else ("fp32",),
         reference=synthetic.REFERENCE[name],
-        unavailable="no NVIDIA driver is installed" if name.endswith("cuda") else "",
+        unavailable="no NVIDIA driver is installed" if name.endswith("cuda") and not MACHINE else "",
     )
     for name in synthetic.BACKENDS
 )
 HELD_S = 600  # longer than any test
-ENVIRONMENT = Environment(machine="fake", cpu="Example CPU 9000", backends=BACKENDS)
+ENVIRONMENT = Environment(
+    machine=MACHINE or "fake",
+    cpu="Example CPU 9000",
+    gpu="NVIDIA H100 80GB HBM3" if MACHINE else "",
+    backends=BACKENDS,
+)
 
 
 def say(message: object) -> None:

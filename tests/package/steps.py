@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.extras.remote import packing
 from bench.words import version
-from tests.package import building
+from tests.bench.extras.remote import loopback
+from tests.package import building, installed
 from tests.package.installed import BrokenError, Installed
 
 Step = Callable[[Installed], None]
@@ -209,6 +213,56 @@ def the_shell_completes(there: Installed) -> None:
             wanted(("ladder" if shell == "fish" else "_kernelscope_completion") in said, f"{shell}: {said!r}")
 
 
+def what_a_checkout_sends_elsewhere_is_what_the_wheel_holds(there: Installed) -> None:
+    """The program that `remote add` packs out of a checkout, and out of this wheel."""
+
+    def held(file: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(file) as archive:
+            names = (name for name in archive.namelist() if name.startswith("kernelscope/"))
+            return {name: archive.read(name) for name in names if not name.endswith("/commit.txt")}
+
+    ours, wheel = held(packing.program()), held(there.wheel)
+    for name in ours.keys() ^ wheel.keys():
+        raise BrokenError(f"{name} is {'only sent' if name in ours else 'not sent'}")
+    wanted(ours == wheel, "a file that is sent is another one than in the wheel")
+
+
+def a_machine_elsewhere_is_set_up(there: Installed) -> None:
+    """With what the wheel holds, through OpenSSH, packages from the registry; a kernel is judged there; then
+    nothing of it is left. A place's paths have a space and a letter beyond ASCII, as all of this has."""
+    if loopback.SSHD is None:
+        print("  note: without openssh-server nothing is set up elsewhere", flush=True)
+        return
+    with loopback.loopback(there.folder / "elsewhere") as server:
+        if there.user:  # the client is that user's, who must own its key
+            os.chown(server.folder / "key", installed.NOBODY, installed.NOBODY)
+        path = f"{server.folder / 'bin'}:{there.environment['PATH']}"
+
+        def run(*words: str) -> str:
+            done = there.run("kernelscope", *words, PATH=path)
+            return done.stdout + done.stderr
+
+        said = run("remote", "add", "lab", loopback.HOST)
+        wanted("lab is ready" in said and "engine-cpu" in said, said)
+        said = run(
+            "ladder", "softmax", "--device", "cpu", "--rung", "stable", "--on", "lab", "--budget", "0.05"
+        )
+        wanted("stable" in said, said)
+        (place,) = server.home.glob(".kernelscope-place")
+        said = run("remote", "remove", "lab")
+        wanted("is gone" in said and not place.exists(), said)
+
+
+def the_notebook_of_a_machine_elsewhere(there: Installed) -> None:
+    """Each cell, where the wheel is installed; what it packs is opened again."""
+    for file in (building.ROOT / "tests/api/notebook.py", building.ROOT / "docs/elsewhere.ipynb"):
+        shutil.copy(file, there.home / file.name)
+    said = there.run("python", "notebook.py", "elsewhere.ipynb", "--here").stdout
+    wanted("comparison.zip" in said, said)
+    for name, told in (("comparison.zip", "lenet5-digits"), ("ladder.zip", "mine")):
+        wanted(told in there.run("kernelscope", "runs", "show", name).stdout, f"{name} does not open")
+
+
 def a_runtime_that_is_missing_is_mended_as_it_is_said(there: Installed) -> None:
     """Of ONNX Runtime there is none: what is said brings it, word for word."""
     building.run(building.uv(), "pip", "uninstall", "-q", "--python", there.python, "onnxruntime")
@@ -261,6 +315,21 @@ def pip_and_pipx(there: Installed) -> None:
     building.run(there.folder / "pipx" / "bin" / "kernelscope", "doctor")
 
 
+def the_notebook_installs_the_wheel(there: Installed) -> None:
+    """As on a machine that is a notebook: pip is there, the program is not, and the wheel lies beside it."""
+    folder, python = there.folder / "notebook", there.folder / "of the notebook" / "bin" / "python"
+    folder.mkdir()
+    building.run(sys.executable, "-m", "venv", python.parents[1])
+    for file in (
+        building.ROOT / "tests/api/notebook.py",
+        building.ROOT / "docs/elsewhere.ipynb",
+        there.wheel,
+    ):
+        shutil.copy(file, folder)
+    said = building.run(python, "notebook.py", "elsewhere.ipynb", "--here", cwd=folder)
+    wanted("comparison.zip" in said and (folder / "ladder.zip").is_file(), said)
+
+
 def every_extra_can_be_resolved(there: Installed) -> None:
     for extra in ("cpu", "cuda", "cuda12", "nvrtc", "cluster", "torch", "openvino", "cpu,nvrtc,cluster"):
         dry = ("--dry-run", "--python-platform", "x86_64-unknown-linux-gnu", "--python", there.python)
@@ -278,7 +347,15 @@ STEPS: tuple[Step, ...] = (
     the_settings_of_a_project,
     colours_are_left_out_where_they_are_not_wanted,
     the_shell_completes,
+    what_a_checkout_sends_elsewhere_is_what_the_wheel_holds,
+    a_machine_elsewhere_is_set_up,
+    the_notebook_of_a_machine_elsewhere,
     a_runtime_that_is_missing_is_mended_as_it_is_said,
     without_installing,
 )
-WHOLE: tuple[Step, ...] = (from_one_build_to_the_other, every_extra_can_be_resolved, pip_and_pipx)
+WHOLE: tuple[Step, ...] = (
+    from_one_build_to_the_other,
+    every_extra_can_be_resolved,
+    pip_and_pipx,
+    the_notebook_installs_the_wheel,
+)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from bench.results import packed
 from tests.engine.ort import mixed
 from tests.rehearsal.content import ROOT
 from tests.rehearsal.machine import Machine
@@ -41,6 +42,8 @@ KERNEL, CPU_KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel that faults",
 )
 MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
+PACKED = "a run in one file"
+PLACES = "places elsewhere"  # which are this machine, through a launch prefix
 ONE_NODE, NET = "a model with one ", "the net "  # and of which operator, and its name
 MIXED = "a net with nodes for the CPU, "  # and where (tests.engine.ort.mixed)
 RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
@@ -65,8 +68,10 @@ def steps(machine: Machine) -> list[Step]:
         MODEL: (*_OWN, "model"),
         PHOTOS: (*_OWN, "photos"),
         CLASSES: (*_OWN, "classes"),
+        PLACES: (*_OWN, "places"),
+        PACKED: (*_OWN, "packed"),
     }
-    used = {BEGUN: COMPARISON, BEGUN_LADDER: LADDER}
+    used = {BEGUN: COMPARISON, BEGUN_LADDER: LADDER, PACKED: COMPARISON}
     return [
         Step(
             name=name,
@@ -134,6 +139,18 @@ def cut(whole: Path, made: Path) -> None:
     results = made / "results.jsonl"
     *lines, last = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(b"".join(lines) + last[: len(last) // 2])
+
+
+def places(made: Path) -> None:
+    """What `remote add` leaves, of three places whose program and packages are these."""
+    import os
+
+    from tests.bench.extras.remote import there
+
+    made.mkdir()
+    os.environ["KERNELSCOPE_CONFIG"] = str(made / "kernelscope.toml")
+    for name in ("lab", "farm", "box"):
+        there.make(made.absolute(), name, launch=("env",))
 
 
 def kernel(name: str, device: str, made: Path) -> None:
@@ -257,6 +274,10 @@ def main(arguments: list[str]) -> None:
             photos(made)
         case ["classes"]:
             classes(made)
+        case ["packed"]:
+            packed.pack(Path("whole"), made)
+        case ["places"]:
+            places(made)
         case ["operator", op, device]:
             operator(op, device, made)
         case ["mixed", place]:

@@ -26,6 +26,10 @@ LEFT_OUT = {
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"\S+/bin/python -m tests\.zoo\.export": "it exports for minutes, in an environment of its own",
     r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
+    r"(python main\.py )?remote (add|update|remove)\b": (
+        "it installs elsewhere, or removes that; `python -m tests.package` does it from the wheel"
+    ),
+    r"ssh(-copy-id)? ": "it reaches a machine of the user's",
     r"python main\.py \w+ .*--backend mine": "tests/engine/backends/test_plugins.py runs it",
     r"git ": "it fetches",
     r"(docker|podman) ": "it needs containers; `python -m tests.container` runs the Containerfile's steps",
@@ -50,12 +54,14 @@ LEFT_OUT = {
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {
     "judge --format json": "judge my_kernels/90_mine.py --format json",
+    "remote doctor": "remote doctor lab",
     "runs diff": "runs diff RUN OTHER",
     "runs show": "runs show RUN",
     "report course NAME": "report course",
     "report goals NAME": "report goals",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
+    "ladder --watch": "ladder conv --kernels my_kernels --watch",
     "compare --resume": "compare --resume RUN",
 }
 # What a placeholder in capitals stands for, where it is no folder of a run.
@@ -114,6 +120,10 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
     filled = [_filled(words, index, uses) for index in range(len(words))]
     if filled[:2] == ["runs", "list"]:
         uses.append(Use(fixtures.COMPARISON, "runs/comparison"))
+    environment = {}
+    if "--on" in filled or filled[:1] == ["remote"]:
+        uses.append(Use(fixtures.PLACES, "elsewhere"))
+        environment = {"KERNELSCOPE_CONFIG": "elsewhere/kernelscope.toml"}
     run, change = small(filled)
     watch = ""
     codes: tuple[int, ...] = (0,)
@@ -141,6 +151,7 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
         alone=not run,
         watch=watch,
         into=into,
+        environment=environment,
     )
 
 
@@ -182,6 +193,11 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if word.startswith("folder:"):
         uses.append(Use(fixtures.PHOTOS, word.removeprefix("folder:")))
         return word
+    if word.endswith(".zip"):
+        uses.append(Use(fixtures.PACKED, word))
+        return word
+    if words[0] == "remote" and word == "NAME":
+        return "lab"
     if word.endswith(".onnx"):
         uses.append(Use(fixtures.MODEL, word))
         return word

@@ -20,7 +20,7 @@ from bench.extras.course.marks import Mark, marks
 from bench.extras.course.records import NAME, GradeCase, Graded, GradeJob
 from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
 from bench.extras.course.written import lines
-from bench.extras.fleet.executor import Local
+from bench.extras.fleet.executor import elsewhere, local
 from bench.extras.fleet.work import Said, Work
 from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import usable
@@ -31,11 +31,11 @@ from kernels.registry import SUFFIX, SUFFIXES
 STUDENT = "you"
 
 
-def check(kernel: Path, assignment: Path | None) -> int:
-    """Judge it and say what came of it. The exit code. Raises InputError."""
+def check(kernel: Path, assignment: Path | None, on: str = "") -> int:
+    """Judge it and say what came of it. on: at this place ("": here). The exit code. Raises InputError."""
     of = _asked(Path(kernel), assignment)
-    runs = of.job.device in usable()
-    graded = [*without_kernel(of, of.cases), *(_judged(of) if runs else _compiled(of))]
+    runs = bool(on) or of.job.device in usable()
+    graded = [*without_kernel(of, of.cases), *(_judged(of, on) if runs else _compiled(of))]
     (mark,) = marks(of.assignment, of.job, of.handed, graded)
     _show(of, mark, runs)
     return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
@@ -69,7 +69,7 @@ def _beside(kernel: Path) -> Path:
     raise InputError(f"there is no {FILE} beside {kernel}; name the assignment by --assignment")
 
 
-def _judged(of: Class) -> list[Graded]:
+def _judged(of: Class, on: str) -> list[Graded]:
     found = []
     files = {task: name for task, (name, _) in of.handed[0].files.items()}
 
@@ -79,7 +79,8 @@ def _judged(of: Class) -> list[Graded]:
             told = own_words(graded.reason, files[graded.case.task])
             found.append(msgspec.structs.replace(graded, reason=told))
 
-    ended = Local(of.job.device).run(works(of, of.cases, None), heard)
+    executor = elsewhere([on]) if on else local(of.job.device)
+    ended = executor.run(works(of, of.cases, None), heard)
     for reason in ended.reasons:
         print(reason, file=sys.stderr)
     return found

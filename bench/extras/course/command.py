@@ -63,6 +63,7 @@ def check_command(
     assignment: Path | None = typer.Option(
         None, metavar="FILE", help="The assignment; default: assignment.toml beside your file, or here."
     ),
+    on: str = typer.Option("", metavar="PLACE", help="Judge it at this place (see `remote list`)."),
 ) -> None:
     """Judge your own kernel as it will be graded.
 
@@ -71,7 +72,7 @@ def check_command(
     """
     from bench.extras.course import checking
 
-    raise typer.Exit(checking.check(kernel, assignment))
+    raise typer.Exit(checking.check(kernel, assignment, on))
 
 
 @app.command("grade")

@@ -19,10 +19,9 @@ from bench.extras.fleet.work import Said, Work
 from bench.results.folder import Folder
 from bench.results.inside import inside
 from bench.results.messages import Hello
-from bench.results.records import Environment
+from bench.results.records import MACHINE, Environment
 from bench.results.store import write_atomically
 
-MACHINE = "machine"  # the fact by which a measurement says where it was taken
 MACHINES = "machines"
 
 

@@ -22,7 +22,7 @@ from bench.extras.fleet.devices import Place
 from bench.results.kinds import Kind, kinds
 from bench.results.messages import CaseStarted
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
-from bench.run import client
+from bench.run import client, elsewhere
 from bench.run.client import Outcome
 from kernels import processes
 
@@ -68,6 +68,12 @@ class Work:
             return next(kind for kind in kinds() if kind.name == self.kind)
         found: Kind[Any, Any] = getattr(importlib.import_module(module), name)
         return found
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """What has to be there to run it."""
+        own = f"engine-{self.device}"
+        return frozenset(getattr(case, "backend", own) for case in self.cases)
 
     def left(self, done: set[str]) -> Work | None:
         """Without the cases of these keys; None where none is left."""
@@ -165,6 +171,8 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         command = client.worker_command(kind.worker)
+        if place.on:
+            command = elsewhere.worker_command(place.on, kind, files=bool(work.files))
         environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
         if work.walls is not None:
             _seed_cache(base, place, getattr(work.job, "threads", None))

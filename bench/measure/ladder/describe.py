@@ -52,9 +52,9 @@ def serve(say: Callable[[LadderAnswer | Done], None], read_line: Callable[[], by
 
 def answer(asked: LadderQuestion) -> LadderAnswer:
     """What can be said; an error of ours is its `error`, beside whatever is known before it."""
-    found = LadderAnswer(number=asked.number, devices=devices())
+    found = LadderAnswer(number=asked.number, devices=asked.devices or devices())
     try:
-        device = _device(asked.device)
+        device = _device(asked)
         if asked.new_in:
             op = ladder_plan.op_of(asked.op or "conv")
             wanted = asked.device if asked.device in ENGINES else device
@@ -81,7 +81,7 @@ def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> Ladde
         rungs = ladder_plan.ladder_of(device, step.op, folders, problems, precision)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
         ladder = _ladder(asked, device, step, rungs, folders)
-        told = tuple(_rung(rung, step, device) for rung in rungs)
+        told = tuple(_rung(rung, step, device, here=not asked.on) for rung in rungs)
         return msgspec.structs.replace(
             found, ladder=ladder, rungs=told, precisions=_precisions(step, rungs, device)
         )
@@ -99,12 +99,21 @@ def devices() -> tuple[DeviceInfo, ...]:
     return tuple(made)
 
 
-def _usable() -> tuple[str, ...]:
-    return tuple(info.name for info in devices() if not info.refused)
+def _usable(known: Sequence[DeviceInfo]) -> tuple[str, ...]:
+    return tuple(info.name for info in known if not info.refused)
 
 
-def _device(asked: str) -> str:
-    return asked if asked in _usable() else ladder_plan.device_of("")
+def _device(asked: LadderQuestion) -> str:
+    """The device asked for where it can run, else the one that a ladder takes there. Raises InputError."""
+    usable = _usable(asked.devices or devices())
+    if asked.device in usable:
+        return asked.device
+    if not asked.devices:
+        return ladder_plan.device_of("")
+    if not usable:
+        told = "; ".join(f"{info.name}: {info.refused}" for info in asked.devices)
+        raise InputError(f"no ladder can run on {asked.on} ({told})")
+    return "cuda" if "cuda" in usable else usable[0]
 
 
 @lru_cache(maxsize=_KEPT)
@@ -151,11 +160,11 @@ def _chosen(steps: Sequence[Step | Whole], asked: LadderQuestion) -> Step | Whol
     fit = [step for step in steps if step.op == (asked.op or "conv")]
     # Of a model without it, what there is most to compare of.
     single = [step for step in steps if step.op != net.OP] or steps
-    return fit[0] if fit else max(single, key=lambda step: len(_ours(asked.device, step.op)))
+    return fit[0] if fit else max(single, key=lambda step: len(_ours(asked, step.op)))
 
 
-def _ours(device: str, op: str) -> Sequence[registry.Rung]:
-    return ladder_plan.ladder_of(_device(device), op)
+def _ours(asked: LadderQuestion, op: str) -> Sequence[registry.Rung]:
+    return ladder_plan.ladder_of(_device(asked), op)
 
 
 def _node(step: Step | Whole) -> NodeInfo:
@@ -197,11 +206,12 @@ def _ladder(
     return ladder_plan.plan(job, broken=[])
 
 
-def _rung(rung: registry.Rung, step: Step | Whole, device: str) -> RungInfo:
+def _rung(rung: registry.Rung, step: Step | Whole, device: str, here: bool) -> RungInfo:
     if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
-        refused = numba_support.unavailable() if rung.compiled else None
+        refused = numba_support.unavailable() if rung.compiled and here else None
     else:
-        refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
+        able = here and device in _usable(devices())
+        refused = rung.refusal(step.params, capability(device) if able else None, here)
     return RungInfo(
         case=ladder_plan.case_of(rung),
         path=str(rung.path),

@@ -28,6 +28,7 @@ from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Timeable, Timing
 from bench.questions import model_questions
 from bench.results import rates, stats
+from bench.results.messages import Message
 from bench.results.records import Case, Environment, Job, Record, StopReason
 from bench.results.stats import Interval, Verdict
 from bench.results.store import read_file, write_atomically
@@ -238,6 +239,32 @@ def _side(timed: Timing, load: dict[str, float]) -> Side:
         instances=tuple(timed.instances),
         quantile=timed.quantile,
         load=load,
+    )
+
+
+FILE = "selfcheck.json"  # in the folder of a worker
+
+
+class Compared(Message, frozen=True, tag="compared"):
+    """What such a worker says: one more was made."""
+
+    comparison: SelfComparison
+
+
+def missing(
+    held: Selfcheck, planned: Sequence[Case], progress: Progress, refused: Callable[[str], None]
+) -> Iterator[SelfComparison]:
+    """The comparisons that are missing of what was asked, of these cases. Raises as `run` does."""
+    pairs = Contenders(held.job, progress, held.instances)
+    return run(
+        conditions(planned, held),
+        held.times,
+        rules(held),
+        pairs,
+        held.job.seed,
+        held.comparisons,
+        refused=refused,
+        whole=held.whole,
     )
 
 

@@ -34,6 +34,7 @@ from gui.base.boxes import as_column, filled, flowing
 from gui.base.theme import GAP, PAGE_MARGINS, TIGHT, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, values
+from gui.form.where_box import WhereRow
 from gui.pages.page import Exported, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.ladder_session import LadderSession
@@ -402,7 +403,8 @@ class LadderBar(QWidget):
             "Pr&ecision": self.precision,
         }
         pairs = [self._pair(words, field) for words, field in fields.items()]
-        flowing(self, *pairs, self.rungs, self.kernels, self.whole_model, spacing=GAP)
+        rest = (WhereRow(session.where), self.rungs, self.kernels, self.whole_model)
+        flowing(self, *pairs, *rest, spacing=GAP)
         for each in self.fields:
             each.changed.connect(lambda _, field=each: self._choose(**values([field])))
 
@@ -447,16 +449,17 @@ class LadderBar(QWidget):
         nodes = {node.node: f"{node.node}: {node.words}" for node in answer.nodes if node.op == op}
         self.node.offer(nodes, job.node if job is not None else question.node)
         self.device.offer({d.name: d.name for d in answer.devices}, job.device if job else question.device)
+        where = f"on {question.on}" if question.on else "here"
         items = self.device.model()
         for row, device in enumerate(answer.devices):
             item = items.item(row) if isinstance(items, QStandardItemModel) else None
             if item is not None:
-                item.setToolTip(device.refused or "It can run here")
+                item.setToolTip(device.refused or f"It can run {where}")
                 if device.refused:
                     item.setText(f"{device.name} (to read)")
         self.device.setMinimumContentsLength(max(LEAST_LETTERS, len(self.device.currentText())))
         refused = [
-            f"{d.name} cannot run here: {d.refused}; its kernels can be read and compiled."
+            f"{d.name} cannot run {where}: {d.refused}; its kernels can be read and compiled."
             for d in answer.devices
             if d.refused
         ]

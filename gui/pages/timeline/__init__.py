@@ -20,14 +20,16 @@ from PySide6.QtWidgets import (
 from bench.results.events import Activity, Event, HostSpan
 from bench.results.profile_records import TIMELINE, CaseProfile, ProfileJob
 from bench.results.records import BackendInfo, stem
-from bench.run import options
+from bench.run import elsewhere, options
 from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts.definitions import Chart
+from bench.words.called import command_line
 from bench.words.option import by_name
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, sentence, values
+from gui.form.where_box import WhereRow
 from gui.pages.page import Exported, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.profile_session import FIRST_PASS, PASS, PROCESS, STEADY, ProfileSession, Read
@@ -332,7 +334,8 @@ class ProfileControls(QWidget):
         super().__init__(parent)
         self._session, self._kernels = session, kernels
         self._infos: tuple[BackendInfo, ...] = ()
-        self._wanted: set[str] | None = None  # None: the user has chosen none yet
+        self._wanted: set[str] = set()
+        self._chosen = False  # by the user, or by a profile that was opened
         self.model = Combo()
         self.backends = menu_button("")
         self.backends.setMenu(_Staying(self.backends))
@@ -373,7 +376,7 @@ class ProfileControls(QWidget):
         ]
         pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
         last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
-        flowing(self, *pairs, *last, spacing=6)
+        flowing(self, *pairs, WhereRow(session.where), *last, spacing=6)
         # The same height for all, because the layout aligns their upper edges.
         children = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
         high = max(child.sizeHint().height() for child in children)
@@ -387,8 +390,12 @@ class ProfileControls(QWidget):
         backends = self.chosen
         if not backends:
             raise InputError(
-                "Choose a backend to profile." if self._infos else "Asking this machine what it can run …"
+                "Choose a backend to profile."
+                if self._infos
+                else f"Asking {self._session.where.words} what it can run …"
             )
+        if refused := self._session.where.refused:
+            raise InputError(refused)
         if self.model.currentData() is None:
             raise InputError("Choose a model to profile.")
         rungs, folders = self._kernels(self.model.currentData())
@@ -405,7 +412,7 @@ class ProfileControls(QWidget):
     def set_job(self, job: ProfileJob) -> None:
         """Show the job of a profile."""
         self.model.choose(job.model)
-        self._wanted = set(job.backends)
+        self._wanted, self._chosen = set(job.backends), True
         self._show_backends()
         self.batches.setCurrentText(",".join(map(str, job.batches)))
         fill(self.fields, job)
@@ -427,11 +434,7 @@ class ProfileControls(QWidget):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The backends to profile, in the machine's order."""
-        return tuple(
-            info.name
-            for info in self._infos
-            if not info.unavailable and (self._wanted is None or info.name in self._wanted)
-        )
+        return tuple(info.name for info in self._infos if not info.unavailable and info.name in self._wanted)
 
     def show_models(self, models: Sequence[str]) -> None:
         """Offer these models: names of the catalogue, and paths."""
@@ -444,7 +447,7 @@ class ProfileControls(QWidget):
         if tuple(infos) == self._infos:
             return
         self._infos = tuple(infos)
-        if self._wanted is None:
+        if not self._chosen:
             able = [i for i in infos if not i.unavailable and not i.variant_of and not i.rival]
             devices = {info.device for info in able}
             best = "cuda" if "cuda" in devices else "cpu"
@@ -458,7 +461,8 @@ class ProfileControls(QWidget):
 
     def copy_command(self) -> None:
         try:
-            QApplication.clipboard().setText(PROFILE.command_line(self.job()))
+            arguments = [*PROFILE.arguments(self.job()), *elsewhere.arguments(self._session.where.name)]
+            QApplication.clipboard().setText(command_line(arguments))
         except InputError as error:
             self._session.message.emit(str(error))
 
@@ -487,7 +491,7 @@ class ProfileControls(QWidget):
 
     def _on_backend(self, name: str, on: bool) -> None:
         wanted = set(self.chosen)
-        self._wanted = wanted | {name} if on else wanted - {name}
+        self._wanted, self._chosen = wanted | {name} if on else wanted - {name}, True
         self._tell_backends()
 
     def _tell_backends(self) -> None:

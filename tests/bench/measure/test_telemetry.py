@@ -1,5 +1,7 @@
 """Telemetry: readings go to the contender whose turn it is, and a device held back is said in words."""
 
+import os
+import subprocess
 import sys
 import time
 import types
@@ -166,3 +168,72 @@ def test_thinning_keeps_both_ends():
     assert len(kept) == 200
     assert (kept[0], kept[-1]) == (0, 1000)
     assert thin([1.0, 2.0]) == (1.0, 2.0)
+
+
+def test_other_programs_on_the_gpu_are_named(gpu, monkeypatch):
+    """Where NVML numbers processes as this system does; idle ones, and ours, are nobody's matter."""
+    own = os.getpid()
+    seen = {own: 90, 1: 40, 2_000_000_000: 12, 3: 5}
+    asked = []
+
+    def utilization(handle, since_us):
+        asked.append(since_us)
+        if len(asked) == 1:
+            return [types.SimpleNamespace(pid=77, smUtil=99, timeStamp=500)]  # before anything was timed
+        return [types.SimpleNamespace(pid=p, smUtil=u, timeStamp=500 + len(asked)) for p, u in seen.items()]
+
+    def told() -> str:
+        asked.clear()
+        with Sampler({"ours": "cuda", "host": "cpu"}, period_s=0.002) as sampler:
+            sampler.turn("ours")
+            until = time.monotonic() + 10
+            while len(asked) < 3 and time.monotonic() < until:
+                time.sleep(0.005)
+        assert sampler.others("host") == ""
+        return sampler.others("ours")
+
+    monkeypatch.setattr(gpu, "nvmlDeviceGetProcessUtilization", utilization, raising=False)
+    sentence = told()
+    assert sentence.startswith("other programs used the GPU meanwhile: ")
+    assert "process 1 (40% of it at most), process 2000000000 (12% of it at most)" in sentence
+    assert not {"process 3", "77"} & set(sentence.replace(" (", ", ").split(", "))
+    assert asked[1:3] == [500, 502], "what was known was asked again"
+    del seen[own]  # as in a container whose processes have other numbers
+    assert told() == ""
+    monkeypatch.delattr(gpu, "nvmlDeviceGetProcessUtilization")
+    with Sampler({"ours": "cuda"}) as sampler:
+        assert sampler.others("ours") == ""
+
+
+BUSY = """
+import cupy
+x = cupy.ones((4096, 4096), "f")
+print(flush=True)
+while True:
+    x @ x
+    cupy.cuda.Device().synchronize()
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.real_gpu
+def test_a_program_beside_ours_on_a_gpu_is_seen():
+    import cupy
+
+    x = cupy.ones((4096, 4096), "f")
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with Sampler({"ours": "cuda"}) as sampler:
+            sampler.turn("ours")
+            until = time.monotonic() + 4
+            while time.monotonic() < until:
+                x @ x
+                cupy.cuda.Device().synchronize()
+        other.kill()
+    gpu = nvml.Gpu.first()
+    assert gpu is not None
+    if os.getpid() not in gpu.users(0)[0]:
+        assert sampler.others("ours") == ""
+        pytest.skip("NVML numbers processes otherwise than this system, or does not tell of them")
+    assert f"process {other.pid}" in sampler.others("ours")

@@ -15,7 +15,7 @@ from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Prog
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
 from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
+from bench.run.supervisor import AWAY, Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 from kernels.processes import exit_words
 from tests import sampling
@@ -70,6 +70,18 @@ def test_lines_cut_anywhere_make_the_same_messages():
             actions += machine.feed(text[at : at + size], 1)
         assert actions == expected
     assert whole.pending == (TWO, THREE)
+
+
+def test_time_in_which_a_machine_elsewhere_does_not_answer_is_no_time_of_a_case():
+    machine = Supervisor(COMPARISON, JOB, CASES)
+    machine.start(0)
+    machine.feed(started(ONE), 0)
+    for now in range(5, 100, 10):
+        machine.feed(started(ONE, AWAY), now)
+        assert machine.tick(now + 9) == []
+    machine.feed(started(ONE), 100)  # five seconds of its twenty are spent
+    assert machine.tick(114.5) == []
+    assert machine.tick(115.5) == [Kill()]
 
 
 def test_a_crash_costs_the_case_in_flight_and_nothing_else():

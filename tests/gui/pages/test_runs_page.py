@@ -13,6 +13,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from bench.results.folders import copy, open_folder
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, summary
 from bench.run.kinds.ladder import KIND as LADDER
 from gui.pages.runs import RunsTable
@@ -179,6 +180,22 @@ def test_a_dropped_run_opens_and_stays_in_the_list(qtbot, window, runs, tmp_path
     note.write_text("")
     assert drop(window, note)
     assert "note.txt is not an .onnx file" in window.banner.text
+
+
+def test_a_packed_run_opens_beside_the_others(qtbot, window, runs, tmp_path):
+    """Also a second time; what is none is told in a sentence."""
+    file = copy(runs / "first", tmp_path / "from colab.zip")
+    assert drop(window, file)
+    qtbot.waitUntil(lambda: window.state.folder == runs / "from colab")
+    settle(qtbot, window)
+    assert open_folder(runs / "from colab").measurements() == open_folder(runs / "first").measurements()
+    window.findChild(Library).open(file)
+    qtbot.waitUntil(lambda: window.state.folder not in (None, runs / "from colab"))
+    assert window.state.folder.parent == runs
+    file.write_bytes(b"PK")
+    assert drop(window, file)
+    settle(qtbot, window)
+    qtbot.waitUntil(lambda: "is no packed run that can be read" in window.banner.text)
 
 
 @pytest.fixture

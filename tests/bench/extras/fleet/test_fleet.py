@@ -18,7 +18,7 @@ from bench.extras.course import grading
 from bench.extras.course.records import GradeCase, Graded, GradeJob, Task
 from bench.extras.fleet import on_ray, spread, work
 from bench.extras.fleet.devices import Place, cpu
-from bench.extras.fleet.executor import Local
+from bench.extras.fleet.executor import Devices, local
 from bench.extras.fleet.work import Said, Work
 from bench.results.messages import CaseStarted, Hello
 from bench.results.records import KILLED_BY, Case, Environment, Job, Measurement, Run
@@ -197,7 +197,7 @@ def test_what_cannot_be_done_is_said_and_the_rest_is_done(monkeypatch: pytest.Mo
         return Outcome((), reason="the worker gave up" if work.name == "tired" else "")
 
     monkeypatch.setattr("bench.extras.fleet.executor.perform", perform)
-    keys, ended = settled(Local("cpu", 2), [piece("bad"), piece("good"), piece("tired")])
+    keys, ended = settled(local("cpu", 2), [piece("bad"), piece("good"), piece("tired")])
     assert sorted(keys) == ["good--a", "good--b", "tired--a", "tired--b"]
     assert sorted(ended.reasons) == ["bad: OSError: no room", "tired: the worker gave up"]
 
@@ -216,8 +216,77 @@ def test_where_the_folder_cannot_be_written_nobody_goes_on(monkeypatch: pytest.M
 
     monkeypatch.setattr("bench.extras.fleet.executor.perform", perform)
     with pytest.raises(InputError, match="no space left"):
-        Local("cpu").run([piece(name) for name in "abc"], full)
+        local("cpu").run([piece(name) for name in "abc"], full)
     assert done == ["a"]
+
+
+# ------------------------------------------------------------------------------------------ places elsewhere
+
+
+def place(name: str, *refused: str, gpu: str = "") -> Place:
+    return Place(name, "", Path(f"{name}.lock"), gpu=gpu, on=name, refused=frozenset(refused))
+
+
+@pytest.fixture
+def took(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """took(settles) → what each place was given. settles: by (place, piece) how many of its cases are settled
+    there before the place is lost; all of them, where nothing is said."""
+
+    def prepared(settles: dict[tuple[str, str], int]) -> list[tuple[str, str, int]]:
+        taken: list[tuple[str, str, int]] = []
+
+        def perform(work: Work, place: Place, say: Any, stop: Any) -> Outcome:
+            taken.append((place.name, work.name, len(work.cases)))
+            most = settles.get((place.name, work.name), len(work.cases))
+            for case in work.cases[:most]:
+                say(Said(Graded(case=case, disposition="ok"), settled=True, place=place.name))
+            return Outcome((), reason="" if most == len(work.cases) else "ssh: no route to host")
+
+        monkeypatch.setattr("bench.extras.fleet.executor.perform", perform)
+        return taken
+
+    return prepared
+
+
+def test_each_piece_goes_where_what_it_needs_is(took: Any) -> None:
+    taken = took({})
+    lab, farm = place("lab", gpu="NVIDIA H100"), place("farm", "engine-cuda", "ort-cuda")
+    works = [piece("g", "cuda"), piece("h", "cuda", gpu="h100"), piece("c")]
+    assert settled(Devices((farm, lab)), works)[1] == Ending()
+    assert {(on, name) for on, name, _ in taken if name != "c"} == {("lab", "g"), ("lab", "h")}
+    keys, ended = settled(Devices((farm,)), works)
+    assert keys == ["c--a", "c--b"]
+    assert ended.reasons == tuple(f"{name}: no machine that is left can run it" for name in "gh")
+
+
+def test_what_a_place_gives_up_another_takes_without_what_is_settled(took: Any) -> None:
+    taken = took({("lab", "g"): 1, ("farm", "g"): 1})  # whoever takes it first gives up half of it
+    told: list[Any] = []
+    ended = Devices((place("lab"), place("farm"))).run(
+        [piece("g", "cuda")], lambda work, said: told.append(said)
+    )
+    assert ended == Ending()
+    assert [count for *_, count in taken] == [2, 1]
+    assert sorted(on for on, *_ in taken) == ["farm", "lab"]
+    assert [said.message.case.key for said in told if said.settled] == ["g--a", "g--b"]
+    (warned,) = [said.message.text for said in told if not said.settled]
+    assert warned == f"{taken[0][0]} gave up g, and another machine takes it: ssh: no route to host"
+    took({("lab", "g"): 1})
+    lab, farm = place("lab"), place("farm", "engine-cuda")
+    assert settled(Devices((lab, farm)), [piece("g", "cuda")])[1].reasons == ("g: ssh: no route to host",)
+
+
+def test_a_place_that_cannot_be_reached_is_tried_once(took: Any) -> None:
+    names = [f"p{n}" for n in range(6)]
+    taken = took({("lab", name): 0 for name in names})
+    keys, ended = settled(Devices((place("lab"), place("farm"))), [piece(name) for name in names])
+    assert len(keys) == 12
+    assert len(set(keys)) == 12
+    assert ended == Ending(), "all is done, and that lab was lost is told as it goes"
+    assert len([1 for on, *_ in taken if on == "lab"]) <= 1
+    taken.clear()
+    ended = settled(Devices((place("lab"),)), [piece("p0"), piece("p1")])[1]
+    assert ended.reasons == ("p0: ssh: no route to host", "p1: no machine that is left can run it")
 
 
 # --------------------------------------------------------------------------------------------- one folder

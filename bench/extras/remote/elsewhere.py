@@ -1,0 +1,101 @@
+"""What the rest of the program asks of places (bench.run.elsewhere)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.extras.remote import places
+from bench.results.records import BackendInfo
+from bench.run.elsewhere import Offered
+from bench.words.called import CALLED
+from bench.words.option import one_of
+from kernels.errors import InputError, KernelscopeError, UnavailableError
+
+DEVICES = ("cpu", "cuda")
+
+
+def worker_command(
+    name: str, worker: Sequence[str], parts: Sequence[str] = (), files: bool = False
+) -> list[str]:
+    """The command of a line to a worker there. worker: what follows `python -m`. parts: the folders of a
+    run's folder that it may write here. files: all that lies in the run's folder goes there first. Raises
+    InputError, UnavailableError."""
+    places.program(places.load(name), "")
+    options = [f"--parts={','.join(parts)}", *(["--files"] if files else [])]
+    return [sys.executable, "-P", "-m", "bench.extras.remote.line", name, *options, "--", *worker]
+
+
+def device(name: str, asked: str) -> str:
+    """See bench.run.elsewhere.device."""
+    place = places.load(name)
+    if not asked:
+        return "cuda" if place.gpu else "cpu"
+    if one_of(asked, DEVICES, "device") == "cuda" and place.doctor and not place.gpu:
+        raise UnavailableError(
+            f"{name} has no GPU, as its doctor saw it; --device cpu runs there, or another place"
+        )
+    return asked
+
+
+def offered() -> list[Offered]:
+    """See bench.run.elsewhere."""
+    return [_offered(name) for name in places.names()]
+
+
+def _offered(name: str) -> Offered:
+    try:
+        place = places.load(name)
+    except KernelscopeError as error:
+        return Offered(name, refused=str(error))
+    refused = ""
+    try:
+        places.program(place, "")
+    except KernelscopeError as error:
+        refused = str(error)
+    queued = bool(place.launch) and place.shared  # else it is a container's, say, and there at once
+    return Offered(name, place.gpu, refused, queued, _backends(place))
+
+
+def _backends(place: places.Place) -> tuple[BackendInfo, ...]:
+    """What its last doctor said of them: "can run (fp32, tf32)", or why one cannot."""
+    said = {seen.name: seen.text for seen in place.doctor if seen.topic == "backends"}
+    found = []
+    for name, why_not in place.refused().items():
+        device = name.rpartition("-")[2]
+        able = re.search(r"\((.*)\)", said[name])
+        precisions = tuple(able[1].split(", ")) if able and not why_not else ()
+        found.append(
+            BackendInfo(
+                name=name,
+                device=device,
+                precisions=precisions,
+                reference=f"ort-{device}",
+                unavailable=why_not,
+            )
+        )
+    return tuple(found)
+
+
+def backends(names: Sequence[str]) -> tuple[str, ...]:
+    """See bench.run.elsewhere."""
+    from engine import backends as known
+    from engine.backend import Rival, Variant
+
+    usual = [b.name for b in known.all_backends().values() if not isinstance(b, Variant | Rival)]
+    able = {name for place in names for name, why_not in places.load(place).refused().items() if not why_not}
+    if not able:
+        raise InputError(
+            f"it is not known what can run on {' and '.join(names)}: `{CALLED} remote doctor {names[0]}` asks"
+        )
+    return tuple(name for name in usual if name in able)
+
+
+def of_run(folder: Path) -> str:
+    """See bench.run.elsewhere."""
+    from bench.extras.remote import line
+
+    note = line.note_of(folder)
+    return note.place if note is not None else ""

@@ -1,0 +1,204 @@
+"""The commands that measure, here and at a place: `python -m tests.bench.extras.remote.whole [PLACE]`.
+
+Without PLACE it makes one that is this machine, by a launch prefix: another home, another cache. Each command
+runs here and there. What does not depend on time has to be the same: cases, how they ended, answers, their
+errors, files. Then a kernel is saved some times under `ladder --watch`, here and there, and it is told how
+long its verdict takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.results.kinds import kind_of
+from engine import backends
+from tests.bench.extras.remote import there
+
+MAIN = there.ROOT / "main.py"
+SHAPE = ("--shape", "1,8,16,16,8,3")
+SAVES = 4
+# What measurements say of one machine's time and moment.
+OF_TIME = {
+    *("started_at", "samples_ns", "runs_per_sample", "rounds", "instances", "quantile", "load", "telemetry"),
+    *("validity", "first_run_ns", "phases", "wall_ns", "launched_ns", "dataset_ns", "time_ns", "clock"),
+    *("finding", "cold", "process", "breakdown", "passes", "events", "beyond", "memory", "facts", "notes"),
+    *("sum", "timed", "unprofiled_ns", "profiled_ns", "clocks", "chosen", "rung"),
+}
+
+
+def device() -> str:
+    able = backends.get("engine-cuda").unavailable() is None
+    return "cuda" if able else "cpu"
+
+
+def commands(kernels: Path) -> dict[str, list[str]]:
+    """The words of each command, without where and out."""
+    where = device()
+    both = ("--backend", f"engine-{where}", "--backend", f"ort-{where}")
+    return {
+        "compare": ["compare", "lenet5-digits", *both, "--batch", "8", "--budget", "0.3"],
+        "ladder": ["ladder", "conv", *SHAPE, "--device", where, "--kernels", str(kernels), "--budget", "0.2"],
+        "profile": ["profile", "lenet5-digits", *both, "--batch", "8", "--budget", "0.2", "--runs", "2"],
+    }
+
+
+def run(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(MAIN), *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+def settled(found: Any) -> Any:
+    """What of a record does not depend on time."""
+    match found:
+        case dict():
+            return {name: settled(value) for name, value in found.items() if name not in OF_TIME}
+        case list():
+            return [settled(value) for value in found]
+    return found
+
+
+def compared(here: Path, elsewhere: Path) -> list[str]:
+    """In words, what two runs that have to be the same differ in."""
+    kind = kind_of(here)
+    assert kind is not None
+    problems = []
+    lines = [
+        {json.dumps(line["case"]): line for line in map(json.loads, (path / "results.jsonl").open())}
+        for path in (here, elsewhere)
+    ]
+    if lines[0].keys() != lines[1].keys():
+        problems.append(f"cases: {sorted(lines[0].keys() ^ lines[1].keys())}")
+    for case in lines[0].keys() & lines[1].keys():
+        a, b = (settled(side[case]) for side in lines)
+        problems += [
+            f"{case}: {name}: {a.get(name)!r} and {b.get(name)!r}"[:300]
+            for name in {*a, *b}
+            if a.get(name) != b.get(name)
+        ]
+        if lines[1][case].get("facts", {}).get("machine") is None:
+            problems.append(f"{case}: it does not say on which machine it was measured")
+    for part in kind.parts:
+        names = [{p.name for p in (path / part).glob("*")} for path in (here, elsewhere)]
+        if names[0] != names[1]:
+            problems.append(f"files in {part}: {sorted(names[0] ^ names[1])}")
+        if part == "predictions":
+            problems += [
+                f"{part}/{name} differs"
+                for name in names[0] & names[1]
+                if not _same(here / part / name, elsewhere / part / name)
+            ]
+    return problems
+
+
+def _same(a: Path, b: Path) -> bool:
+    with np.load(a) as one, np.load(b) as other:
+        names = set(one) - {"ns"}  # how long it took
+        return set(one) == set(other) and all(_equal(one[name], other[name]) for name in names)
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def saves(kernel: Path, words: list[str], folder: Path) -> list[float]:
+    """Seconds from saving a kernel to its verdict, under `ladder --watch`."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    log = folder / "watch.txt"
+    comment = "#" if kernel.suffix == ".py" else "//"
+    found = []
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(MAIN), *words, "--watch"],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        try:
+            drawn = _drawn(log, 1, 120)
+            for number in range(SAVES):
+                drawn = _settled(log, drawn)
+                began = time.monotonic()
+                kernel.write_text(kernel.read_text() + f"{comment} saved {number}\n")
+                drawn = _drawn(log, drawn + 1, 60)
+                found.append(time.monotonic() - began)
+        finally:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            process.kill()
+            process.wait()
+    return found
+
+
+def _drawn(log: Path, count: int, limit_s: float) -> int:
+    """Wait until the table was drawn so many times."""
+    end = time.monotonic() + limit_s
+    while (now := log.read_text().count("waiting for a file")) < count:
+        assert time.monotonic() < end, log.read_text()[-2000:]
+        time.sleep(0.01)
+    return now
+
+
+def _settled(log: Path, drawn: int) -> int:
+    """Wait until nothing is timed any more, and the next worker is ready."""
+    still = time.monotonic()
+    while time.monotonic() - still < 4:
+        now = _drawn(log, drawn, 60)
+        if now != drawn:
+            drawn, still = now, time.monotonic()
+        time.sleep(0.05)
+    return drawn
+
+
+def main(place: str = "") -> int:
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="kernelscope-whole-", ignore_cleanup_errors=True) as directory:
+        folder = Path(directory)
+        os.chdir(folder)
+        if not place:
+            os.environ["KERNELSCOPE_CONFIG"] = str(folder / "config" / "config.toml")
+            place = there.make(folder, lease_s=60.0).name
+        # What a cache knows of earlier runs decides which kernels are taken: both begin with nothing.
+        os.environ["KERNELSCOPE_CACHE"] = str(folder / "cache-here")
+        kernels = folder / "mine"
+        made = run(["ladder", "conv", str(kernels), "--new", "--device", device()])
+        kernel = Path(made.stdout.strip())
+        for name, words in commands(kernels).items():
+            paths = {where: folder / f"{name}-{where}" for where in ("here", "there")}
+            for where, path in paths.items():
+                on = ["--on", place] if where == "there" else []
+                began = time.monotonic()
+                done = run([*words, *on, "--out", str(path), "--charts", "none"])
+                print(f"{name} {where}: {time.monotonic() - began:.1f} s, exit code {done.returncode}")
+                if done.returncode:
+                    print(done.stderr[-1000:])
+            problems = compared(paths["here"], paths["there"])
+            bad += len(problems)
+            print("\n".join([f"{name}: {len(problems)} differences", *problems]))
+        words = ["ladder", "conv", *SHAPE, "--device", device(), "--kernels", str(kernels), "--rung", "mine"]
+        took = [saves(kernel, [*words, *on], folder) for on in ([], ["--on", place])]
+        for where, seconds in zip(("here", "there"), took, strict=True):
+            print(f"saved → judged {where}: {', '.join(f'{s:.2f}' for s in seconds)} s")
+        more = statistics.median(took[1]) - statistics.median(took[0])
+        print(f"there it takes {more:+.2f} s more (at most 2)")
+        bad += more > 2
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
