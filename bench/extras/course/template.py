@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from bench.extras.course.assignment import FILE
+from bench.extras.course.problems import PROBLEMS
 from bench.questions import rung_template as kernel_template
 from bench.results.store import write_atomically
 from bench.words.called import CALLED
@@ -77,28 +78,14 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     if path.exists():
         raise InputError(f"{path} is there already; name another folder")
     name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
-    problem, hidden = _problem(op)
+    problem, hidden = PROBLEMS[op]
     text = _TEXT.format(
         called=CALLED,
         file=path, name=name, title=f"A {op} that is right, then fast", device=device, op=op,
-        problem=problem, hidden=hidden, rung=first[0].name,
+        problem=problem, hidden=f"[[task.hidden]]\n{hidden}\n", rung=first[0].name,
     )  # fmt: skip
     write_atomically(path, text.encode())
     return path
-
-
-def _problem(op: str) -> tuple[str, str]:
-    if op == "conv":
-        return (
-            "shape = [4, 3, 32, 32, 8, 5]\npad = 2",
-            "[[task.hidden]]\nshape = [3, 2, 13, 17, 5, 3]\npad = [1, 0]\nbias = false\n",
-        )
-    if op == "gemm":
-        return (
-            "params = {m = 64, n = 120, k = 400, bias = true}",
-            "[[task.hidden]]\nparams = {m = 7, n = 33, k = 65, bias = false}\n",
-        )
-    return 'model = "alexnet-digits"\nnode = "0"\nbatch = 4', "[[task.hidden]]\nbatch = 3\n"
 
 
 _HIDDEN = re.compile(r"^\s*\[\[\s*task\s*\.\s*hidden\s*\]\]")
