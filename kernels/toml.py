@@ -1,5 +1,5 @@
-"""TOML that anybody may have written: a kernel's header, answers, an assignment. Whatever it holds, it is read
-in a bounded time or refused in a sentence.
+"""TOML that anybody may have written: a kernel's header, answers, an assignment. Whatever it holds, it is
+read in a bounded time or refused in a sentence.
 
 The standard library's reader takes time that grows with the square of a dotted key, ends with a
 RecursionError where values are nested, and gives numbers that can be neither compared nor written.

@@ -1,7 +1,7 @@
 """Reads files from folders of runs, which may come from anybody: only regular files, and never more of one
 than a run can have, whatever it claims.
 
-What is refused raises `Unreadable` with the reason in words. The caller adds which file it was, and what would
+What is refused raises `Refused` with the reason in words. The caller adds which file it was, and what would
 help.
 """
 
@@ -44,7 +44,7 @@ class Unreadable(ValueError):
 
 @contextlib.contextmanager
 def opened(path: Path, most: int) -> Iterator[IO[bytes]]:
-    """A regular file of at most `most` bytes. Raises Unreadable, OSError."""
+    """A regular file of at most `most` bytes. Raises Refused, OSError."""
     # A pipe without a writer would never open, a terminal would become ours.
     flags = (
         os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -63,7 +63,7 @@ def opened(path: Path, most: int) -> Iterator[IO[bytes]]:
 
 
 def whole(path: Path, most: int = RECORD_NBYTES) -> bytes:
-    """All of a file. Raises Unreadable, OSError."""
+    """All of a file. Raises Refused, OSError."""
     with opened(path, most) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -80,7 +80,7 @@ def text(path: Path, most: int) -> str:
 
 
 def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
-    """A record out of JSON, its texts printable (bench.words.plain). Raises Unreadable for anything that it is
+    """A record out of JSON, its texts printable (bench.words.plain). Raises Refused for anything that it is
     not, however deep it is nested.
     """
     data = plain.json(data)
@@ -95,7 +95,7 @@ def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
 
 
 def _check_numbers(held: Any) -> None:
-    """Raises Unreadable for a whole number that no float is near: nothing can be reckoned with it."""
+    """Raises Refused for a whole number that no float is near: nothing can be reckoned with it."""
     waiting = [held]
     while waiting:
         match waiting.pop():
@@ -109,7 +109,7 @@ def _check_numbers(held: Any) -> None:
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """Lines with their numbers from 1, without the newline; None for one that is longer than any is. What
-    follows the last newline was cut short and is left out. Raises Unreadable where they are too many."""
+    follows the last newline was cut short and is left out. Raises Refused where they are too many."""
     number = 0
     while line := stream.readline(LINE_NBYTES + 1):
         number += 1
@@ -127,7 +127,7 @@ def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 
 def unpacked(path: Path) -> bytes:
-    """The lines in a gzip file, all of them ended. Raises Unreadable where it is broken or unpacks to more than
+    """The lines in a gzip file, all of them ended. Raises Refused where it is broken or unpacks to more than
     is read, OSError."""
     with opened(path, EVENTS_NBYTES) as stream:
         try:

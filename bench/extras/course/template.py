@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 from bench.extras.course.assignment import FILE
-from bench.extras.course.problems import PROBLEMS
 from bench.questions import rung_template as kernel_template
 from bench.results.store import write_atomically
 from bench.words.called import CALLED
-from kernels import registry
+from kernels import registry, toml
 from kernels.errors import InputError
 
 _TEXT = """\
@@ -22,6 +21,11 @@ title = "{title}"
 device = "{device}"
 # Of a CPU kernel; each has as many.
 threads = 1
+# Inputs are drawn from it. Leave it away: then each class gets inputs that nobody knew before. With a number all
+# gradings use the same inputs, and somebody who knows it could write down the answers.
+# seed = 1
+# What is handed in later is marked as late; what that costs is up to you. Write your own offset from UTC.
+# deadline = 2026-11-30T23:59:00+01:00
 
 [limits]  # of one task of one student
 seconds = 120       # the time that it waits for the device is not counted
@@ -60,8 +64,11 @@ ratio = 2.0
 points = 5
 
 # Shapes that are judged and never told: what they do not say is as above.
+[[task.hidden]]
 {hidden}
-# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice or number (with `within`).
+
+# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice (with `choices` and the
+# `answer`) or number (with the `answer`, and `within`: how far off it may be, as a part of it; 0.05 is 5 %).
 [[question]]
 name = "why"
 text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
@@ -78,11 +85,11 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     if path.exists():
         raise InputError(f"{path} is there already; name another folder")
     name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
-    problem, hidden = PROBLEMS[op]
+    problems = toml.read((Path(__file__).parent / "problems.toml").read_text(encoding="utf-8"))[op]
     text = _TEXT.format(
         called=CALLED,
         file=path, name=name, title=f"A {op} that is right, then fast", device=device, op=op,
-        problem=problem, hidden=f"[[task.hidden]]\n{hidden}\n", rung=first[0].name,
+        problem=problems["task"], hidden=problems["hidden"], rung=first[0].name,
     )  # fmt: skip
     write_atomically(path, text.encode())
     return path
