@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.extras.course import alike
 from bench.extras.course.marks import Mark, TaskMark, ranking
 from bench.extras.course.records import Grade, Graded, GradeJob, Task
 from bench.extras.course.told import answered, flags, late
@@ -76,7 +77,8 @@ def ladder(task: Task, graded: Sequence[Graded], own: bool) -> Ladder | None:
         if threshold.rung not in speeds:
             continue
         at = speeds[threshold.rung] * threshold.ratio
-        found = [one.thresholds[number] for one in timed if number < len(one.thresholds)]
+        decided = [one for one in timed if not one.undecided]
+        found = [one.thresholds[number] for one in decided if number < len(one.thresholds)]
         count = sum(one.reached for one in found)
         if not own:
             kind, words = "asked", f"{count} of {len(found)}"
@@ -168,6 +170,9 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
         | {
             "heading": f"{context['title']}: the class",
             "marks": marks,
+            "ids": any(mark.student.id for mark in marks),
+            "sections": any(mark.student.section for mark in marks),
+            "run": alike.RUN,
             "names": names,
             "flags": {mark.student.key: flags(mark, header.alike, names) for mark in marks},
             "most": max((mark.most for mark in marks), default=0.0),

@@ -21,8 +21,8 @@ title = "{title}"
 device = "{device}"
 # Of a CPU kernel; each has as many.
 threads = 1
-# Inputs are drawn from it. Leave it away: then each class gets inputs that nobody knew before. With a number all
-# gradings use the same inputs, and somebody who knows it could write down the answers.
+# Inputs are drawn from it. Leave it away: then each class gets inputs that nobody knew before. With a number
+# all gradings use the same inputs, and somebody who knows it could write down the answers.
 # seed = 1
 # What is handed in later is marked as late; what that costs is up to you. Write your own offset from UTC.
 # deadline = 2026-11-30T23:59:00+01:00

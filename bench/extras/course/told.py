@@ -74,8 +74,10 @@ def flags(mark: Mark, alike: Sequence[Alike], names: Mapping[str, str]) -> list[
         for t in mark.tasks
         if t.graded and t.graded.undecided
     ]
+    near: dict[str, list[str]] = {}
     for pair in alike:
         if pair.student == mark.student.key:
             other = f"the rung {pair.other}" if pair.rung else names.get(pair.other, pair.other)
-            said.append(f"{pair.task}: {pair.share:.0%} of its tokens are those of {other}")
+            near.setdefault(pair.task, []).append(f"{other} ({pair.share:.0%})")
+    said += [f"{task}: its tokens are those of {', '.join(others)}" for task, others in near.items()]
     return said

@@ -146,7 +146,7 @@ def ranking_md(job: GradeJob, marks: Sequence[Mark]) -> str:
         against = next((g.against for g in _of(task, marks) if g.value), "")
         parts.append(f"\n## {task.name}\n")
         if not places:
-            parts.append("\nNobody passed.\n")
+            parts.append("\nNobody is ranked: nobody passed whose speed is decided.\n")
             continue
         parts.append(
             f"\nHow many times as fast as `{against}`, with its 95 % interval. Whoever's interval reaches "

@@ -110,7 +110,7 @@ def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Pat
     assert rows[1][0] == "'=cmd()"
     assert rows[1][rows[0].index("conv why")].startswith("'-1")
     assert rows[2][rows[0].index("flags")] == (
-        "late by 1 h 30 min; conv: 93% of its tokens are those of the rung conv 01 naive"
+        "late by 1 h 30 min; conv: its tokens are those of the rung conv 01 naive (93%)"
     )
     assert "| 1 | b | 2.00 | 1.90 to 2.10 |" in (tmp_path / "ranking.md").read_text()
 
