@@ -41,11 +41,12 @@ OTHERS = ("Anna B", "anna_b", "bert")
 WRITTEN = 20  # of so many hand-ins one has all that is written of a class written, too
 # What a header or an answer may hold that no reader likes.
 VALUES = [
-    "9" * 5000, "0x" + "f" * 5000, "[" * 20000, "{a = " * 3000, "a." * 15000 + "a = 1", "nan", "-inf", "1e999",
+    "9" * 5000, "0x" + "f" * 5000, "[" * 20000, "{a = " * 3000, "nan", "-inf", "1e999",
     '"""', "'''", "\x00", "\x1b[2J", "\u202e", "=cmd()", "<script>", "2026-13-99", "1979-05-27T07:32:00Z",
     "'" * 40000, "[[a]]\n" * 4000, "true", "{}", '"' + "x" * 50000 + '"', "\r", "\ufeff",
     "9223372036854775808", "9223372036854775807", "-9223372036854775808", "-0.0", "[1, 2]",
 ]  # fmt: skip
+KEYS = ["n", "x", "needs.a", "[needs]", "a." * 30000 + "a", '"' + "k" * 3000 + '"']
 NAMES = [
     "90_mine.py", "answers.toml", "_helper.py", "a b", "a_b", "Anna B", "ANNA_B", "anna_b.py", "bert.zip",
     "..x", "-rf", "con", "=1+1.py", "Jose\u0301.py", "\u674e\u96f7.py", "x" * 200, "doe_1_2_90_mine.py",
@@ -214,9 +215,7 @@ def text(honest_text: bytes, drawn: random.Random, mark: str) -> bytes:
             case 2:
                 lines.insert(at, lines[at])
             case _:
-                lines.insert(
-                    at, f"{mark}{drawn.choice(['n', 'x', 'needs.a', '[needs]'])} = {drawn.choice(VALUES)}"
-                )
+                lines.insert(at, f"{mark}{drawn.choice(KEYS)} = {drawn.choice(VALUES)}")
         lines = lines or [""]
     data = "\n".join(lines).encode("utf-8", "surrogatepass")
     return changes.turned(data, drawn, 400) if drawn.random() < 0.2 else data
