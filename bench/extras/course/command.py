@@ -56,6 +56,7 @@ def handout_command(
 
     for path in template.hand_out(assignment, folder):
         print(path)
+    print("students, in that folder: kernelscope course check", file=sys.stderr)
 
 
 @app.command("check")

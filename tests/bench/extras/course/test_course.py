@@ -454,3 +454,18 @@ def test_no_more_is_read_of_a_hand_in_than_anybody_writes(tmp_path: Path) -> Non
     taken = files.taken(tmp_path, lambda name: name.endswith(".py"))
     assert len(taken.pieces) == files.MOST_FILES
     assert "there is more than is read" in taken.said[0]
+
+
+def test_each_task_is_handed_out_a_kernel_that_is_found_again(tmp_path: Path) -> None:
+    text = classroom.assignment(["gemm"])
+    text += '[[task]]\nname = "large"\nop = "gemm"\nfile = "91_large*"\nparams = {m = 9, n = 9, k = 9}\n'
+    text = text.replace('op = "gemm"\n', 'op = "gemm"\nfile = "90_*"\n', 1)
+    (tmp_path / "assignment.toml").write_text(text)
+    template.hand_out(tmp_path, tmp_path / "out")
+    job = tasks.job_of(assignment.read(tmp_path / "out"))
+    handed = submissions.of_files("s", [tmp_path / "out"], job)
+    assert handed.student.files == {"gemm": "90_mine.py", "large": "91_largemine.py"}
+    assert "kernelscope course check" in (tmp_path / "out" / "README.md").read_text()
+    (tmp_path / "assignment.toml").write_text(text.replace("91_large*", "Large*"))
+    with pytest.raises(InputError, match="no kernel can be called"):
+        template.hand_out(tmp_path, tmp_path / "again")
