@@ -180,7 +180,10 @@ def _grade(
     from bench.results import folders
     from bench.run.progress import RunProgress
     from engine.machine import host
+    from kernels.errors import InputError
 
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"the grades {out} would lie among the submissions; name another folder by --out")
     held = KIND.resume(out) if (out / KIND.file).is_file() else None
     before = held.header if held is not None else None
     of = grading.gather(assignment, folder, roster, before)

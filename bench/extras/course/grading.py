@@ -30,6 +30,7 @@ from kernels.nearest import did_you_mean
 
 GRADES = "bench.extras.course.records:KIND"
 HANDED_IN = "handed-in"  # copies of what was judged, in a folder a student and task
+_REASON = 2000  # characters; what a kernel raises may have millions
 Event = Callable[[Any], None]
 
 
@@ -255,7 +256,9 @@ def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
 
 
 def own_words(reason: str, file: str) -> str:
-    """A reason with the student's own file in it, and not with the copy that was judged."""
+    """A reason with the student's own file in it, and not with the copy that was judged; of one that is longer
+    than any of ours the beginning."""
+    reason = reason[:_REASON]
     reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)

@@ -13,7 +13,7 @@ import pytest
 
 import main
 from bench.commands.measuring import Ending
-from bench.extras.course import alike, walls
+from bench.extras.course import alike, grading, walls
 from bench.extras.course.records import Graded, GradeJob, Reached, Task
 from bench.extras.fleet import cluster
 from bench.extras.fleet.executor import Heard
@@ -156,6 +156,18 @@ def test_a_changed_assignment_says_what_it_touches_and_grades_that(
     file.write_text(text.replace('name = "five-kernels"', 'name = "other"'))
     assert grade(base) == 2
     assert "are of the assignment 'five-kernels'" in capsys.readouterr().err
+
+
+def test_grades_do_not_lie_among_the_submissions(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["course", "grade", str(base / "in"), "--assignment", str(base)]
+    assert main.main([*command, "--out", str(base / "in" / "grades")]) == 2
+    assert "would lie among the submissions" in capsys.readouterr().err
+
+
+def test_a_reason_without_end_is_cut() -> None:
+    assert len(grading.own_words("a" * 10_000_000, "90_mine.py")) < 3000
+    said = "running failed in /tmp/x/90_submission.py:3: no"
+    assert grading.own_words(said, "90_own.py") == "running failed in 90_own.py:3: no"
 
 
 def test_everybody_on_the_roster_has_a_row_under_their_own_name(base: Path, quick: Quick) -> None:
