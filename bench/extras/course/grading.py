@@ -256,8 +256,8 @@ def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
 
 
 def own_words(reason: str, file: str) -> str:
-    """A reason with the student's own file in it, and not with the copy that was judged; of one that is longer
-    than any of ours the beginning."""
+    """A reason with the student's own file in it, and not with the copy that was judged; of one that is
+    longer than any of ours the beginning."""
     reason = reason[:_REASON]
     reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
