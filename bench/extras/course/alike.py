@@ -25,6 +25,8 @@ SHARE = 0.8  # of the runs of the shorter one that the other has as well
 MOST = 3  # others that are named of one kernel
 CHARACTERS = 200_000  # of a text that are compared
 
+Text = tuple[str, str]  # of a kernel, and the ending of its name
+
 _STRING = r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
 _REST = r"|(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<sign>[^\w\s])"
 _TOKENS = {
@@ -81,28 +83,30 @@ def share(one: frozenset[int], other: frozenset[int]) -> float:
     return len(one & other) / least if least >= LEAST else 0.0
 
 
-def alike(job: GradeJob, texts: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[Alike, ...]:
-    """What is to be looked at. texts: by student's key and task the kernel's text and the ending of its
-    name."""
+def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, ...]:
+    """What is to be looked at. texts: by student's key and task."""
     found: list[Alike] = []
     for task in job.tasks:
         given = _handed_out(job.device, task.op)
-        own = {
-            key: runs(text, suffix) - given for (key, of), (text, suffix) in texts.items() if of == task.name
-        }
+        own = {key: held for (key, of), held in texts.items() if of == task.name}
+        found_in = {held: runs(*held) - given for held in set(own.values())}
         rungs = {
             rung.label: runs(rung.source, rung.path.suffix) - given
             for rung in registry.rungs(job.device, task.op)
         }
         names = sorted(own)
         pairs: dict[str, list[tuple[float, str]]] = {name: [] for name in names}
+        shares: dict[tuple[Text, Text], float] = {}  # of texts: many students may have handed in the same
         for place, name in enumerate(names):
             for other in names[place + 1 :]:
-                if (part := share(own[name], own[other])) >= SHARE:
+                both = own[name], own[other]
+                if both not in shares:
+                    shares[both] = share(found_in[both[0]], found_in[both[1]])
+                if (part := shares[both]) >= SHARE:
                     pairs[name].append((part, other))
                     pairs[other].append((part, name))
         for name in names:
-            near = sorted((-share(own[name], held), label) for label, held in rungs.items())
+            near = sorted((-share(found_in[own[name]], held), label) for label, held in rungs.items())
             found += [
                 Alike(task=task.name, student=name, other=label, rung=True, share=-part)
                 for part, label in near[:1]

@@ -14,7 +14,6 @@ from bench.extras.course import pages
 from bench.extras.course.marks import Mark, QuestionMark, TaskMark, ranking
 from bench.extras.course.records import Alike, Grade, Graded, GradeJob, Task
 from bench.extras.course.told import answered, flags, late, lines
-from bench.results.store import write_atomically
 from bench.words import plain
 
 GRADESCOPE = "gradescope"
@@ -24,7 +23,7 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
     """All of it into a folder; the files that a teacher opens. Raises InputError."""
     for mark in marks:
         text = json.dumps(gradescope(mark), indent=2, ensure_ascii=False)
-        write_atomically(folder / GRADESCOPE / mark.student.key / "results.json", f"{text}\n".encode())
+        pages.put(folder / GRADESCOPE / mark.student.key / "results.json", f"{text}\n")
     job = header.job
     written = {
         "grades.csv": grades_csv(job, marks, header.alike),
@@ -32,7 +31,7 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
         "ranking.md": ranking_md(job, marks),
     }
     for name, text in written.items():
-        write_atomically(folder / name, text.encode())
+        pages.put(folder / name, text)
     return (*(folder / name for name in written), *pages.write(folder, header, marks), folder / GRADESCOPE)
 
 
