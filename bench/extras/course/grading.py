@@ -64,7 +64,8 @@ class Class:
 def gather(
     assignment: Assignment, folder: Path, roster: Path | None = None, before: Grade | None = None
 ) -> Class:
-    """A class out of a folder of submissions. roster: of the class; default: roster.csv in the folder.
+    """A class out of a folder of submissions. roster: of the class; default: roster.csv in the folder, else
+    the one that it was graded with before.
     before: of the grades that are gone on with. Raises InputError."""
     job = tasks.job_of(assignment)
     # Drawn anew for each class unless the teacher names one: inputs that nobody can write an answer to.
@@ -72,8 +73,8 @@ def gather(
     job = msgspec.structs.replace(job, folder=str(Path(folder).absolute()), seed=seed)
     if roster is None and (Path(folder) / people.ROSTER).exists():
         roster = Path(folder) / people.ROSTER
-    listed = people.roster(roster) if roster is not None else ()
     known = before.students if before is not None else ()
+    listed = people.roster(roster) if roster is not None else people.remembered(known)
     handed = submissions.students(folder, job, listed, known)
     now = {one.student.who for one in handed if one.student.sources}
     standing = tuple(one for one in known if one.who not in now)

@@ -98,7 +98,7 @@ def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) ->
     points = 0.0
     stale = ""
     if graded is not None:
-        if graded.digest != student.digests.get(task.name, graded.digest):
+        if graded.digest not in ("", student.digests.get(task.name, graded.digest)):
             stale = "something else was handed in since, and is not graded yet"
         elif graded.asked not in ("", job.asked(task)):
             stale = "the task has changed since this was graded"

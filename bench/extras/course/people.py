@@ -59,13 +59,14 @@ class Person:
 
 @dataclass
 class Owner:
-    """Whose an entry of the submissions is, as far as its name tells. file: what it was called when it was
-    handed in; late: the platform marks it so; at: when, where the platform says it."""
+    """Whose an entry of the submissions is, as far as its name tells. entry: that name; file: what it was
+    called when it was handed in; late: the platform marks it so; at: when, where the platform says it."""
 
     who: str
     name: str
     id: str = ""
     email: str = ""
+    entry: str = ""
     file: str = ""
     late: bool = False
     at: str = ""
@@ -94,6 +95,13 @@ def owner_of(name: str, metadata: dict[str, Owner], is_file: bool) -> Owner:
 
 
 # ------------------------------------------------------------------------------------------------- the roster
+
+
+def remembered(students: Iterable[Student]) -> tuple[Person, ...]:
+    """The roster that a class was graded with before."""
+    people = (Person(one.name, one.id, one.email, one.section) for one in students)
+    known = {one.who for one in students}
+    return tuple(person for person in people if person.who in known)
 
 
 def roster(path: Path) -> tuple[Person, ...]:

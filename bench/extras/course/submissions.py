@@ -97,6 +97,7 @@ def students(
         if entry.name.startswith(".") or entry.name in (people.ROSTER, people.METADATA, "__MACOSX"):
             continue
         owner = people.owner_of(entry.name, metadata, _is_file(entry))
+        owner.entry = files.shown(entry.name)
         if roster:
             known_people.find(owner)
         taken = files.taken(Path(entry.path), lambda name: wanted(job, name), owner.file)
@@ -146,7 +147,7 @@ def _of_one(
         id=person.id if person is not None else owner.id,
         email=person.email if person is not None else owner.email,
         section=person.section if person is not None else "",
-        sources=tuple(owner.file or owner.name for owner, _ in owned),
+        sources=tuple(owner.entry for owner, _ in owned),
         at=at,
         at_by=at_by,
         late_s=late_s,

@@ -106,6 +106,7 @@ def test_a_student_checks_before_handing_in(tmp_path: Path, capsys: pytest.Captu
     said = capsys.readouterr().out
     assert "softmax (" in said
     assert "Hidden shapes are judged" in said
+    assert "not up to date" not in said
     (tmp_path / "90_mine.py").write_text(classroom.kernel("softmax", "wrong"))
     assert main.main(["course", "check", str(tmp_path / "90_mine.py")]) == 1
 

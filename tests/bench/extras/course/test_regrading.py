@@ -179,6 +179,13 @@ def test_everybody_on_the_roster_has_a_row_under_their_own_name(base: Path, quic
     told = json.loads((base / "out" / "gradescope" / "Zoë" / "results.json").read_text())
     assert "nothing was handed in" in told["tests"][0]["output"]
     assert "not on the roster" in (base / "out" / "grades.csv").read_text()
+    shutil.rmtree(base / "in")  # and is remembered
+    quick.judged.clear()
+    hand_in(base, "zoe", 2.0)
+    assert grade(base) == 0
+    assert quick.judged == ["Zoë--softmax", "Zoë--lrn"]
+    assert points(base)["Zoë"] == "30"
+    assert points(base)["Bert"] == "32"
 
 
 def test_an_appeal_is_told_all_that_was_measured(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
