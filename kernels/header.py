@@ -36,14 +36,13 @@ that is not here):
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels import layouts
+from kernels import layouts, toml
 from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
@@ -140,9 +139,9 @@ def parse(path: Path, device: str, source: str) -> dict[str, Any]:
     """The checked header of a rung's file, with `defines`, `needs` and `prefers`. Raises KernelError naming
     the file."""
     try:
-        header = tomllib.loads(_text(path, source))
-    except tomllib.TOMLDecodeError as error:
-        raise KernelError(f"{path}: the header is not valid TOML: {error}") from None
+        header = toml.read(_text(path, source))
+    except toml.UnreadableTomlError as error:
+        raise KernelError(f"{path}: the header {error}") from None
     _check_keys(path, device, header)
     header["defines"] = _checked_defines(path, header.get("defines", {}))
     header["tune"] = _checked_tune(path, device, header.get("tune", {}), header["defines"])

@@ -145,11 +145,20 @@ def made(folder: Path, mirror: str) -> None:
     subprocess.run([*words, mirror] if mirror else words, check=True, stdout=subprocess.DEVNULL)
 
 
-def prepared(folder: Path) -> None:
-    """Its Python is found as in the base image: in /usr/local, with pip, and nobody's."""
+def begun(folder: Path, base: Path | None, mirror: str) -> None:
+    """An empty Debian, or a copy of one that was made before, which reaches what is reached here."""
+    if base is not None:
+        # Its devices are copied as devices, and not read.
+        subprocess.run(["cp", "--archive", "--one-file-system", str(base), str(folder)], check=True)
+    else:
+        made(folder, mirror)
     for name in ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"):
         if Path(name).exists():  # what reaches the packages here
             shutil.copyfile(name, folder / name[1:])
+
+
+def prepared(folder: Path) -> None:
+    """Its Python is found as in the base image: in /usr/local, with pip, and nobody's."""
     if Root(folder, {}).run(["python3", "-m", "venv", "/usr/local"]):
         raise OSError("python3 -m venv did not come out")
 
@@ -167,11 +176,7 @@ def main(given: Sequence[str] | None = None) -> int:
         image.arguments["EXTRA"] = asked.extra
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept) / "root"
-        if asked.base:
-            # Its devices are copied as devices, and not read.
-            subprocess.run(["cp", "--archive", "--one-file-system", str(asked.base), str(folder)], check=True)
-        else:
-            made(folder, asked.mirror)
+        begun(folder, asked.base, asked.mirror)
         prepared(folder)
         reached = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         building = Root(folder, {**reached, **image.arguments})

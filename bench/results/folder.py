@@ -117,9 +117,12 @@ class Folder(Generic[H, M]):
     def take_message(self, message: object) -> None:
         """Update the header by a message of the worker (see the function `header_after`), and write it if it
         changed. Raises InputError if it cannot be written."""
-        changed = header_after(self.header, message)
-        if changed != self.header:
-            self.header = changed
+        self.update(header_after(self.header, message))
+
+    def update(self, header: H) -> None:
+        """Take another header, and write it if it differs. Raises InputError if it cannot be written."""
+        if header != self.header:
+            self.header = header
             self._write()
 
     def append(self, measurement: M) -> None:

@@ -71,6 +71,14 @@ def whole(path: Path, most: int = RECORD_NBYTES) -> bytes:
     return data
 
 
+def text(path: Path, most: int) -> str:
+    """All of a file that is text. Raises Unreadable, OSError."""
+    try:
+        return whole(path, most).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Unreadable("it is no UTF-8 text") from None
+
+
 def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
     """A record out of JSON, its texts printable (bench.words.plain). Raises Refused for anything that it is
     not, however deep it is nested.

@@ -8,7 +8,9 @@ changes.
 
 from __future__ import annotations
 
-_MODELS, _FOLDERS, _PACKED = (f"tests.fuzz.of_{name}" for name in ("models", "folders", "packed"))
+_MODELS, _FOLDERS, _PACKED, _HANDED_IN = (
+    f"tests.fuzz.of_{name}" for name in ("models", "folders", "packed", "handed_in")
+)
 
 # By name: the module, and the share of the time.
 TARGETS: dict[str, tuple[str, float]] = {
@@ -20,4 +22,5 @@ TARGETS: dict[str, tuple[str, float]] = {
     "events": (_PACKED, 1.0),
     "shown": (_FOLDERS, 4.0),
     "written": (_FOLDERS, 3.0),
+    "handed_in": (_HANDED_IN, 2.0),
 }

@@ -151,6 +151,18 @@ def a_kernel_of_ones_own(there: Installed) -> None:
     wanted(re.search(r"\b90\b.*\bok\b", said), f"the kernel is not right:\n{said}")
 
 
+def a_student_checks_in_the_folder_that_was_handed_out(there: Installed) -> None:
+    """By the command as the teacher's page, and the folder's own, print it; and the teacher grades that."""
+    there.run("kernelscope", "course", "new", "task", "--op", "softmax")
+    said = there.run("kernelscope", "course", "handout", "task", "in/Ada").stderr
+    wanted("kernelscope course check" in said, said)
+    done = there.run("sh", "-c", "cd in/Ada && kernelscope course check")
+    wanted("softmax (" in done.stdout and "passed" in done.stdout, done.stdout)
+    there.run("kernelscope", "course", "grade", "in", "--assignment", "task", "--out", "grades")
+    wanted((there.home / "grades" / "students" / "Ada.html").is_file(), "there is no page")
+    there.run("kernelscope", "course", "autograder", "task", "--out", "grader.zip")
+
+
 def from_python(there: Installed) -> None:
     said = there.run(there.python, "-c", FROM_PYTHON).stdout
     wanted("engine-cpu" in said, said)
@@ -341,6 +353,7 @@ STEPS: tuple[Step, ...] = (
     says_its_version,
     the_doctor_finds_what_runs,
     a_kernel_of_ones_own,
+    a_student_checks_in_the_folder_that_was_handed_out,
     from_python,
     the_default_comparison,
     the_window,

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-import tomllib
+import datetime
+import re
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from bench.extras.course.records import Threshold
-from kernels.errors import InputError, system_words
+from bench.extras.course.records import Asked, Threshold
+from bench.results import reading
+from kernels import toml
+from kernels.errors import InputError
 
 FILE = "assignment.toml"
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,39}")  # a task's: files and columns are called after it
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,28 +40,6 @@ class Work(_Entry, frozen=True):
     bias: bool = True
     activation: str = ""
     params: dict[str, Any] = {}
-
-
-class Asked(_Entry, frozen=True):
-    """A question, answered in the student's answers.toml by its name. kind "text" is read by a person."""
-
-    name: str
-    text: str
-    kind: Literal["number", "choice", "text"] = "text"
-    choices: tuple[str, ...] = ()
-    answer: float | str | None = None
-    within: float = 0.0
-    points: float = 0.0
-
-    def right(self, given: object) -> bool | None:
-        """Whether an answer is right; None where a person has to say."""
-        if self.kind == "text" or self.answer is None:
-            return None
-        if self.kind == "choice":
-            return str(given).strip().casefold() == str(self.answer).strip().casefold()
-        if isinstance(given, bool) or not isinstance(given, int | float) or isinstance(self.answer, str):
-            return False
-        return abs(given - self.answer) <= self.within
 
 
 class TaskEntry(Work, frozen=True, kw_only=True):
@@ -88,6 +70,7 @@ class Assignment(_Entry, frozen=True):
     device: Literal["cpu", "cuda"] = "cpu"
     threads: int = 1
     seed: int = 0
+    deadline: datetime.datetime | None = None
     limits: Limits = Limits()
     hints: dict[str, str] = {}
     task: tuple[TaskEntry, ...] = ()
@@ -105,14 +88,13 @@ def read(path: Path) -> Assignment:
     path = Path(path)
     file = path / FILE if path.is_dir() else path
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = system_words(error) if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise InputError(f"there is no assignment to be read in {file}: {why}") from error
+        text = reading.text(file, toml.CHARACTERS * 4)
+    except (OSError, reading.Unreadable) as error:
+        raise InputError(f"there is no assignment to be read in {file}: {reading.words(error)}") from error
     try:
-        made = msgspec.convert(tomllib.loads(text), Assignment)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is no TOML: {error}") from error
+        made = msgspec.convert(toml.read(text), Assignment)
+    except toml.UnreadableTomlError as error:
+        raise InputError(f"{file} {error}") from error
     except msgspec.ValidationError as error:
         raise InputError(f"{file}: {error}") from error
     _check(made, file)
@@ -131,6 +113,19 @@ def _check(made: Assignment, file: Path) -> None:
     for threshold in (x for t in made.task for x in t.threshold):
         if not threshold.ratio > 0:
             raise InputError(f"{file}: a threshold's ratio is above 0, not {threshold.ratio:g}")
+    for name in (task.name for task in made.task):
+        if not _NAME.fullmatch(name):
+            raise InputError(f"{file}: a task is called with letters, digits, `_` and `-`, not {name!r}")
+    if (of := made.deadline) is not None and of.tzinfo is None:
+        raise InputError(
+            f"{file}: the deadline says no time zone; write {of.isoformat()}+01:00, with your own offset"
+        )
+    for question in made.question:
+        if not 0 <= question.within < 1:
+            raise InputError(
+                f"{file}: question {question.name!r}: within is a part of the answer, from 0 to below 1 "
+                f"(0.05: 5 % either way), not {question.within:g}"
+            )
     limits = made.limits
     if min(limits.seconds, limits.budget) <= 0 or made.threads < 1 or limits.memory_mib < 0:
         raise InputError(f"{file}: seconds, budget and threads are above 0")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,9 +16,9 @@ from bench.extras.course import tasks
 from bench.extras.course.assignment import FILE
 from bench.extras.course.grading import Class, own_words, without_kernel, works
 from bench.extras.course.marks import Mark, marks
-from bench.extras.course.records import NAME, GradeCase, Graded, GradeJob
+from bench.extras.course.records import NAME, GradeCase, Graded
 from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
-from bench.extras.course.written import lines
+from bench.extras.course.told import answered, lines
 from bench.extras.fleet.executor import elsewhere, local
 from bench.extras.fleet.work import Said, Work
 from bench.measure.ladder.entrants import params_of
@@ -36,7 +35,7 @@ def check(kernel: Path, assignment: Path | None, on: str = "") -> int:
     of = _asked(Path(kernel), assignment)
     runs = bool(on) or of.job.device in usable()
     graded = [*without_kernel(of, of.cases), *(_judged(of, on) if runs else _compiled(of))]
-    (mark,) = marks(of.assignment, of.job, of.handed, graded)
+    (mark,) = marks(of.job, of.students, graded)
     _show(of, mark, runs)
     return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
 
@@ -45,33 +44,31 @@ def _asked(kernel: Path, assignment: Path | None) -> Class:
     """Of a file the tasks that it is for; of a folder all."""
     if not kernel.exists():
         raise InputError(f"there is no {kernel}")
-    made = assignments.read(assignment or _beside(kernel))
-    job = tasks.job_of(made, hidden=False)
+    job = tasks.job_of(assignments.read(assignment or _beside(kernel)), hidden=False)
     if kernel.is_dir():
-        files = sorted(path for path in kernel.rglob("*") if path.is_file())
-        return Class(made, job, (of_files(STUDENT, files, job),))
+        return Class(job, (of_files(STUDENT, [kernel], job),))
     if kernel.suffix not in SUFFIXES[job.device]:
         raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
-    handed = of_files(STUDENT, [kernel], job)
-    if not handed.files:
-        raise InputError(next(iter(handed.problems.values())))
-    # What lies beside it, and it may lean on.
-    beside = [path for path in kernel.absolute().parent.iterdir() if path.is_file() and path != kernel]
-    handed = replace(handed, helpers=of_files(STUDENT, beside, job).helpers, problems={})
-    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.files))
-    return Class(made, job, (handed,))
+    handed = of_files(STUDENT, [kernel], job, kernel.absolute().parent)
+    if not handed.texts:
+        raise InputError(next(iter(handed.student.problems.values())))
+    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.texts))
+    return Class(job, (handed,))
 
 
 def _beside(kernel: Path) -> Path:
     for folder in (kernel if kernel.is_dir() else kernel.absolute().parent, Path.cwd()):
         if (folder / FILE).is_file():
             return folder / FILE
-    raise InputError(f"there is no {FILE} beside {kernel}; name the assignment by --assignment")
+    where = "in this folder" if kernel == Path() else f"beside {kernel}"
+    raise InputError(
+        f"there is no {FILE} {where}; go to the folder that was handed out, or name the file by --assignment"
+    )
 
 
 def _judged(of: Class, on: str) -> list[Graded]:
     found = []
-    files = {task: name for task, (name, _) in of.handed[0].files.items()}
+    files = of.handed[0].student.files
 
     def heard(work: Work, said: Said) -> None:
         if said.settled:
@@ -92,22 +89,23 @@ def _compiled(of: Class) -> list[Graded]:
 
     compiled.check_compiler()
     with tempfile.TemporaryDirectory() as folder:
-        _lay(of.handed[0], of.job, Path(folder))
-        return [_compiled_task(of, task, Path(folder) / task) for task in of.handed[0].files]
+        _lay(of.handed[0], Path(folder))
+        return [_compiled_task(of, task, Path(folder) / task) for task in of.handed[0].texts]
 
 
-def _lay(handed: HandedIn, job: GradeJob, folder: Path) -> None:
-    for name, text in handed.staged(job).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+def _lay(handed: HandedIn, folder: Path) -> None:
+    for task in handed.texts:
+        for name, text in handed.staged(task).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
 
 
 def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
     from bench.measure.ladder import compiled
 
     case, task = GradeCase(student=STUDENT, task=name), of.job.task(name)
-    file = of.handed[0].files[name][0]
+    file = of.handed[0].student.files[name]
     try:
         rung = registry.find(of.job.device, task.op, NAME, [folder])
         arch = compiled.meant_for(rung)
@@ -131,8 +129,10 @@ def _show(of: Class, mark: Mark, runs: bool) -> None:
         print(
             "There is no GPU here: whether answers are right, and how fast, only a machine with one can say."
         )
-    if of.assignment.question:
-        print(f"Questions ({len(of.assignment.question)}) are answered in {ANSWERS}, beside your kernel.")
+    for question in mark.questions:
+        print(f"question {question.question.name}: {answered(question)}")
+    if mark.questions:
+        print(f"Questions are answered in {ANSWERS}, beside your kernel.")
     print("Hidden shapes are judged when it is graded.")
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from bench.extras.course.grading import Class
-    from bench.extras.course.marks import Mark
+    from bench.extras.course.assignment import Assignment
+    from bench.extras.course.records import Grade, Graded
+    from bench.results.folder import Folder
 
 app = typer.Typer(
     name="course",
@@ -55,11 +56,14 @@ def handout_command(
 
     for path in template.hand_out(assignment, folder):
         print(path)
+    print("students, in that folder: kernelscope course check", file=sys.stderr)
 
 
 @app.command("check")
 def check_command(
-    kernel: Path = typer.Argument(metavar="KERNEL", help="Your file, or the folder that you hand in."),
+    kernel: Path = typer.Argument(
+        Path(), metavar="KERNEL", help="Your file, or the folder that you hand in; default: this folder."
+    ),
     assignment: Path | None = typer.Option(
         None, metavar="FILE", help="The assignment; default: assignment.toml beside your file, or here."
     ),
@@ -77,7 +81,9 @@ def check_command(
 
 @app.command("grade")
 def grade_command(
-    folder: Path = typer.Argument(metavar="FOLDER", help="Submissions: a folder or a file a student."),
+    folder: Path = typer.Argument(
+        metavar="FOLDER", help="Submissions: a folder, a .zip, a .tar.gz or a file a student."
+    ),
     assignment: Path = typer.Option(
         Path(), metavar="FILE", help="The assignment; default: assignment.toml here."
     ),
@@ -85,6 +91,20 @@ def grade_command(
         None,
         metavar="DIR",
         help="Where grades go; an existing folder is continued. Default: ./grades-NAME.",
+    ),
+    roster: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="A CSV file of the class: name, id, e-mail, section. Default: roster.csv in FOLDER.",
+    ),
+    only: list[str] = typer.Option(
+        [], metavar="NAME", show_default=False, help="Grade this student alone; may be given several times."
+    ),
+    regrade: list[str] = typer.Option(
+        [],
+        metavar="NAME",
+        show_default=False,
+        help="Judge this student's kernels once more; may be given several times.",
     ),
     cluster: str = typer.Option(
         "",
@@ -100,81 +120,113 @@ def grade_command(
 ) -> None:
     """Grade a class, unattended.
 
-    Each submission has a process of its own, within limits. Leaves Gradescope's JSON a student, a CSV and a
-    ranking. What one submission does costs itself alone. Exit code 0: all were judged; 1: some could not be;
-    2: bad input; 130: cancelled (the same command goes on).
+    Each submission has a process of its own, within limits. Leaves Gradescope's JSON and a page a student, a
+    CSV and a ranking. What one submission does costs itself alone. The same command again grades what is new
+    or changed, and all else stands. Exit code 0: all were judged; 1: some could not be; 2: bad input; 130:
+    cancelled (the same command goes on).
     """
     from bench.extras.course import assignment as assignments
-    from bench.extras.course import grading
 
-    of = grading.gather(assignments.read(assignment), folder)
-    raise typer.Exit(_grade(of, out or Path(f"grades-{of.job.name}"), cluster, at_once))
+    made = assignments.read(assignment)
+    where = out or Path(f"grades-{made.name}")
+    raise typer.Exit(_grade(made, folder, where, roster, only, regrade, cluster, at_once))
 
 
-def _grade(of: Class, out: Path, cluster: str, at_once: int) -> int:
+@app.command("show")
+def show_command(
+    name: str = typer.Argument(
+        metavar="NAME", help="A student: name, id, e-mail, or what their files are called."
+    ),
+    grades: Path | None = typer.Option(
+        None, metavar="DIR", help="The folder of grades; default: the one grades-… here."
+    ),
+) -> None:
+    """Tell all that was measured of a student's hand-in, for an appeal."""
+    from bench.extras.course import showing
+
+    for line in showing.told(grades, name):
+        print(line)
+
+
+@app.command("autograder")
+def autograder_command(
+    assignment: Path = typer.Argument(metavar="ASSIGNMENT", help="The TOML file, or its folder."),
+    out: Path | None = typer.Option(None, metavar="FILE.zip", help="Default: autograder-NAME.zip here."),
+) -> None:
+    """Write the zip that Gradescope grades each student with.
+
+    It holds setup.sh, run_autograder, the assignment with its hidden shapes, and this program. A
+    Containerfile in it makes an image that does the same elsewhere."""
+    from bench.extras.course import autograder
+
+    print(autograder.write(assignment, out))
+
+
+def _grade(
+    assignment: Assignment,
+    folder: Path,
+    out: Path,
+    roster: Path | None,
+    only: list[str],
+    regrade: list[str],
+    cluster: str,
+    at_once: int,
+) -> int:
+    import msgspec
+
     from bench.commands import measuring
     from bench.extras.course import grading, walls
     from bench.extras.course.records import KIND
     from bench.extras.fleet.cluster import executor_of
+    from bench.results import folders
     from bench.run.progress import RunProgress
     from engine.machine import host
+    from kernels.errors import InputError
 
-    if (out / KIND.file).is_file():
-        held = KIND.open(out)
-        of = _gone_on(of, held.job, held.cases)
-        folder = KIND.resume(out)
-    else:
-        from bench.results import folders
-
-        folder = folders.begin(KIND, of.header(), out, out.parent, measuring.command_line())
-    with folder:
-        folder.claim()
-        missing = folder.missing()
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"the grades {out} would lie among the submissions; name another folder by --out")
+    held = KIND.resume(out) if (out / KIND.file).is_file() else None
+    before = held.header if held is not None else None
+    of = grading.gather(assignment, folder, roster, before)
+    for told in grading.changed(of.job, held.job) if held is not None else ():
+        print(told, file=sys.stderr)
+    grades = held or folders.begin(KIND, of.header(), out, out.parent, measuring.command_line())
+    with grades:
+        grades.claim()
+        missing = grading.to_judge(of, grades.measurements(), only, regrade)
+        grades.update(of.header(before or grades.header))
+        total = len(of.cases)
+        if held is not None:
+            print(f"{len(missing)} of {total} to be judged; the others stand", file=sys.stderr)
         print(f"walls: {walls.words(of.job.device)}", file=sys.stderr)
         kept = walls.Walls(of.job.device, of.job.mib, (of.job.folder, str(out.absolute())))
         usual = 2 if cluster or of.job.device == "cuda" else host.physical_cores() // of.job.threads
         executor = executor_of(of.job.device, cluster, at_once or max(1, usual))
         print(f"on: {executor.words}", file=sys.stderr)
         try:
-            total = len(folder.cases)
             with RunProgress(KIND, total, total - len(missing), missing, of.job) as shown:
-                ended = grading.grade(of, folder, executor, kept, shown)
+                ended, left = grading.grade(of, missing, grades, executor, kept, shown)
         finally:
             executor.close()
-    marked = grading.marked(of, folder.measurements())
-    _show(of, marked, out)
-    left = folder.missing()
+        grades.update(msgspec.structs.replace(grades.header, alike=grading.flagged(out, of.job)))
+    _show(grades, out)
     if left:
         print(f"{len(left)} of {total} were not judged; the same command goes on", file=sys.stderr)
     return ended.status(not left)
 
 
-def _gone_on(of: Class, job: object, cases: object) -> Class:
-    """The class that a folder was begun with. Raises InputError where it is another."""
-    import dataclasses
-
-    import msgspec
-
-    from bench.extras.course.records import GradeJob
-    from kernels.errors import InputError
-
-    assert isinstance(job, GradeJob)
-    if msgspec.structs.replace(of.job, seed=job.seed) != job or of.cases != cases:
-        raise InputError(
-            "these grades were begun with another assignment or other submissions; --out names another folder"
-        )
-    return dataclasses.replace(of, job=job)
-
-
-def _show(of: Class, marked: tuple[Mark, ...], out: Path) -> None:
+def _show(grades: Folder[Grade, Graded], out: Path) -> None:
     from bench.extras.course import written
+    from bench.extras.course.marks import marks
 
-    files = written.write(out, of.job, marked)
-    passed = {task.name: 0 for task in of.job.tasks}
+    header = grades.header
+    marked = marks(header.job, header.students, grades.measurements())
+    files = written.write(out, header, marked)
+    passed = {task.name: 0 for task in header.job.tasks}
     for mark in marked:
         for task in mark.tasks:
             passed[task.task.name] += task.graded is not None and task.graded.disposition == "ok"
     for name, count in passed.items():
         print(f"{name}: {count} of {len(marked)} passed")
-    for path in (*files, out / "gradescope"):
+    for path in files:
         print(f"written: {path}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,66 +13,167 @@ from typing import Any
 import msgspec
 
 from bench.commands.measuring import Ending
-from bench.extras.course import submissions, tasks
+from bench.extras.course import alike, people, submissions, tasks
 from bench.extras.course.assignment import Assignment
-from bench.extras.course.marks import Mark, marks
-from bench.extras.course.records import NAME, NUMBER, Grade, GradeCase, Graded, GradeJob
+from bench.extras.course.files import FILE_NBYTES
+from bench.extras.course.people import folded
+from bench.extras.course.records import NAME, NUMBER, Alike, Grade, GradeCase, Graded, GradeJob, Student
 from bench.extras.course.submissions import HandedIn
 from bench.extras.course.walls import Walls
 from bench.extras.fleet.executor import Executor
 from bench.extras.fleet.work import Said, Work
+from bench.results import reading
 from bench.results.folder import Folder
+from bench.results.store import to_run_again, write_atomically
+from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 
 GRADES = "bench.extras.course.records:KIND"
+HANDED_IN = "handed-in"  # copies of what was judged, in a folder a student and task
+_REASON = 2000  # characters; what a kernel raises may have millions
 Event = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
 class Class:
-    """What is to be graded."""
+    """What is to be graded. standing: students of an earlier grading of whom nothing was handed in now: what
+    was found of theirs stands."""
 
-    assignment: Assignment
     job: GradeJob
     handed: tuple[HandedIn, ...]
+    standing: tuple[Student, ...] = ()
+
+    @property
+    def students(self) -> tuple[Student, ...]:
+        """In the order of their names."""
+        every = (*(one.student for one in self.handed), *self.standing)
+        return tuple(sorted(every, key=lambda one: (folded(one.name), one.key)))
 
     @property
     def cases(self) -> tuple[GradeCase, ...]:
         return tuple(
-            GradeCase(student=one.student, task=task.name) for one in self.handed for task in self.job.tasks
+            GradeCase(student=one.key, task=task.name) for one in self.students for task in self.job.tasks
         )
 
-    def header(self) -> Grade:
-        return Grade(job=self.job, cases=self.cases)
+    def header(self, before: Grade | None = None) -> Grade:
+        """The header of its grades; where they are gone on with, what it said before is kept."""
+        made = before if before is not None else Grade(job=self.job, cases=())
+        return msgspec.structs.replace(made, job=self.job, cases=self.cases, students=self.students)
 
 
-def gather(assignment: Assignment, folder: Path, hidden: bool = True) -> Class:
-    """A class out of a folder of submissions. Raises InputError."""
-    job = tasks.job_of(assignment, hidden)
-    # Drawn anew for each grading unless the teacher names one: inputs that nobody can write an answer to.
-    seed = assignment.seed or secrets.randbelow(1 << 31) + 1
+def gather(
+    assignment: Assignment, folder: Path, roster: Path | None = None, before: Grade | None = None
+) -> Class:
+    """A class out of a folder of submissions. roster: of the class; default: roster.csv in the folder, else
+    the one that it was graded with before.
+    before: of the grades that are gone on with. Raises InputError."""
+    job = tasks.job_of(assignment)
+    # Drawn anew for each class unless the teacher names one: inputs that nobody can write an answer to.
+    seed = assignment.seed or (before.job.seed if before is not None else secrets.randbelow(1 << 31) + 1)
     job = msgspec.structs.replace(job, folder=str(Path(folder).absolute()), seed=seed)
-    return Class(assignment, job, submissions.students(folder, job))
+    if roster is None and (Path(folder) / people.ROSTER).exists():
+        roster = Path(folder) / people.ROSTER
+    known = before.students if before is not None else ()
+    listed = people.roster(roster) if roster is not None else people.remembered(known)
+    handed = submissions.students(folder, job, listed, known)
+    now = {one.student.who for one in handed if one.student.sources}
+    standing = tuple(one for one in known if one.who not in now)
+    stays = {one.who for one in standing if one.sources}
+    handed = tuple(one for one in handed if one.student.who not in stays)
+    kept = {one.student.who for one in handed}
+    return Class(job, handed, tuple(one for one in standing if one.who not in kept))
+
+
+def changed(job: GradeJob, before: GradeJob) -> list[str]:
+    """What an assignment has become since: a sentence for each task that this touches. Raises InputError
+    where it is another assignment."""
+    if (job.name, job.device) != (before.name, before.device):
+        raise InputError(
+            f"these grades are of the assignment {before.name!r} for {before.device}; "
+            "--out names another folder"
+        )
+    had = {task.name: task for task in before.tasks}
+    told = []
+    for task in job.tasks:
+        old = had.pop(task.name, None)
+        if old is None:
+            told.append(f"task {task.name} is new")
+            continue
+        ours, theirs = job.judged(task), before.judged(old)
+        if differs := [what for what, value in ours.items() if value != theirs[what]]:
+            told.append(f"task {task.name} is graded anew: {', '.join(differs)} changed")
+        elif task != old:
+            told.append(f"task {task.name} is counted anew: only its points, words or file pattern changed")
+    told += [f"task {name} is gone" for name in had]
+    if job.questions != before.questions:
+        told.append("the questions are counted anew: they changed")
+    return told
+
+
+def named(students: Sequence[Student], names: Sequence[str]) -> set[str]:
+    """The keys of those that names mean. Raises InputError for a name that means nobody or several."""
+    found = set()
+    for name in names:
+        keys = [one.key for one in students if one.called(name)]
+        exact = [key for key in keys if key == name]
+        if len(exact or keys) > 1:
+            raise InputError(f"several are called {name!r}; name one by {', '.join(keys)}")
+        if not keys:
+            hint = did_you_mean(name, [one.name for one in students])
+            raise InputError(f"nobody in this class is called {name!r}{hint}")
+        found.add((exact or keys)[0])
+    return found
+
+
+def to_judge(
+    of: Class, found: Sequence[Graded], only: Sequence[str] = (), regrade: Sequence[str] = ()
+) -> tuple[GradeCase, ...]:
+    """The cases that are to be judged: those of which nothing was found yet, or of something else than what
+    lies there now. only: of these students alone; regrade: of these all. Raises InputError."""
+    chosen, again = named(of.students, only), named(of.students, regrade)
+    before = {one.case.key: one for one in found}
+    digests = {one.student.key: one.student.digests for one in of.handed}
+    if lacking := sorted((chosen | again) - digests.keys()):
+        raise InputError(
+            f"what {lacking[0]} handed in does not lie in {of.job.folder}, so it cannot be graded"
+        )
+    left = []
+    for case in of.cases:
+        if case.student not in digests or (chosen and case.student not in chosen | again):
+            continue
+        held = before.get(case.key)
+        stands = (
+            held is not None
+            and not to_run_again(held, retry=False)
+            and held.digest == digests[case.student][case.task]
+            and held.asked == of.job.asked(of.job.task(case.task))
+        )
+        if not stands or case.student in again:
+            left.append(case)
+    return tuple(left)
 
 
 def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[Work]:
     """One a student: the cases that have something to judge."""
     wanted = set(missing)
+    job = msgspec.structs.replace(of.job, questions=())  # their answers are nothing for who runs a kernel
     found = []
     for one in of.handed:
+        key = one.student.key
         cases = tuple(
             case
             for task in of.job.tasks
-            if (case := GradeCase(student=one.student, task=task.name)) in wanted and task.name in one.files
+            if (case := GradeCase(student=key, task=task.name)) in wanted and task.name in one.texts
         )
         if cases:
             found.append(
                 Work(
-                    one.student,
+                    key,
                     GRADES,
-                    of.job,
+                    job,
                     cases,
                     of.job.device,
-                    files=one.staged(of.job),
+                    files={name: text for case in cases for name, text in one.staged(case.task).items()},
                     cores=of.job.threads,
                     twice=("timed_out",),
                     walls=walls,
@@ -82,7 +184,9 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
 
 def without_kernel(of: Class, missing: Iterable[GradeCase]) -> list[Graded]:
     """What comes of the cases that have nothing to judge: it costs their author alone."""
-    problems = {(one.student, task): why for one in of.handed for task, why in one.problems.items()}
+    problems = {
+        (one.student.key, task): why for one in of.handed for task, why in one.student.problems.items()
+    }
     return [
         Graded(case=case, disposition="failed", reason=problems[case.student, case.task])
         for case in missing
@@ -91,19 +195,33 @@ def without_kernel(of: Class, missing: Iterable[GradeCase]) -> list[Graded]:
 
 
 def grade(
-    of: Class, folder: Folder[Grade, Graded], executor: Executor, walls: Walls | None, on_event: Event
-) -> Ending:
-    """Grade what is missing of a folder, which is claimed. Each result is on the disk before it is told."""
-    missing = folder.missing()
-    files = {(one.student, task): name for one in of.handed for task, (name, _) in one.files.items()}
+    of: Class,
+    missing: Sequence[GradeCase],
+    folder: Folder[Grade, Graded],
+    executor: Executor,
+    walls: Walls | None,
+    on_event: Event,
+) -> tuple[Ending, tuple[GradeCase, ...]]:
+    """Grade cases into a folder, which is claimed; how it ended, and which are left. Each result is on the
+    disk before it is told, and a copy of what was judged before that."""
+    left = dict.fromkeys(case.key for case in missing)
+    handed = {one.student.key: one for one in of.handed}
 
     def settle(graded: Graded, place: str = "") -> None:
-        file = files.get((graded.case.student, graded.case.task), "")
+        one, task = handed[graded.case.student], graded.case.task
+        file = one.student.files.get(task, "")
         facts = graded.facts | ({"on": place} if place else {})
         graded = msgspec.structs.replace(
-            graded, file=file, facts=facts, reason=own_words(graded.reason, file)
+            graded,
+            file=file,
+            facts=facts,
+            reason=own_words(graded.reason, file),
+            digest=one.student.digests[task],
+            asked=of.job.asked(of.job.task(task)),
         )
+        _keep(folder.path / HANDED_IN / one.student.key / task, one, task)
         folder.append(graded)
+        left.pop(graded.case.key, None)
         on_event(graded)
 
     def heard(work: Work, said: Said) -> None:
@@ -115,20 +233,33 @@ def grade(
 
     for graded in without_kernel(of, missing):
         settle(graded)
-    try:
-        ended = executor.run(works(of, missing, walls), heard)
-        folder.check()
-    finally:
-        folder.close()
-    return ended
+    ended = executor.run(works(of, missing, walls), heard)
+    folder.check()
+    return ended, tuple(case for case in missing if case.key in left)
+
+
+def _keep(folder: Path, one: HandedIn, task: str) -> None:
+    """A copy of what was judged, for whoever asks later; of an earlier one nothing stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if task in one.texts:
+        held = {f"kernel{Path(one.student.files[task]).suffix}": one.texts[task], **one.helpers.get(task, {})}
+        for name, text in held.items():
+            write_atomically(folder / name, text.encode())
+
+
+def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
+    """Kernels among those that were judged that share their tokens."""
+    texts = {
+        (key, task): (reading.text(path, FILE_NBYTES), path.suffix)
+        for path, key, task in alike.kept(folder / HANDED_IN)
+    }
+    return alike.alike(job, texts)
 
 
 def own_words(reason: str, file: str) -> str:
-    """A reason with the student's own file in it, and not with the copy that was judged."""
+    """A reason with the student's own file in it, and not with the copy that was judged; of one that is
+    longer than any of ours the beginning."""
+    reason = reason[:_REASON]
     reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
-
-
-def marked(of: Class, graded: Sequence[Graded]) -> tuple[Mark, ...]:
-    return marks(of.assignment, of.job, of.handed, graded)

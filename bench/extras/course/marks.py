@@ -8,22 +8,22 @@ first of a rank shares it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.extras.course.assignment import Asked, Assignment
-from bench.extras.course.records import Graded, GradeJob, Task
-from bench.extras.course.submissions import HandedIn
+from bench.extras.course.records import Answer, Asked, Graded, GradeJob, Student, Task
 
 
 @dataclass(frozen=True)
 class TaskMark:
-    """graded: None where the task was not judged yet."""
+    """graded: None where the task was not judged yet. stale: why what was found is not of what lies there
+    now, or ""."""
 
     task: Task
     graded: Graded | None
     points: float
     most: float
+    stale: str = ""
 
     @property
     def band(self) -> str:
@@ -55,17 +55,19 @@ class TaskMark:
 
 @dataclass(frozen=True)
 class QuestionMark:
-    """right: None where a person has to say, or nothing was answered (given is None)."""
+    """right: None where a person has to say, or nothing was answered (given is None). problem: why what was
+    answered could not be read, or ""."""
 
     question: Asked
-    given: object
+    given: Answer | None
     right: bool | None
     points: float
+    problem: str = ""
 
 
 @dataclass(frozen=True)
 class Mark:
-    student: str
+    student: Student
     tasks: tuple[TaskMark, ...]
     questions: tuple[QuestionMark, ...]
 
@@ -78,37 +80,47 @@ class Mark:
         return sum(t.most for t in self.tasks) + sum(q.question.points for q in self.questions)
 
 
-def marks(
-    made: Assignment, job: GradeJob, handed: Iterable[HandedIn], graded: Iterable[Graded]
-) -> tuple[Mark, ...]:
-    """One a student, in the order of what was handed in."""
+def marks(job: GradeJob, students: Iterable[Student], graded: Iterable[Graded]) -> tuple[Mark, ...]:
+    """One a student, in their order."""
     found = {(g.case.student, g.case.task): g for g in graded}
     return tuple(
         Mark(
-            one.student,
-            tuple(_task(task, found.get((one.student, task.name))) for task in job.tasks),
-            tuple(_question(question, one.answers) for question in made.question),
+            one,
+            tuple(_task(job, task, one, found.get((one.key, task.name))) for task in job.tasks),
+            tuple(_question(question, one) for question in job.questions),
         )
-        for one in handed
+        for one in students
     )
 
 
-def _task(task: Task, graded: Graded | None) -> TaskMark:
+def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) -> TaskMark:
     most = task.points + sum(threshold.points for threshold in task.thresholds)
     points = 0.0
-    if graded is not None and graded.disposition == "ok":
-        points = task.points + sum(
-            threshold.points
-            for threshold, found in zip(task.thresholds, graded.thresholds, strict=False)
-            if found.reached
-        )
-    return TaskMark(task, graded, points, most)
+    stale = ""
+    if graded is not None:
+        if graded.digest not in ("", student.digests.get(task.name, graded.digest)):
+            stale = "something else was handed in since, and is not graded yet"
+        elif graded.asked not in ("", job.asked(task)):
+            stale = "the task has changed since this was graded"
+        if graded.disposition == "ok":
+            points = task.points + sum(
+                threshold.points
+                for threshold, found in zip(task.thresholds, graded.thresholds, strict=False)
+                if found.reached
+            )
+    return TaskMark(task, graded, points, most, stale)
 
 
-def _question(question: Asked, answers: Mapping[str, object]) -> QuestionMark:
-    given = answers.get(question.name)
+def _question(question: Asked, student: Student) -> QuestionMark:
+    given = student.answers.get(question.name)
     right = None if given is None else question.right(given)
-    return QuestionMark(question, given, right, question.points if right else 0.0)
+    return QuestionMark(
+        question,
+        given,
+        right,
+        question.points if right else 0.0,
+        student.answers_problem if given is None else "",
+    )
 
 
 @dataclass(frozen=True)

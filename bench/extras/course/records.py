@@ -6,8 +6,10 @@ To the client, the supervisor and the folder this is a kind of run (`KIND`); lis
 
 from __future__ import annotations
 
-import re
+import hashlib
+import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -33,6 +35,29 @@ class Threshold(Record, frozen=True, forbid_unknown_fields=True):
         return self.name or f"{self.ratio:g}× {self.rung}"
 
 
+class Asked(Record, frozen=True, forbid_unknown_fields=True):
+    """A question, answered in the student's answers.toml by its name. kind "text" is read by a person.
+    within: how far off a number may be, as a part of the right one."""
+
+    name: str
+    text: str
+    kind: Literal["number", "choice", "text"] = "text"
+    choices: tuple[str, ...] = ()
+    answer: float | str | None = None
+    within: float = 0.0
+    points: float = 0.0
+
+    def right(self, given: object) -> bool | None:
+        """Whether an answer is right; None where a person has to say."""
+        if self.kind == "text" or self.answer is None:
+            return None
+        if self.kind == "choice":
+            return str(given).strip().casefold() == str(self.answer).strip().casefold()
+        if isinstance(given, bool) or not isinstance(given, int | float) or isinstance(self.answer, str):
+            return False
+        return abs(given - self.answer) <= self.within * abs(self.answer)
+
+
 class Task(Record, frozen=True):
     """One kernel to write, its params resolved. hidden: params that are judged, and never told. precisions:
     what a rung may compute in. file: a pattern its file's name has to fit ("": any of its operator). points:
@@ -51,11 +76,23 @@ class Task(Record, frozen=True):
     hints: dict[str, str] = msgspec.field(default_factory=dict)
     file: str = ""
 
+    @property
+    def judged(self) -> dict[str, object]:
+        """What of it decides what a kernel is found to be; all else only says what that is worth."""
+        return {
+            "op": self.op,
+            "params": self.params,
+            "hidden": self.hidden,
+            "precision": self.precisions,
+            "checks": "quick" if self.quick else "full",
+            "threshold": [(t.rung, t.ratio) for t in self.thresholds],
+        }
+
 
 class GradeJob(Record, frozen=True):
     """What a class is judged by. timeout_s: seconds that one task of one student may take, those in which it
     waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much as
-    there is)."""
+    there is). deadline: as ISO 8601 with its offset from UTC ("": none)."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -67,17 +104,76 @@ class GradeJob(Record, frozen=True):
     mib: int = 0
     seed: int = 0
     folder: str = ""
+    questions: tuple[Asked, ...] = ()
+    deadline: str = ""
 
     def task(self, name: str) -> Task:
         return next(task for task in self.tasks if task.name == name)
 
+    def judged(self, task: Task) -> dict[str, object]:
+        """All that decides what a kernel for a task is found to be, by what a teacher calls it."""
+        return task.judged | {
+            "threads": self.threads,
+            "limits": (self.budget_s, self.timeout_s, self.mib),
+        }
 
-_UNFIT = re.compile(r"[^\w.@+-]+")
+    def asked(self, task: Task) -> str:
+        """A hash of that: what was found of a task that asks the same still holds."""
+        return digest(msgspec.json.encode(self.judged(task), order="sorted"))
 
 
-def fit(name: str) -> str:
-    """A name that a file can be called after."""
-    return _UNFIT.sub("_", name)[:80] or "_"
+def digest(data: bytes) -> str:
+    """SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+Answer = str | bool | int | float
+
+
+class Student(Record, frozen=True):
+    """A person of a class, and what they handed in, without its text. key: what files and cases are called
+    after, nobody else's; name: as it was written; who: by what they are known again when the class is graded
+    once more. files, digests: by task the name of the file, and the hash of what is judged (of the sentence,
+    where there is nothing to judge, which problems has). at: when it was handed in, as ISO 8601; at_by: who
+    says so; late_s: so many seconds after the deadline (None: not known to be late; 0: the system that took
+    it says so, and not how much). remarks: what a teacher should know."""
+
+    key: str
+    name: str
+    who: str
+    id: str = ""
+    email: str = ""
+    section: str = ""
+    sources: tuple[str, ...] = ()
+    at: str = ""
+    at_by: str = ""
+    late_s: float | None = None
+    files: dict[str, str] = msgspec.field(default_factory=dict)
+    digests: dict[str, str] = msgspec.field(default_factory=dict)
+    problems: dict[str, str] = msgspec.field(default_factory=dict)
+    answers: dict[str, Answer] = msgspec.field(default_factory=dict)
+    answers_problem: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def called(self, name: str) -> bool:
+        """Whether somebody means this one by a name."""
+        wanted = unicodedata.normalize("NFC", name).strip().casefold()
+        return any(
+            unicodedata.normalize("NFC", own).casefold() == wanted
+            for own in (self.key, self.name, self.id, self.email)
+            if own
+        )
+
+
+class Alike(Record, frozen=True):
+    """A kernel that shares more of its tokens with another than chance explains. other: a student's key, or
+    the rung of the ladder; share: of its tokens that are not those of what was handed out."""
+
+    task: str
+    student: str
+    other: str
+    rung: bool
+    share: float
 
 
 class GradeCase(Record, frozen=True):
@@ -115,7 +211,8 @@ class Reached(Record, frozen=True):
 class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
     is. thresholds: as the task has them. value, low, high: how many times as fast as
-    `against` it is, by which it is ranked. undecided: why nothing is said of its speed, as
+    `against` it is, by which it is ranked. digest: of what was judged (Student.digests); asked: of what it
+    was judged by (GradeJob.asked). undecided: why nothing is said of its speed, as
     bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
     measured stands there as it was. walls: what kept it in."""
 
@@ -127,6 +224,8 @@ class Graded(CaseResult[GradeCase], frozen=True):
     low: float = 0.0
     high: float = 0.0
     file: str = ""
+    digest: str = ""
+    asked: str = ""
     seconds: float = 0.0
     undecided: str = ""
 
@@ -137,7 +236,10 @@ class Graded(CaseResult[GradeCase], frozen=True):
 
 
 class Grade(Header[GradeJob, GradeCase], frozen=True):
-    """`grade.json`: a class's grades."""
+    """`grade.json`: a class's grades. alike: what is flagged, and never judged."""
+
+    students: tuple[Student, ...] = ()
+    alike: tuple[Alike, ...] = ()
 
 
 def listing(grade: Grade, cases: Sequence[GradeCase]) -> Listing:

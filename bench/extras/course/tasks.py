@@ -7,6 +7,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
 from bench.extras.course.records import REFERENCE, GradeJob, Task
 from bench.measure.ladder.entrants import params_of
@@ -30,6 +32,8 @@ def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
         timeout_s=made.limits.seconds,
         mib=made.limits.memory_mib,
         seed=made.seed,
+        questions=tuple(q if hidden else msgspec.structs.replace(q, answer=None) for q in made.question),
+        deadline=made.deadline.isoformat() if made.deadline is not None else "",
     )
 
 

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from bench.extras.course.assignment import FILE
+from bench.extras.course import assignment as assignments
+from bench.extras.course.assignment import FILE, Assignment
+from bench.extras.course.submissions import ANSWERS
 from bench.questions import rung_template as kernel_template
 from bench.results.store import write_atomically
-from bench.words.called import CALLED
-from kernels import registry
+from kernels import registry, toml
 from kernels.errors import InputError
+from kernels.registry import SUFFIX
 
+ABOUT = "README.md"  # of what is handed out
+_RUNG = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 _TEXT = """\
-# An assignment. `{called} course handout {file} FOLDER` writes what students get: this file without
-# hidden shapes and answers, and a kernel to begin from for each task.
+# An assignment. `course handout` writes what students get: this file without hidden shapes and answers, and a
+# kernel to begin from for each task. In that folder `course check` judges what they wrote.
 name = "{name}"
 title = "{title}"
 # cpu: kernels in Python with NumPy. cuda: kernels in CUDA C++; students need no GPU, whoever grades does.
 device = "{device}"
 # Of a CPU kernel; each has as many.
 threads = 1
+# Inputs are drawn from it. Leave it away: then each class gets inputs that nobody knew before. With a number
+# all gradings use the same inputs, and somebody who knows it could write down the answers.
+# seed = 1
+# What is handed in later is marked as late; what that costs is up to you. Write your own offset from UTC.
+# deadline = 2026-11-30T23:59:00+01:00
 
 [limits]  # of one task of one student
 seconds = 120       # the time that it waits for the device is not counted
@@ -59,8 +71,11 @@ ratio = 2.0
 points = 5
 
 # Shapes that are judged and never told: what they do not say is as above.
+[[task.hidden]]
 {hidden}
-# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice or number (with `within`).
+
+# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice (with `choices` and the
+# `answer`) or number (with the `answer`, and `within`: how far off it may be, as a part of it; 0.05 is 5 %).
 [[question]]
 name = "why"
 text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
@@ -77,28 +92,13 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     if path.exists():
         raise InputError(f"{path} is there already; name another folder")
     name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
-    problem, hidden = _problem(op)
+    problems = toml.read((Path(__file__).parent / "problems.toml").read_text(encoding="utf-8"))[op]
     text = _TEXT.format(
-        called=CALLED,
-        file=path, name=name, title=f"A {op} that is right, then fast", device=device, op=op,
-        problem=problem, hidden=hidden, rung=first[0].name,
+        name=name, title=f"A {op} that is right, then fast", device=device, op=op,
+        problem=problems["task"], hidden=problems["hidden"], rung=first[0].name,
     )  # fmt: skip
     write_atomically(path, text.encode())
     return path
-
-
-def _problem(op: str) -> tuple[str, str]:
-    if op == "conv":
-        return (
-            "shape = [4, 3, 32, 32, 8, 5]\npad = 2",
-            "[[task.hidden]]\nshape = [3, 2, 13, 17, 5, 3]\npad = [1, 0]\nbias = false\n",
-        )
-    if op == "gemm":
-        return (
-            "params = {m = 64, n = 120, k = 400, bias = true}",
-            "[[task.hidden]]\nparams = {m = 7, n = 33, k = 65, bias = false}\n",
-        )
-    return 'model = "alexnet-digits"\nnode = "0"\nbatch = 4', "[[task.hidden]]\nbatch = 3\n"
 
 
 _HIDDEN = re.compile(r"^\s*\[\[\s*task\s*\.\s*hidden\s*\]\]")
@@ -122,10 +122,7 @@ def without_secrets(text: str) -> str:
 
 def hand_out(assignment: Path, folder: Path) -> list[Path]:
     """What students get, into a new or empty folder. Raises InputError."""
-    from bench.extras.course import assignment as assignments
-    from bench.extras.course.assignment import read
-
-    made = read(assignment)
+    made = assignments.read(assignment)
     file = Path(assignment) / FILE if Path(assignment).is_dir() else Path(assignment)
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -140,5 +137,51 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
             f"{file} writes its hidden shapes or answers in a way that cannot be left out; write each hidden "
             "shape below [[task.hidden]], and each answer on a line of its own"
         )
-    ops = dict.fromkeys(task.op for task in made.task)
-    return [path, *(kernel_template.write(op, made.device, folder) for op in ops)]
+    kernels = _kernels(made, folder)
+    about = folder / ABOUT
+    write_atomically(about, _about(told, kernels).encode())
+    return [path, about, *kernels]
+
+
+def _kernels(made: Assignment, folder: Path) -> list[Path]:
+    """A kernel to begin from for each task, under a name that its pattern fits. Raises InputError."""
+    found: list[Path] = []
+    for task in made.task:
+        if not task.file and any(task.op == other.op for other in made.task[: made.task.index(task)]):
+            continue  # one file serves both
+        path = kernel_template.write(task.op, made.device, folder)
+        if task.file and not fnmatchcase(path.name, task.file):
+            meant = re.sub(r"[*?]+", "90_mine" if task.file[0] in "*?" else "mine", task.file)
+            fitting = _RUNG.match(meant)
+            path.unlink()
+            if fitting is None:
+                raise InputError(
+                    f"task {task.name!r}: no kernel can be called {task.file!r}; a kernel's file has "
+                    '`_` and a name in small letters: file = "90_*"'
+                )
+            first = registry.rungs(made.device, task.op)[0]
+            rung = replace(first, number=int(fitting[1]), name=fitting[2], user=True)
+            path = folder / f"{fitting[0]}{SUFFIX[made.device]}"
+            rung = replace(rung, path=path)
+            write_atomically(path, kernel_template.of(rung).encode())
+        found.append(path)
+    return found
+
+
+def _about(told: Assignment, kernels: Sequence[Path]) -> str:
+    """What a student is told first."""
+    lines = [f"# {told.title or told.name}", ""]
+    if told.deadline is not None:
+        lines += [f"Due: {told.deadline.isoformat(sep=' ')}", ""]
+    lines += [f"Write your kernel into {', '.join(f'`{path.name}`' for path in kernels)}. In this folder", ""]
+    lines += ["    kernelscope course check", ""]
+    lines += [
+        "says whether it is right, and which times it reaches. Hidden shapes are judged when it is graded."
+    ]
+    if told.question:
+        lines += ["", f"Answer these questions in a file `{ANSWERS}`, a line each:", ""]
+        for question in told.question:
+            example = '"…"' if question.kind != "number" else "0"
+            choices = f" ({', '.join(question.choices)})" if question.choices else ""
+            lines.append(f"- `{question.name} = {example}`: {question.text}{choices}")
+    return "\n".join([*lines, ""])

@@ -10,27 +10,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.extras.course import pages
 from bench.extras.course.marks import Mark, QuestionMark, TaskMark, ranking
-from bench.extras.course.records import Graded, GradeJob, Reached, Task
-from bench.results.store import write_atomically
+from bench.extras.course.records import Alike, Grade, Graded, GradeJob, Task
+from bench.extras.course.told import answered, flags, late, lines
+from bench.words import plain
 
-# What a spreadsheet takes for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+GRADESCOPE = "gradescope"
 
 
-def write(folder: Path, job: GradeJob, marks: Sequence[Mark]) -> tuple[Path, ...]:
+def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...]:
     """All of it into a folder; the files that a teacher opens. Raises InputError."""
     for mark in marks:
         text = json.dumps(gradescope(mark), indent=2, ensure_ascii=False)
-        write_atomically(folder / "gradescope" / mark.student / "results.json", f"{text}\n".encode())
+        pages.put(folder / GRADESCOPE / mark.student.key / "results.json", f"{text}\n")
+    job = header.job
     written = {
-        "grades.csv": grades_csv(job, marks),
+        "grades.csv": grades_csv(job, marks, header.alike),
         "ranking.csv": ranking_csv(job, marks),
         "ranking.md": ranking_md(job, marks),
     }
     for name, text in written.items():
-        write_atomically(folder / name, text.encode())
-    return tuple(folder / name for name in written)
+        pages.put(folder / name, text)
+    return (*(folder / name for name in written), *pages.write(folder, header, marks), folder / GRADESCOPE)
 
 
 def gradescope(mark: Mark) -> dict[str, Any]:
@@ -68,62 +70,35 @@ def _test(mark: TaskMark) -> dict[str, Any]:
     }
 
 
-def lines(mark: TaskMark) -> list[str]:
-    """What a student reads of a task."""
-    graded = mark.graded
-    if graded is None:
-        return ["It was not judged yet."]
-    said = [mark.band]
-    if graded.reason:
-        said.append(graded.reason)
-    if mark.hint:
-        said.append(f"Hint: {mark.hint}")
-    said += [
-        _reached(mark.task, number, found, "not decided" if graded.undecided else "")
-        for number, found in enumerate(graded.thresholds)
-        if found.value
-    ]
-    return [*said, *graded.notes]
-
-
-def _reached(task: Task, number: int, found: Reached, undecided: str) -> str:
-    word = undecided or ("reached" if found.reached else "not reached")
-    words = task.thresholds[number].words
-    close = "; the threshold lies within the interval, which counts" if found.close else ""
-    return (
-        f"{words}: {word}, {found.value:.2f} times as fast as {found.rung} "
-        f"(95 %: {found.low:.2f} to {found.high:.2f}; asked for {found.ratio:g}){close}"
-    )
-
-
 def _answer(mark: QuestionMark) -> dict[str, Any]:
-    if mark.given is None:
-        words, status = "not answered", "failed"
-    elif mark.right is None:
-        words, status = f"to be read by a person: {mark.given}", None
-    else:
-        words, status = ("right", "passed") if mark.right else ("wrong", "failed")
+    read = mark.given is not None and mark.right is None
+    status = None if read else "passed" if mark.right else "failed"
     made = {
         "name": f"question {mark.question.name}",
         "score": mark.points,
         "max_score": mark.question.points,
-        "output": words,
+        "output": answered(mark),
         "visibility": "visible",
     }
     return made | ({"status": status} if status else {})
 
 
-def grades_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
+def grades_csv(job: GradeJob, marks: Sequence[Mark], alike: Sequence[Alike]) -> str:
     """A row a student."""
-    head = ["student", "points", "of"]
+    head = ["student", "id", "e-mail", "section", "points", "of", "handed in", "late", "flags"]
     for task in job.tasks:
         head += [f"{task.name} points", f"{task.name} band", f"{task.name} times", f"{task.name} low",
                  f"{task.name} high", f"{task.name} why"]  # fmt: skip
-    questions = marks[0].questions if marks else ()
-    head += [f"question {q.question.name}" for q in questions]
+    head += [f"question {q.name}" for q in job.questions]
     rows = []
+    names = {mark.student.key: mark.student.name for mark in marks}
     for mark in marks:
-        row: list[object] = [mark.student, f"{mark.points:g}", f"{mark.most:g}"]
+        one = mark.student
+        row: list[object] = [
+            *(one.name, one.id, one.email, one.section, f"{mark.points:g}", f"{mark.most:g}", one.at),
+            late(one),
+            "; ".join(flags(mark, alike, names)),
+        ]
         for t in mark.tasks:
             g = t.graded
             times = [
@@ -143,6 +118,7 @@ def _of(task: Task, marks: Sequence[Mark]) -> list[Graded]:
 
 
 def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
+    names = {mark.student.key: mark.student.name for mark in marks}
     rows: list[list[object]] = [["task", "rank", "tied", "student", "times as fast", "low", "high"]]
     for task in job.tasks:
         rows += [
@@ -150,7 +126,7 @@ def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
                 task.name,
                 p.rank,
                 "yes" if p.tied else "no",
-                p.student,
+                names[p.student],
                 f"{p.value:.4g}",
                 f"{p.low:.4g}",
                 f"{p.high:.4g}",
@@ -162,13 +138,14 @@ def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
 
 def ranking_md(job: GradeJob, marks: Sequence[Mark]) -> str:
     """The same to be read: a table a task."""
-    parts = [f"# {job.title or job.name}: ranking\n"]
+    names = {mark.student.key: mark.student.name for mark in marks}
+    parts = [f"# {plain.markdown(job.title or job.name)}: ranking\n"]
     for task in job.tasks:
         places = ranking(_of(task, marks))
         against = next((g.against for g in _of(task, marks) if g.value), "")
         parts.append(f"\n## {task.name}\n")
         if not places:
-            parts.append("\nNobody passed.\n")
+            parts.append("\nNobody is ranked: nobody passed whose speed is decided.\n")
             continue
         parts.append(
             f"\nHow many times as fast as `{against}`, with its 95 % interval. Whoever's interval reaches "
@@ -177,7 +154,7 @@ def ranking_md(job: GradeJob, marks: Sequence[Mark]) -> str:
         )
         for p in places:
             rank = f"{p.rank} =" if p.tied else str(p.rank)
-            name = p.student.replace("|", "\\|")
+            name = plain.markdown(names[p.student])
             parts.append(f"| {rank} | {name} | {p.value:.2f} | {p.low:.2f} to {p.high:.2f} |\n")
     return "".join(parts)
 
@@ -186,10 +163,5 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in rows:
-        writer.writerow([_cell(value) for value in row])
+        writer.writerow([plain.csv(value) for value in row])
     return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    """What a student wrote is never a formula of the teacher's spreadsheet."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -10,10 +10,19 @@ from pathlib import Path
 import msgspec
 
 from bench.extras.course import judging, written
-from bench.extras.course.assignment import Asked, Assignment, TaskEntry
 from bench.extras.course.marks import marks, ranking
-from bench.extras.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
-from bench.extras.course.submissions import HandedIn
+from bench.extras.course.records import (
+    Alike,
+    Asked,
+    Grade,
+    GradeCase,
+    Graded,
+    GradeJob,
+    Reached,
+    Student,
+    Task,
+    Threshold,
+)
 from bench.results.finding import Finding
 from bench.results.ladder_records import RungCase, RungMeasurement
 
@@ -25,15 +34,18 @@ TASK = Task(
     thresholds=(Threshold(rung="naive", ratio=1, points=5), Threshold(rung="naive", ratio=2, points=3)),
     hints={"pad": "Look at the border.", "crashed": "It ended."},
 )
-JOB = GradeJob(name="one", tasks=(TASK,))
-MADE = Assignment(
+JOB = GradeJob(
     name="one",
-    task=(TaskEntry(name="conv", op="conv"),),
-    question=(
-        Asked(name="n", text="?", kind="number", answer=5.0, within=0.5, points=2),
+    tasks=(TASK,),
+    questions=(
+        Asked(name="n", text="?", kind="number", answer=5.0, within=0.1, points=2),
         Asked(name="t", text="?", points=4),
     ),
 )
+
+
+def student(key: str, **more: object) -> Student:
+    return Student(key=key, name=key, who=key, sources=(key,), **more)  # type: ignore[arg-type]
 
 
 def graded(student: str, low: float, high: float, disposition: str = "ok", **more: object) -> Graded:
@@ -56,8 +68,8 @@ def graded(student: str, low: float, high: float, disposition: str = "ok", **mor
 
 def test_points_are_of_bands_and_not_of_times() -> None:
     found = [graded("a", 1.1, 1.2), graded("b", 1.8, 2.1), graded("c", 0, 0, "incorrect")]
-    handed = [HandedIn(name, answers={"n": 5.4, "t": "memory"}) for name in "abcd"]
-    a, b, c, d = marks(MADE, JOB, handed, found)
+    handed = [student(name, answers={"n": 5.4, "t": "memory"}) for name in "abcd"]
+    a, b, c, d = marks(JOB, handed, found)
     assert [m.points for m in (a, b, c, d)] == [17, 20, 2, 2]
     bands = [mark.tasks[0].graded and mark.tasks[0].graded.band for mark in (a, b, c, d)]
     assert (a.most, bands) == (24, [2, 3, 0, None])
@@ -82,10 +94,10 @@ def test_who_lies_within_the_interval_of_the_first_shares_its_rank() -> None:
 def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Path) -> None:
     finding = Finding(fault="pad", reason="wrong at the border")
     wrong = graded("=cmd()", 0, 0, "incorrect", finding=finding, reason="-1 at the border")
-    found = marks(
-        MADE, JOB, [HandedIn("=cmd()"), HandedIn("b", answers={"n": True})], [wrong, graded("b", 1.9, 2.1)]
-    )
-    files = written.write(tmp_path, JOB, found)
+    people = (student("=cmd()"), student("b", answers={"n": True}, late_s=5400.0))
+    found = marks(JOB, people, [wrong, graded("b", 1.9, 2.1)])
+    pair = Alike(task="conv", student="b", other="conv 01 naive", rung=True, share=0.93)
+    files = written.write(tmp_path, Grade(job=JOB, cases=(), students=people, alike=(pair,)), found)
     told = json.loads((tmp_path / "gradescope" / "=cmd()" / "results.json").read_text())
     assert (told["score"], told["tests"][0]["status"], told["tests"][0]["max_score"]) == (0, "failed", 18)
     assert "Hint: Look at the border." in told["tests"][0]["output"]
@@ -96,7 +108,10 @@ def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Pat
     assert told["leaderboard"][0]["value"] == 2.0
     rows = list(csv.reader(io.StringIO(files[0].read_text())))
     assert rows[1][0] == "'=cmd()"
-    assert rows[1][8].startswith("'-1")
+    assert rows[1][rows[0].index("conv why")].startswith("'-1")
+    assert rows[2][rows[0].index("flags")] == (
+        "late by 1 h 30 min; conv: its tokens are those of the rung conv 01 naive (93%)"
+    )
     assert "| 1 | b | 2.00 | 1.90 to 2.10 |" in (tmp_path / "ranking.md").read_text()
 
 
@@ -162,7 +177,7 @@ def test_on_an_overloaded_machine_speed_is_not_decided_and_correctness_is(tmp_pa
         assert not made.thresholds[0].reached
         assert made.undecided == "not decided: other programs used 1.7 of 2 cores while this was measured"
         assert 0 < made.low <= made.value <= made.high < 1
-    (mark,) = marks(MADE, JOB, [HandedIn("a")], [made])
+    (mark,) = marks(JOB, [student("a")], [made])
     assert (mark.points, mark.tasks[0].band) == (10, f"passed; its speed is {made.undecided}")
     assert ranking([made]) == ()
     told = written.gradescope(mark)

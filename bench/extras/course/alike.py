@@ -1,0 +1,131 @@
+"""Kernels that share their tokens: with a rung of the ladder, or with another student's. It is told to the
+teacher, and decides nothing.
+
+What is compared are runs of tokens, as MOSS does (S. Schleimer, D. Wilkerson, A. Aiken, "Winnowing: local
+algorithms for document fingerprinting", SIGMOD 2003), each run kept. Comments, the header, the names of
+variables and the values of numbers make no difference, and what stands in the kernel that was handed out
+counts for nobody.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bench.extras.course.records import Alike, GradeJob
+from bench.questions import rung_template
+from kernels import registry
+
+RUN = 8  # tokens in a row that are looked for
+LEAST = 40  # runs that both have to have beyond what was handed out: less is no work of anybody
+SHARE = 0.8  # of the runs of the shorter one that the other has as well
+MOST = 3  # others that are named of one kernel
+CHARACTERS = 200_000  # of a text that are compared
+
+Text = tuple[str, str]  # of a kernel, and the ending of its name
+
+_STRING = r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
+_REST = r"|(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<sign>[^\w\s])"
+_TOKENS = {
+    ".py": re.compile(
+        rf"#[^\n]*|(?P<string>\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|{_STRING}){_REST}", re.DOTALL
+    ),
+    ".cu": re.compile(rf"//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<string>{_STRING}){_REST}", re.DOTALL),
+}
+_C_WORDS = frozenset(
+    """
+    auto bool break case char const constexpr continue default do double else extern float for goto if inline
+    int long return short signed sizeof static struct switch template typedef union unsigned void volatile
+    while half threadIdx blockIdx blockDim gridDim
+    """.split()  # noqa: SIM905 - a list of as many words is no easier to read
+)
+
+
+def tokens(text: str, suffix: str) -> list[str]:
+    """The tokens of a kernel: every name of its own the same, and every number, and every text."""
+    found = []
+    before = ""
+    for match in _TOKENS[suffix].finditer(text[:CHARACTERS]):
+        token = match[0]
+        match match.lastgroup:
+            case None:
+                continue  # a comment
+            case "string":
+                token = "s"
+            case "number":
+                token = "0"
+            case "name" if not _kept(token, before, suffix):
+                token = "v"
+        found.append(token)
+        before = match[0]
+    return found
+
+
+def _kept(name: str, before: str, suffix: str) -> bool:
+    """Whether a name says what is done: a word of the language, or what an object is asked for."""
+    if suffix == ".py":
+        return keyword.iskeyword(name) or before == "."
+    return name in _C_WORDS or name.startswith("__")
+
+
+def runs(text: str, suffix: str) -> frozenset[int]:
+    """Hashes of all runs of tokens."""
+    found = tokens(text, suffix)
+    return frozenset(hash(tuple(found[at : at + RUN])) for at in range(len(found) - RUN + 1))
+
+
+def share(one: frozenset[int], other: frozenset[int]) -> float:
+    """The part of the runs of the shorter one that both have; 0 where one has too few to tell anything."""
+    least = min(len(one), len(other))
+    return len(one & other) / least if least >= LEAST else 0.0
+
+
+def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, ...]:
+    """What is to be looked at. texts: by student's key and task."""
+    found: list[Alike] = []
+    for task in job.tasks:
+        given = _handed_out(job.device, task.op)
+        own = {key: held for (key, of), held in texts.items() if of == task.name}
+        found_in = {held: runs(*held) - given for held in set(own.values())}
+        rungs = {
+            rung.label: runs(rung.source, rung.path.suffix) - given
+            for rung in registry.rungs(job.device, task.op)
+        }
+        names = sorted(own)
+        pairs: dict[str, list[tuple[float, str]]] = {name: [] for name in names}
+        shares: dict[tuple[Text, Text], float] = {}  # of texts: many students may have handed in the same
+        for place, name in enumerate(names):
+            for other in names[place + 1 :]:
+                both = own[name], own[other]
+                if both not in shares:
+                    shares[both] = share(found_in[both[0]], found_in[both[1]])
+                if (part := shares[both]) >= SHARE:
+                    pairs[name].append((part, other))
+                    pairs[other].append((part, name))
+        for name in names:
+            near = sorted((-share(found_in[own[name]], held), label) for label, held in rungs.items())
+            found += [
+                Alike(task=task.name, student=name, other=label, rung=True, share=-part)
+                for part, label in near[:1]
+                if -part >= SHARE
+            ]
+            found += [
+                Alike(task=task.name, student=name, other=other, rung=False, share=part)
+                for part, other in sorted(pairs[name], reverse=True)[:MOST]
+            ]
+    return tuple(found)
+
+
+def _handed_out(device: str, op: str) -> frozenset[int]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = rung_template.write(op, device, Path(folder))
+        return runs(path.read_text(encoding="utf-8"), path.suffix)
+
+
+def kept(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """What a grading keeps of what it judged: each kernel's file, the student's key and the task."""
+    for path in sorted(folder.glob("*/*/kernel.*")):
+        yield path, path.parts[-3], path.parts[-2]

@@ -1,0 +1,83 @@
+"""What is said of a student's marks, wherever it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.extras.course.marks import Mark, QuestionMark, TaskMark
+from bench.extras.course.records import Alike, Reached, Student, Task
+
+_DAY_S = 86400
+
+
+def lines(mark: TaskMark) -> list[str]:
+    """What a student reads of a task."""
+    graded = mark.graded
+    if graded is None:
+        return ["It was not judged yet."]
+    said = [mark.band]
+    if mark.stale:
+        said.append(f"This is not up to date: {mark.stale}.")
+    if graded.reason:
+        said.append(graded.reason)
+    if mark.hint:
+        said.append(f"Hint: {mark.hint}")
+    said += [
+        _reached(mark.task, number, found, "not decided" if graded.undecided else "")
+        for number, found in enumerate(graded.thresholds)
+        if found.value
+    ]
+    return [*said, *graded.notes]
+
+
+def _reached(task: Task, number: int, found: Reached, undecided: str) -> str:
+    word = undecided or ("reached" if found.reached else "not reached")
+    words = task.thresholds[number].words
+    close = "; the threshold lies within the interval, which counts" if found.close else ""
+    return (
+        f"{words}: {word}, {found.value:.2f} times as fast as {found.rung} "
+        f"(95 %: {found.low:.2f} to {found.high:.2f}; asked for {found.ratio:g}){close}"
+    )
+
+
+def answered(mark: QuestionMark) -> str:
+    """How a question was answered, in words."""
+    if mark.given is None:
+        return mark.problem or "not answered"
+    if mark.right is None:
+        return f"to be read by a person: {mark.given}"
+    return "right" if mark.right else "wrong"
+
+
+def late(student: Student) -> str:
+    """By how much somebody was late, or ""."""
+    if student.late_s is None:
+        return ""
+    seconds = int(student.late_s)
+    if not seconds:
+        return "yes"
+    if seconds >= _DAY_S:
+        return f"{seconds // _DAY_S} d {seconds % _DAY_S // 3600} h"
+    return (
+        f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds >= 3600 else f"{-(-seconds // 60)} min"
+    )
+
+
+def flags(mark: Mark, alike: Sequence[Alike], names: Mapping[str, str]) -> list[str]:
+    """What a teacher should look at. names: of the students, by key."""
+    said = list(mark.student.remarks)
+    if lateness := late(mark.student):
+        said.append("late" if lateness == "yes" else f"late by {lateness}")
+    said += [f"{t.task.name}: {t.stale}" for t in mark.tasks if t.stale]
+    said += [
+        f"{t.task.name}: its speed is {t.graded.undecided}"
+        for t in mark.tasks
+        if t.graded and t.graded.undecided
+    ]
+    near: dict[str, list[str]] = {}
+    for pair in alike:
+        if pair.student == mark.student.key:
+            other = f"the rung {pair.other}" if pair.rung else names.get(pair.other, pair.other)
+            near.setdefault(pair.task, []).append(f"{other} ({pair.share:.0%})")
+    said += [f"{task}: its tokens are those of {', '.join(others)}" for task, others in near.items()]
+    return said
