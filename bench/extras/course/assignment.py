@@ -13,6 +13,7 @@ from bench.extras.course.records import Threshold
 from kernels.errors import InputError, system_words
 
 FILE = "assignment.toml"
+MODULES = ("numpy", "numba")  # what a kernel may import beside Python's own and what its template imports
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +89,7 @@ class Assignment(_Entry, frozen=True):
     device: Literal["cpu", "cuda"] = "cpu"
     threads: int = 1
     seed: int = 0
+    modules: tuple[str, ...] = MODULES
     limits: Limits = Limits()
     hints: dict[str, str] = {}
     task: tuple[TaskEntry, ...] = ()

@@ -90,6 +90,16 @@ def grade_command(
         metavar="ADDRESS|local",
         help="A Ray cluster (needs the extra `cluster`); default: processes here.",
     ),
+    wall: str = typer.Option(
+        "",
+        "--walls",
+        metavar="bubblewrap|uid",
+        show_default=False,
+        help="What keeps submissions in; default: the first of these that is to be had.",
+    ),
+    no_walls: bool = typer.Option(
+        False, "--no-walls", help="Grade although nothing keeps submissions in; each result says so."
+    ),
     at_once: int = typer.Option(
         0,
         metavar="N",
@@ -104,13 +114,15 @@ def grade_command(
     2: bad input; 130: cancelled (the same command goes on).
     """
     from bench.extras.course import assignment as assignments
-    from bench.extras.course import grading
+    from bench.extras.course import grading, walls
+    from bench.words.option import one_of
 
     of = grading.gather(assignments.read(assignment), folder)
-    raise typer.Exit(_grade(of, out or Path(f"grades-{of.job.name}"), cluster, at_once))
+    name = "none" if no_walls else walls.chosen(one_of(wall, walls.WALLS, "wall") if wall else "")
+    raise typer.Exit(_grade(of, out or Path(f"grades-{of.job.name}"), cluster, at_once, name))
 
 
-def _grade(of: Class, out: Path, cluster: str, at_once: int) -> int:
+def _grade(of: Class, out: Path, cluster: str, at_once: int, wall: str) -> int:
     from bench.commands import measuring
     from bench.extras.course import grading, walls
     from bench.extras.course.records import KIND
@@ -129,8 +141,10 @@ def _grade(of: Class, out: Path, cluster: str, at_once: int) -> int:
     with folder:
         folder.claim()
         missing = folder.missing()
-        print(f"walls: {walls.words(of.job.device)}", file=sys.stderr)
-        kept = walls.Walls(of.job.device, of.job.mib, (of.job.folder, str(out.absolute())))
+        print(f"walls: {walls.words(wall)}", file=sys.stderr)
+        walls.sweep()
+        hidden = of.job.folder, str(out.absolute())
+        kept = walls.Walls(wall, of.job.device, of.job.mib, hidden, of.assignment.modules)
         usual = 2 if cluster or of.job.device == "cuda" else host.physical_cores() // of.job.threads
         executor = executor_of(of.job.device, cluster, at_once or max(1, usual))
         print(f"on: {executor.words}", file=sys.stderr)
