@@ -277,8 +277,8 @@ def shut_in(kept: int = 2) -> None:
         os.setresuid(int(uid), int(uid), int(uid))
     _without(*range(_LAST_CAP + 1))
     told = {"HOME": tmp, "TMPDIR": tmp, "NUMBA_CACHE_DIR": tmp, "KERNELSCOPE_CACHE": f"{tmp}/cache"}
-    for name in (WALLED_ROOT, WALLED_TMP, WALLED_MIB, WALLED_UID, "KERNELSCOPE_COMPILED"):
-        os.environ.pop(name, None)
+    for name in [name for name in os.environ if name.startswith("KERNELSCOPE_")]:
+        del os.environ[name]
     os.environ.update(told)
     _forbidden = True
     if not install_filter(walled=True):

@@ -101,7 +101,11 @@ def grade(
         file = files.get((graded.case.student, graded.case.task), "")
         facts = graded.facts | ({"on": place} if place else {})
         graded = msgspec.structs.replace(
-            graded, file=file, facts=facts, reason=own_words(graded.reason, file)
+            graded,
+            file=file,
+            facts=facts,
+            reason=own_words(graded.reason, file),
+            walls=walls.name if walls is not None else "",
         )
         folder.append(graded)
         on_event(graded)
@@ -124,7 +128,9 @@ def grade(
 
 
 def own_words(reason: str, file: str) -> str:
-    """A reason with the student's own file in it, and not with the copy that was judged."""
+    """A reason with the student's own file in it, and not with the copy that was judged; without the last
+    words of a judge that ended, which may be the kernel's."""
+    reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason, flags=re.DOTALL)
     reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)

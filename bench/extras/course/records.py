@@ -117,7 +117,8 @@ class Graded(CaseResult[GradeCase], frozen=True):
     is. thresholds: as the task has them. value, low, high: how many times as fast as
     `against` it is, by which it is ranked. undecided: why nothing is said of its speed, as
     bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
-    measured stands there as it was. walls: what kept it in."""
+    measured stands there as it was. walls: the name of what kept it in, as
+    bench.extras.course.walls has them."""
 
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
@@ -129,6 +130,7 @@ class Graded(CaseResult[GradeCase], frozen=True):
     file: str = ""
     seconds: float = 0.0
     undecided: str = ""
+    walls: str = ""
 
     @property
     def band(self) -> int:

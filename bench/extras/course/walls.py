@@ -50,7 +50,7 @@ _NEEDED = {
     "cuda": ("msgspec", "platformdirs", "cuda-bindings"),
 }
 _TMP_NBYTES = 256 << 20  # of the temporary folder in a box
-_FIRST_UID, _UIDS = 61_000, 4_000  # nobody's by the system's customs
+FIRST_UID, UIDS = 61_000, 4_000  # nobody's by the system's customs
 _PREFIX = "kernelscope-work-"
 _IN_BOX = "/tmp/kernelscope-root"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -65,6 +65,16 @@ _LEFT_OUT = {
     "turtledemo",
     "ensurepip",
 }
+# What the system tells of processors and memory, as it was when a tree was made: there is no /proc in it.
+_FACTS = (
+    "proc/cpuinfo",
+    "proc/meminfo",
+    "sys/devices/system/cpu/*",
+    *(
+        f"sys/devices/system/cpu/cpu[0-9]*/cache/index*/{it}"
+        for it in ("level", "type", "size", "shared_cpu_list")
+    ),
+)
 # What is told to a judge of its grader's environment, and nothing else.
 _TOLD = re.compile(
     r"PATH|LANG|LC_\w+|TZ|PYTHONPATH|PYTHONPYCACHEPREFIX|LD_LIBRARY_PATH|CUDA_(HOME|PATH|VISIBLE_DEVICES)|"
@@ -76,8 +86,8 @@ _one = threading.Lock()
 
 @dataclass(frozen=True)
 class Walls:
-    """name: of WALLS, or NONE. mib: memory of a process that runs what was handed in (0: no limit of ours). hidden:
-    folders that the judge is not to see either. modules: what a kernel may import."""
+    """name: of WALLS, or NONE. mib: memory of a process that runs what was handed in (0: no limit of ours).
+    hidden: folders that the judge is not to see either. modules: what a kernel may import."""
 
     name: str
     device: str = "cpu"
@@ -229,7 +239,7 @@ def _free_uid() -> int:
         with contextlib.suppress(psutil.Error):
             taken.update(process.uids())
     with _one:
-        return next(uid for n in _numbers if (uid := _FIRST_UID + n % _UIDS) not in taken)
+        return next(uid for n in _numbers if (uid := FIRST_UID + n % UIDS) not in taken)
 
 
 def end_all_of(uid: int) -> None:
@@ -272,6 +282,11 @@ def _tree(device: str, modules: tuple[str, ...]) -> Path:
         _device(root / "dev" / name, Path("/dev") / name)
     for path in _files(device, modules):
         _laid(path, root / str(path).lstrip("/"))
+    for pattern in _FACTS:
+        for path in Path("/").glob(pattern):
+            with contextlib.suppress(OSError):
+                (to := root / str(path).lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+                to.write_bytes(path.read_bytes())
     return root
 
 

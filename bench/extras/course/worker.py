@@ -4,6 +4,7 @@ what was standard output."""
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ def main() -> int:
     """Judge the cases that standard input names. Returns the exit status."""
     if not confine.walled() and (mib := os.environ.get(confine.WALLED_MIB)):
         confine.limit_memory(int(mib))
+    _empty_tmp()
     # Before anything is read that a kernel is not to know.
     starting.fork_here()
     from bench.extras.course.records import GradeCase, GradeJob
@@ -23,6 +25,14 @@ def main() -> int:
 
     confine.hide_memory()
     return worker_process.serve(Start[GradeJob, GradeCase], _judge)
+
+
+def _empty_tmp() -> None:
+    """Another judge of the same student may have been here: nothing tells this one what was seen then."""
+    if confine.walled():
+        tmp = Path(os.environ[confine.WALLED_ROOT], os.environ[confine.WALLED_TMP].lstrip("/"))
+        for path in tmp.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _judge(start: Any, say: Any, stopped: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.extras.course.marks import Mark, QuestionMark, TaskMark, ranking
 from bench.extras.course.records import Graded, GradeJob, Reached, Task
+from bench.extras.course.walls import NONE
 from bench.results.store import write_atomically
 
 # What a spreadsheet takes for the beginning of a formula.
@@ -83,6 +84,8 @@ def lines(mark: TaskMark) -> list[str]:
         for number, found in enumerate(graded.thresholds)
         if found.value
     ]
+    if graded.walls == NONE:
+        said.append("Nothing kept in what was handed in while it was graded (--no-walls).")
     return [*said, *graded.notes]
 
 
