@@ -277,7 +277,7 @@ def shut_in(kept: int = 2) -> None:
         os.setresuid(int(uid), int(uid), int(uid))
     _without(*range(_LAST_CAP + 1))
     told = {"HOME": tmp, "TMPDIR": tmp, "NUMBA_CACHE_DIR": tmp, "KERNELSCOPE_CACHE": f"{tmp}/cache"}
-    for name in [name for name in os.environ if name.startswith("KERNELSCOPE_")]:
+    for name in [name for name in os.environ if name.startswith(("KERNELSCOPE_", "PYTHON"))]:
         del os.environ[name]
     os.environ.update(told)
     _forbidden = True

@@ -77,7 +77,7 @@ _FACTS = (
 )
 # What is told to a judge of its grader's environment, and nothing else.
 _TOLD = re.compile(
-    r"PATH|LANG|LC_\w+|TZ|PYTHONPATH|PYTHONPYCACHEPREFIX|LD_LIBRARY_PATH|CUDA_(HOME|PATH|VISIBLE_DEVICES)|"
+    r"LANG|LC_\w+|TZ|PYTHONPATH|PYTHONPYCACHEPREFIX|LD_LIBRARY_PATH|CUDA_(HOME|PATH|VISIBLE_DEVICES)|"
     r"(OMP|OPENBLAS|MKL|NUMBA)_NUM_THREADS|KERNELSCOPE_\w+"
 )
 _numbers = itertools.count(os.getpid())
@@ -157,11 +157,11 @@ def standing() -> dict[str, str]:
 
 def chosen(name: str = "") -> str:
     """The wall of this name, or the first that is to be had. Raises UnavailableError with how to get one."""
-    lacking = standing()
-    for wall in [name] if name else WALLS:
-        if not lacking[wall]:
+    asked = [name] if name else WALLS
+    for wall in asked:
+        if not _lacks(wall):
             return wall
-    why = "; ".join(f"{wall}: {lacking[wall]}" for wall in ([name] if name else WALLS))
+    why = "; ".join(f"{wall}: {_lacks(wall)}" for wall in asked)
     raise UnavailableError(
         f"nothing would keep in what was handed in ({why}). To get a wall, {HOW}; --no-walls grades without "
         "one"
@@ -218,6 +218,7 @@ def _told(environment: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
     in the memory of what it starts."""
     whole = client.worker_environment({**os.environ, **environment, **told})
     kept = {name: value for name, value in whole.items() if _TOLD.fullmatch(name) or name in told}
+    kept["PATH"] = "/usr/local/bin:/usr/bin:/bin"
     return ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in sorted(kept.items()))]
 
 

@@ -39,8 +39,11 @@ from kernels import processes, registry
 
 CORPUS = Path(__file__).with_name("hostile.toml")
 ROOT = Path(__file__).resolve().parents[4]
-# Some that stand for the others, for the suite.
-SAMPLE = ("environment-on-the-stack", "says-it-later", "slows-all", "a-listener-by-its-path", "onnxruntime")
+# Some that stand for the others.
+SAMPLE = (
+    "environment-on-the-stack", "says-it-later", "slows-all", "a-listener-by-its-path", "onnxruntime",
+    "cuda-secrets",
+)  # fmt: skip
 ASSIGNMENT = """\
 name = "hostile"
 [limits]
@@ -62,13 +65,13 @@ rung = "stable"
 ratio = 2.0
 points = 20
 [[task.hidden]]
-params = {{outer = 31, axis = 1009, inner = 1}}
+params = {{outer = 3, axis = 70001, inner = 1}}
 """
 SECRET = "kept-by-the-grader-7c1f"
 CANARY = "written-by-somebody-else-b02e"
 # Hidden sizes as they are, and their product; what lies in files; names of the judge's.
 TOLD = re.compile(
-    rf"1[,. ]?009|31[,. ]?279|0x3f1\b|{SECRET}|{CANARY}|root:[x*!$]|daemon:|nologin", re.IGNORECASE
+    rf"70[,' ]?001|210[,' ]?003|0x11171\b|{SECRET}|{CANARY}|root:[x*!$]|daemon:|nologin", re.IGNORECASE
 )
 ALONE = 2  # the band of who works honestly: right, and as fast as the rung that it is
 FASTER = 1.6  # than the rung that it is: no honest work is
@@ -378,10 +381,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="of submissions; default: all")
     parser.add_argument("--walls", choices=walls.WALLS, action="append", default=[])
     parser.add_argument("--part", default="1/1", help="K/N: every Nth from the Kth on")
+    parser.add_argument("--sample", action="store_true", help="a few that stand for the others")
     parser.add_argument("--at-once", type=int, default=2)
     given = parser.parse_args()
     part, parts = map(int, given.part.split("/"))
-    chosen = [each for each in corpus() if not given.names or each.name in given.names][part - 1 :: parts]
+    names = given.names or (SAMPLE if given.sample else ())
+    chosen = [each for each in corpus() if not names or each.name in names][part - 1 :: parts]
     bites = 0
     for wall in given.walls or walls.WALLS:
         if lacking := walls.standing()[wall]:
