@@ -250,12 +250,12 @@ def shut_in(kept: int = 2) -> None:
     global _forbidden
     import resource
 
-    root, tmp, uid = os.environ[WALLED_ROOT], os.environ[WALLED_TMP], os.environ.get(WALLED_UID, "")
+    root, tmp = os.environ[WALLED_ROOT], os.environ[WALLED_TMP]
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 2)
     os.closerange(3, kept)
     os.closerange(max(3, kept + 1), os.sysconf("SC_OPEN_MAX"))
-    if not uid:
+    if not stranger():
         _own_user_namespace()
     os.chroot(root)
     os.chdir(tmp)
@@ -271,11 +271,7 @@ def shut_in(kept: int = 2) -> None:
         resource.setrlimit(which, (most, most))
     if mib:
         limit_memory(mib)
-    if uid:
-        os.setgroups([])
-        os.setresgid(int(uid), int(uid), int(uid))
-        os.setresuid(int(uid), int(uid), int(uid))
-    _without(*range(_LAST_CAP + 1))
+    become_stranger()
     told = {"HOME": tmp, "TMPDIR": tmp, "NUMBA_CACHE_DIR": tmp, "KERNELSCOPE_CACHE": f"{tmp}/cache"}
     for name in [name for name in os.environ if name.startswith(("KERNELSCOPE_", "PYTHON"))]:
         del os.environ[name]
@@ -283,6 +279,34 @@ def shut_in(kept: int = 2) -> None:
     _forbidden = True
     if not install_filter(walled=True):
         raise OSError(errno.ENOSYS, "this system has no seccomp filter for this processor")
+
+
+def stranger() -> int:
+    """The user that what strangers wrote runs as; 0: whoever started it."""
+    return int(os.environ.get(WALLED_UID) or 0)
+
+
+def become_stranger() -> None:
+    """This process is that user from now on, and has no rights of root's."""
+    if uid := stranger():
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    _without(*range(_LAST_CAP + 1))
+
+
+@contextlib.contextmanager
+def for_stranger() -> Iterator[None]:
+    """Meanwhile this process acts as that user where it would act as root: a container's root may set the
+    cores of its own processes alone."""
+    if not (uid := stranger()):
+        yield
+        return
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def _own_user_namespace() -> None:

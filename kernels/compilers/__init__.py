@@ -56,8 +56,14 @@ def of_a_stranger(
     with _one_at_a_time:
         if not _of_strangers:
             _of_strangers.append(_Processes())
-            atexit.register(_of_strangers[0].close)
+            atexit.register(end_of_strangers)
         return _of_strangers[0].answered((rung, arch, list(options), dict(included)))
+
+
+def end_of_strangers() -> None:
+    """End the processes of `of_a_stranger`."""
+    while _of_strangers:
+        _of_strangers.pop().close()
 
 
 def compile_in_parallel(

@@ -181,9 +181,12 @@ def _doubtful(made: Graded) -> bool:
     return any(t.close for t in made.thresholds) or not 1 / APART < made.value < APART
 
 
-def _not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
-    """seen: it has seen a hidden shape. Then it is told in our words alone what came of it, and only which
-    kind of fault was found: an error, an exit status or a wrong element may say what it saw."""
+def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
+    """What came of a kernel that did not pass, or is disqualified as it changed settings. seen: it has seen a
+    hidden shape. Then it is told in our words alone what came of it, and only which kind of fault was found:
+    an error, an exit status or a wrong element may say what it saw."""
+    if own.facts.get("undone"):
+        return Graded(case=case, disposition="failed", reason=f"disqualified: {own.facts['undone']}")
     reason, finding = own.reason, own.finding
     seen |= finding is not None and finding.when.startswith(HIDDEN)
     if ALONE in reason:
@@ -203,10 +206,8 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen
     own = found.get(NAME)
     if own is None:
         return Graded(case=case, disposition="failed", reason="it was not judged")
-    if own.facts.get("undone"):
-        return Graded(case=case, disposition="failed", reason=f"disqualified: {own.facts['undone']}")
-    if own.disposition != "ok":
-        return _not_passed(case, own, seen)
+    if own.disposition != "ok" or own.facts.get("undone"):
+        return not_passed(case, own, seen)
     reached, notes = [], list(own.notes)
     timed = [own, *(m for name, m in found.items() if name != NAME)]
     undecided = next(filter(None, (stats.overloaded(one.load) for one in timed)), "")

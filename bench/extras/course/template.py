@@ -21,6 +21,8 @@ title = "{title}"
 device = "{device}"
 # Of a CPU kernel; each has as many.
 threads = 1
+# What a CPU kernel may import beside Python's own and what the kernel to begin from imports.
+modules = ["numpy", "numba"]
 
 [limits]  # of one task of one student
 seconds = 120       # the time that it waits for the device is not counted
