@@ -247,7 +247,7 @@ def measured(
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
     submissions = [each for each in submissions if not each.cuda]
-    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=20, budget=budget) + f"# {CANARY}\n")
+    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=12, budget=budget) + f"# {CANARY}\n")
     others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(submissions))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
     secrets = [
