@@ -8,6 +8,9 @@ memory. What the system does not offer is left out, and reported.
   restricted, too.
 - `forbid_background_work` is for every process of a user's kernels: nothing that it started goes on while it
   is stopped, and it cannot change the machine for others, nor this program, its caches and results.
+- `shut_in` is for what a stranger wrote (`course grade`), in its place: another root, with few files in it;
+  no right, no signal, no socket and no setting of others; limits. Whoever built that root, and a wall around
+  the judge as well, says so in the environment (bench.extras.course.walls).
 """
 
 from __future__ import annotations
@@ -24,15 +27,18 @@ from pathlib import Path
 
 from kernels.cache import cache_dir
 
-# For a process that starts others apart: `engine.isolated` shuts them in where this is set.
-CONFINED = "KERNELSCOPE_CONFINED"
-MEMORY = "KERNELSCOPE_CONFINED_MIB"
+# For `shut_in`: the folder that is to be the root; where the temporary folder lies in it; MiB of memory (0:
+# no limit); the user that it becomes ("": whoever started it, who is not root).
+WALLED_ROOT = "KERNELSCOPE_WALLED_ROOT"
+WALLED_TMP = "KERNELSCOPE_WALLED_TMP"
+WALLED_MIB = "KERNELSCOPE_WALLED_MIB"
+WALLED_UID = "KERNELSCOPE_WALLED_UID"
 OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `forbid_background_work` does nothing
 KEPT = "KERNELSCOPE_NOT_WRITTEN"  # folders that no process of a user's kernels may write to, with os.pathsep
-NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _SET_NO_NEW_PRIVS, _SET_DUMPABLE = 38, 4
+_LAST_CAP = 63
 _CAPBSET_DROP, _CAP_SYS_PTRACE, _CAPABILITY_VERSION_3 = 24, 19, 0x20080522
 # What root may change of the machine, by the numbers of linux/capability.h: network, modules, ports,
 # accounting, settings, restarts, priorities, limits, the clock, devices, counters, BPF.
@@ -49,7 +55,9 @@ _OPEN_PATH = 0x200000 | 0x80000  # O_PATH | O_CLOEXEC
 # How many kinds of access to files each version of Landlock knows.
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
 _forbidden = False  # this process
-_PROCESSES = 512  # and threads, in a namespace of their own
+_PROCESSES = 512  # and threads, in a namespace or of a user of their own
+_OPEN_FILES = 256
+_BESIDE_DATA_MIB = 1024  # of addresses: stacks, what is mapped and what is reserved
 
 
 def isolate_network() -> str:
@@ -233,9 +241,93 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
         os.close(rules)
 
 
-def restrict_by_environment() -> str:
-    """Restrict this process as its environment variable says."""
-    return restrict(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
+def walled() -> bool:
+    """Whether what strangers wrote is to be shut in by `shut_in`, in this process or in those it starts."""
+    return WALLED_ROOT in os.environ
+
+
+def shut_in(kept: int = 2) -> None:
+    """Shut this process in as the environment says (WALLED_ROOT and those beside it): it is about to run, or
+    to compile, what a stranger wrote. To be called by a process with one thread. kept: the descriptor that
+    stays open beside the first three; what is printed goes nowhere. Raises OSError with the reason; then
+    nothing may be run."""
+    global _forbidden
+    import resource
+
+    root, tmp = os.environ[WALLED_ROOT], os.environ[WALLED_TMP]
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 2)
+    os.closerange(3, kept)
+    os.closerange(max(3, kept + 1), os.sysconf("SC_OPEN_MAX"))
+    if not stranger():
+        _own_user_namespace()
+    os.chroot(root)
+    os.chdir(tmp)
+    mib = int(os.environ.get(WALLED_MIB) or 0)
+    for which, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NPROC, _PROCESSES),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        *(((resource.RLIMIT_AS, _mapped_nbytes() + (mib + _BESIDE_DATA_MIB << 20)),) if mib else ()),
+    ):
+        _, hard = resource.getrlimit(which)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (most, most))
+    if mib:
+        limit_memory(mib)
+    become_stranger()
+    told = {"HOME": tmp, "TMPDIR": tmp, "NUMBA_CACHE_DIR": tmp, "KERNELSCOPE_CACHE": f"{tmp}/cache"}
+    for name in [name for name in os.environ if name.startswith(("KERNELSCOPE_", "PYTHON"))]:
+        del os.environ[name]
+    os.environ.update(told)
+    _forbidden = True
+    if not install_filter(walled=True):
+        raise OSError(errno.ENOSYS, "this system has no seccomp filter for this processor")
+
+
+def stranger() -> int:
+    """The user that what strangers wrote runs as; 0: whoever started it."""
+    return int(os.environ.get(WALLED_UID) or 0)
+
+
+def become_stranger() -> None:
+    """This process is that user from now on, and has no rights of root's."""
+    if uid := stranger():
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    _without(*range(_LAST_CAP + 1))
+
+
+@contextlib.contextmanager
+def for_stranger() -> Iterator[None]:
+    """Meanwhile this process acts as that user where it would act as root: a container's root may set the
+    cores of its own processes alone."""
+    if not (uid := stranger()):
+        yield
+        return
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def _own_user_namespace() -> None:
+    """In which this process may change its root, and owns nothing. Raises OSError."""
+    ids = os.geteuid(), os.getegid()
+    if _libc().unshare(_NEWUSER) != 0:
+        raise OSError(ctypes.get_errno(), "no user namespace can be made")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{ids[0]} {ids[0]} 1")
+    Path("/proc/self/gid_map").write_text(f"{ids[1]} {ids[1]} 1")
+
+
+def _mapped_nbytes() -> int:
+    """Bytes of addresses that this process has; 0 where /proc is not there to say."""
+    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 4 << 30
 
 
 def _first_user_namespace() -> str:
@@ -287,14 +379,53 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _MODE_FILTER, _ALL_THREADS, _AS_FAST_AS_BEFORE = 1, 1, 4
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _OTHER_NUMBERS = 0x40000000  # of x86_64's second set
-# fork, vfork, timer_create, timerfd_create, io_setup, perf_event_open, sched_setattr, bpf, ptrace;
-# socket, by which another process could be asked to do the work
-_REFUSED = {
-    "x86_64": (57, 58, 222, 283, 206, 298, 314, 321, 101, 41),
-    "aarch64": (107, 85, 0, 241, 274, 280, 117, 198),
+_COLUMN = {"x86_64": 0, "aarch64": 1}  # of the tables below; -1: that processor has no such call
+_REFUSED = {  # for every user's kernel
+    "fork": (57, -1), "vfork": (58, -1), "timer_create": (222, 107), "timerfd_create": (283, 85),
+    "io_setup": (206, 0), "perf_event_open": (298, 241), "sched_setattr": (314, 274), "bpf": (321, 280),
+    "ptrace": (101, 117), "socket": (41, 198),  # by which another process could be asked to do the work
+}  # fmt: skip
+_REFUSED_WALLED = {  # for a stranger's, beside those
+    # How others are run, and this process beside them.
+    "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "ioprio_set": (251, 30), "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    # What others hold, and signals to them.
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440),
+    "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "userfaultfd": (323, 282),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # Mounts and namespaces.
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
+    "unshare": (272, 97), "setns": (308, 268), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    # Sockets of any family; what is there to be asked through stays.
+    "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
+    "listen": (50, 201), "socketpair": (53, 199),
+    # Memory that no limit counts.
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "semget": (64, 190),
+    "msgget": (68, 186), "mq_open": (240, 180),
+}  # fmt: skip
+# clone3, whose flags a filter cannot see, and io_uring: whoever calls them has another way.
+_ABSENT = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
+_ABSENT_WALLED = {"io_uring_enter": (426, 426), "io_uring_register": (427, 427)}
+# Calls of a stranger's kernel that are refused by an argument, given by its place: where it is one of these;
+_REFUSED_WITH = {
+    # Signals by the system and pinned memory: F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY,
+    # F_SETPIPE_SZ.
+    "fcntl": ((72, 25), 1, (8, 10, 15, 1024, 1026, 1031)),
+    "ioctl": ((16, 29), 1, (0x8901, 0x8902, 0x5412)),  # FIOSETOWN, SIOCSPGRP, TIOCSTI
+    "madvise": ((28, 233), 2, (12,)),  # MADV_MERGEABLE: the system compares pages meanwhile
+    "prctl": ((157, 167), 0, (67,)),  # PR_SET_MEMORY_MERGE
 }
-# clone3, whose flags a filter cannot see, and io_uring_setup: whoever calls them has another way
-_ABSENT = (435, 425)
+# or where it is neither of this process nor, if that is said, 0.
+_ALLOWED_OF_ITSELF = {
+    "kill": ((62, 129), False),
+    "tgkill": ((234, 131), False),
+    "prlimit64": ((302, 261), True),
+}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _THREAD = 0x10000  # of clone's flags: it starts no process
 _NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # of struct seccomp_data
@@ -302,28 +433,45 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
 
-def filter_program_of(machine: str) -> bytes:
-    """The seccomp filter: instructions of eight bytes each."""
-    refused, absent = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
+def filter_program_of(machine: str, walled: bool = False) -> bytes:
+    """The seccomp filter for this process: instructions of eight bytes each. walled: for a stranger's
+    kernel."""
+    refused, absent, column = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS, _COLUMN[machine]
     steps = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, refused)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _OTHER_NUMBERS), (_RETURN, 0, 0, absent)]
-    for number in _REFUSED[machine]:
-        steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refused)]
-    for number in _ABSENT:
-        steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, absent)]
+    for numbers in (_REFUSED | _REFUSED_WALLED if walled else _REFUSED).values():
+        steps += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refused)] if numbers[column] >= 0 else []
+    for numbers in (_ABSENT | _ABSENT_WALLED if walled else _ABSENT).values():
+        steps += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, absent)]
+    if walled:
+        for numbers, place, values in _REFUSED_WITH.values():
+            tests = [step for value in values for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, refused))]
+            steps += _on_argument(numbers[column], place, [*tests, (_RETURN, 0, 0, _ALLOW)])
+        for numbers, or_none in _ALLOWED_OF_ITSELF.values():
+            own = [os.getpid(), *((0,) if or_none else ())]
+            tests = [step for value in own for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
+            steps += _on_argument(numbers[column], 0, [*tests, (_RETURN, 0, 0, refused)])
     steps += [(_EQUAL, 0, 3, _CLONE[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
     steps += [(_ANY_OF, 1, 0, _THREAD), (_RETURN, 0, 0, refused), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
-def install_filter() -> bool:
+_Step = tuple[int, int, int, int]
+
+
+def _on_argument(number: int, place: int, then: Sequence[_Step]) -> list[_Step]:
+    """What is done with a call of this number, by the lower half of an argument: all that they are of."""
+    return [(_EQUAL, 0, len(then) + 1, number), (_LOAD, 0, 0, _FIRST_ARGUMENT + 8 * place), *then]
+
+
+def install_filter(walled: bool = False) -> bool:
     """From now on these system calls fail (EPERM, ENOSYS) in every thread of this process. Returns whether
     the system has such filters for this machine."""
     machine = os.uname().machine
     if machine not in _SECCOMP:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    code = filter_program_of(machine)
+    code = filter_program_of(machine, walled)
     instructions = ctypes.create_string_buffer(code, len(code))
     filter_program = struct.pack(
         "HxxxxxxP", len(code) // 8, ctypes.addressof(instructions)

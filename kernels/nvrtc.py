@@ -117,7 +117,7 @@ def assembly(
     if reason := unavailable():
         raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
     _, options = _cubin(rung, arch, defines or {})
-    with _compiled(rung, arch, [*options, "-lineinfo"]) as (nvrtc, program, _):
+    with _compiled(rung, arch, [*options, "-lineinfo"], _included(rung)) as (nvrtc, program, _):
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
         cubin = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
         return ptx.decode(errors="replace").rstrip("\0"), cubin
@@ -155,9 +155,9 @@ def compile_ahead(
     missing = [item for item in distinct.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return
-    # To start a process takes as long as one or two kernels. Whoever is shut in starts none.
+    # To start a process takes as long as one or two kernels. What strangers wrote has one of its own.
     processes = min(threads, -(-len(missing) // A_PROCESS))
-    apart = processes >= APART and confine.CONFINED not in os.environ
+    apart = processes >= APART and not confine.walled()
     compilers.compile_in_parallel(compile_rung, missing, arch, processes if apart else threads, apart, told)
 
 
@@ -251,26 +251,51 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
     """The cubin and the compiler's log."""
-    with _compiled(rung, arch, options) as (nvrtc, program, log):
+    if rung.user and confine.walled():
+        beside = {header.name: header.text for header in headers(rung)}
+        answer = compilers.of_a_stranger(rung, arch, options, _included(rung) | beside)
+        if answer.error:
+            raise KernelError(answer.error)
+        cubin, ptx, log = answer.cubin, answer.ptx, answer.log
+    else:
+        cubin, ptx, log = compiled(rung, arch, options, _included(rung))
+    arguments.check_compiled(rung, ptx)
+    early = rung.overlaps and _capability(arch) >= overlaps.CAPABILITY
+    if early and (fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs)):
+        raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
+    return cubin, log
+
+
+def _included(rung: registry.Rung) -> dict[str, str]:
+    """Headers that are no files, by name. The first is read before the rung's text and not put in front of
+    it, so that lines keep their numbers."""
+    return {arguments.FILE: arguments.preamble(rung)}
+
+
+def compiled(
+    rung: registry.Rung, arch: str, options: list[str], included: Mapping[str, str]
+) -> tuple[bytes, str, str]:
+    """The cubin, the PTX and the compiler's log. included: see `_included`. Raises KernelError."""
+    with _compiled(rung, arch, options, included) as (nvrtc, program, log):
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
-        arguments.check_compiled(rung, ptx)
-        early = rung.overlaps and _capability(arch) >= overlaps.CAPABILITY
-        if early and (fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs)):
-            raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
-        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), ptx, log
 
 
 @contextlib.contextmanager
-def _compiled(rung: registry.Rung, arch: str, options: list[str]) -> Iterator[tuple[Any, Any, str]]:
+def _compiled(
+    rung: registry.Rung, arch: str, options: list[str], included: Mapping[str, str]
+) -> Iterator[tuple[Any, Any, str]]:
     """(NVRTC, the compiled program, the compiler's log)."""
     from cuda.bindings import nvrtc
 
     flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
-    # Read before the rung's text and not put in front of it, so that lines keep their numbers.
-    included = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
     flags.append(f"--pre-include={arguments.FILE}".encode())
     result, program = nvrtc.nvrtcCreateProgram(
-        rung.source.encode(), rung.path.name.encode(), len(included), list(included.values()), list(included)
+        rung.source.encode(),
+        rung.path.name.encode(),
+        len(included),
+        [text.encode() for text in included.values()],
+        [name.encode() for name in included],
     )
     _check(nvrtc, result, f"starting to compile {rung.label}")
     try:

@@ -48,7 +48,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels import layouts, numba_support
+from kernels import confine, layouts, numba_support
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, Define, parse, unmet
 from kernels.languages.known import languages
@@ -466,15 +466,19 @@ class Header:
 
 def headers(rung: Rung) -> tuple[Header, ...]:
     """The header files that a rung's file includes by `#include "…"`, also indirectly: each once, in a fixed
-    order. A header is searched first in the folder of the file that includes it, then in HEADERS. One that
-    is not found is left out; the compiler reports it."""
+    order. A header is searched first in the folder of the file that includes it, then in HEADERS; a
+    stranger's (kernels.confine.walled) nowhere else, whatever its name. One that is not found is left out;
+    the compiler reports it."""
     included: dict[Path, Header] = {}
+    only = {rung.path.parent.resolve(), HEADERS} if rung.user and confine.walled() else None
     queue = [(rung.source, rung.path.parent)]
     while queue:
         text, folder = queue.pop()
         for name in _INCLUDE.findall(text):
             path = next((p for d in (folder, HEADERS) if (p := d / name).is_file()), None)
             if path is None or path in included:
+                continue
+            if only is not None and path.resolve().parent not in only:
                 continue
             included[path] = Header(name, path, path.read_text(encoding="utf-8"))
             queue.append((included[path].text, path.parent))

@@ -217,7 +217,12 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     confine.hide_memory()  # by the kernels of other processes
     confine.forbid_tracing()
     if not any(sys.argv[2:]):  # for what a user wrote
-        confine.forbid_background_work()
+        if confine.walled():
+            opener("engine.isolated.open_engine").ready()
+            confine.shut_in(end.fd)
+            die_with_parent(int(sys.argv[1]))  # which whoever becomes another user has to say again
+        else:
+            confine.forbid_background_work()
     try:
         for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened

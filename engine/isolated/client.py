@@ -130,7 +130,7 @@ class Child:
                 interpreter or sys.executable,
                 "-P",
                 "-m",
-                f"engine.isolated.{_module()}",
+                "engine.isolated.child",
                 str(os.getpid()),
                 opens,
             ],
@@ -463,11 +463,6 @@ class Child:
         if told.kind == "MemoryError":
             return kernels.errors.OutOfMemoryError(f"memory did not suffice for {self.what}: {told.text}")
         return KernelError(f"{self.what} failed: {told.kind}: {told.text}")
-
-
-def _module() -> str:
-    """The module that an isolated process runs: "confined" where the environment asks for that."""
-    return "confined" if confine.CONFINED in os.environ else "child"
 
 
 def rest() -> None:

@@ -7,11 +7,13 @@ gives back interrupts the processors of all others. On the host of an H100, 133 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copyreg
 import io
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import threading
@@ -20,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from kernels import processes, registry
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
@@ -27,6 +31,39 @@ from kernels.errors import KernelscopeError
 Define = int | float | str | bool
 Item = tuple[registry.Rung, Mapping[str, Define]]
 Compile = Callable[[registry.Rung, str, Mapping[str, Define]], object]
+LENGTH = struct.Struct("<I")  # of an Answer
+_MOST_NBYTES = 256 << 20
+_WAIT_S = 180.0
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """What became of a stranger's file. error: why it was not compiled."""
+
+    cubin: bytes = b""
+    ptx: str = ""
+    log: str = ""
+    error: str = ""
+
+
+_of_strangers: list[_Processes] = []
+_one_at_a_time = threading.Lock()
+
+
+def of_a_stranger(
+    rung: registry.Rung, arch: str, options: Sequence[str], included: Mapping[str, str]
+) -> Answer:
+    """As kernels.nvrtc.compiled, in a process that is shut in (kernels.confine.shut_in)."""
+    with _one_at_a_time:
+        if not _of_strangers:
+            _of_strangers.append(_Processes())
+            atexit.register(end_of_strangers)
+        return _of_strangers[0].answered((rung, arch, list(options), dict(included)))
+
+
+def end_of_strangers() -> None:
+    """End the processes of `of_a_stranger`."""
+    while _of_strangers:
+        _of_strangers.pop().close()
 
 
 def compile_in_parallel(
@@ -68,12 +105,39 @@ class _Processes:
 
     def compile(self, rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> None:
         """Compile it into the cache. If the process has died, nothing is compiled."""
-        process = getattr(self._own, "process", None) or self._started()
+        self._asked((rung, arch, dict(defines)), lambda stream: stream.read(1))
+
+    def answered(self, question: Any) -> Answer:
+        """What such a process says of a stranger's file; it has _WAIT_S, and the next one gets another."""
+
+        def read(stream: Any) -> bytes:
+            head = stream.read(LENGTH.size)
+            nbytes = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 0
+            return bytes(stream.read(nbytes)) if 0 < nbytes <= _MOST_NBYTES else b""
+
+        process = self._process()
+        timer = threading.Timer(_WAIT_S, process.kill)
+        timer.start()
+        try:
+            data = self._asked(question, read)
+            return msgspec.msgpack.decode(data, type=Answer)
+        except (msgspec.DecodeError, OSError):
+            self.close()
+            self._closed, self._own = False, threading.local()
+            return Answer(error="the compiler ended, or took too long, and said nothing")
+        finally:
+            timer.cancel()
+
+    def _process(self) -> subprocess.Popen[bytes]:
+        return getattr(self._own, "process", None) or self._started()
+
+    def _asked(self, question: Any, read: Callable[[Any], bytes]) -> bytes:
+        process = self._process()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_pickled((rung, arch, dict(defines))))
+        process.stdin.write(_pickled(question))
         process.stdin.flush()
-        process.stdout.read(1)
+        return read(process.stdout)
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._lock:

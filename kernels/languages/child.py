@@ -74,6 +74,8 @@ def main() -> int:
         os.environ[name] = str(folder)
     confine.isolate_network()
     confine.restrict(writable=[str(folder)])
+    if confine.walled():
+        confine.become_stranger()
     try:
         result: Compiled = compiler.compiled(request)
     except BaseException as error:  # of the rung's own file, too

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernels import processes
+from kernels import confine, processes
 from kernels.cache import atomic_file, cache_dir
 from kernels.environment import for_children
 from kernels.errors import KernelError, UnavailableError, system_words
@@ -129,6 +129,8 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
         folder = Path(name).resolve()
         (folder / rung.path.name).write_text(rung.source, encoding="utf-8")
+        if confine.walled() and (uid := confine.stranger()):
+            os.chown(folder, uid, uid)
         question = {
             "folder": str(folder),
             "file": rung.path.name,

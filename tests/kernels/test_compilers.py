@@ -11,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.extras.course import walls
 from kernels import compilers, confine, nvrtc, registry
+from kernels.errors import KernelError
 from kernels.registry import Rung
 
 pytestmark = [
@@ -100,9 +102,30 @@ def test_a_few_are_not_worth_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert there(*items[0])
 
 
-def test_who_is_shut_in_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(confine.CONFINED, "/")
-    monkeypatch.setattr(compilers.subprocess, "Popen", None)
-    items = wanted()
-    nvrtc.compile_ahead(items, ARCH, 2)  # type: ignore[arg-type]
-    assert there(*items[0])
+def test_a_strangers_file_is_compiled_where_no_other_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := walls.standing()[walls.UID]:
+        pytest.skip(lacking)
+    for name, value in {
+        confine.WALLED_ROOT: str(walls.tree("cuda", walls.MODULES)),
+        confine.WALLED_TMP: "/tmp",
+        confine.WALLED_UID: str(walls.FIRST_UID),
+    }.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "secret.h").write_text("#error told\n")
+    (tmp_path / "work" / "beside.cuh").write_text("#define BESIDE 1\n")
+    mine = replace(wanted()[2][0], path=tmp_path / "work" / "90_mine.cu")
+    beside = replace(mine, source=mine.source + '#include "beside.cuh"\nint of_it[BESIDE];\n')
+    other = replace(mine, source=mine.source + '#include "../secret.h"\n')
+    try:
+        assert nvrtc.compile_rung(beside, ARCH, {"OP": 0}).read_bytes()[1:4] == b"ELF"
+        with pytest.raises(Exception, match="cannot open source file"):
+            nvrtc.compile_rung(other, ARCH, {"OP": 0})
+        compiling()[0].kill()
+        with pytest.raises(KernelError, match="said nothing"):
+            nvrtc.compile_rung(mine, ARCH, {"OP": 0, "AGAIN": 1})
+        assert nvrtc.compile_rung(mine, ARCH, {"OP": 0, "AGAIN": 1}).exists()
+    finally:
+        compilers.end_of_strangers()

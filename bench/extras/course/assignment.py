@@ -17,6 +17,7 @@ from kernels.errors import InputError
 
 FILE = "assignment.toml"
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,39}")  # a task's: files and columns are called after it
+MODULES = ("numpy", "numba")  # what a kernel may import beside Python's own and what its template imports
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,6 +72,7 @@ class Assignment(_Entry, frozen=True):
     threads: int = 1
     seed: int = 0
     deadline: datetime.datetime | None = None
+    modules: tuple[str, ...] = MODULES
     limits: Limits = Limits()
     hints: dict[str, str] = {}
     task: tuple[TaskEntry, ...] = ()

@@ -111,6 +111,16 @@ def grade_command(
         metavar="ADDRESS|local",
         help="A Ray cluster (needs the extra `cluster`); default: processes here.",
     ),
+    wall: str = typer.Option(
+        "",
+        "--walls",
+        metavar="bubblewrap|uid",
+        show_default=False,
+        help="What keeps submissions in; default: the first of these that is to be had.",
+    ),
+    no_walls: bool = typer.Option(
+        False, "--no-walls", help="Grade although nothing keeps submissions in; each result says so."
+    ),
     at_once: int = typer.Option(
         0,
         metavar="N",
@@ -126,10 +136,13 @@ def grade_command(
     cancelled (the same command goes on).
     """
     from bench.extras.course import assignment as assignments
+    from bench.extras.course import walls
+    from bench.words.option import one_of
 
     made = assignments.read(assignment)
     where = out or Path(f"grades-{made.name}")
-    raise typer.Exit(_grade(made, folder, where, roster, only, regrade, cluster, at_once))
+    name = "none" if no_walls else walls.chosen(one_of(wall, walls.WALLS, "wall") if wall else "")
+    raise typer.Exit(_grade(made, folder, where, roster, only, regrade, cluster, at_once, name))
 
 
 @app.command("show")
@@ -171,6 +184,7 @@ def _grade(
     regrade: list[str],
     cluster: str,
     at_once: int,
+    wall: str,
 ) -> int:
     import msgspec
 
@@ -198,8 +212,10 @@ def _grade(
         total = len(of.cases)
         if held is not None:
             print(f"{len(missing)} of {total} to be judged; the others stand", file=sys.stderr)
-        print(f"walls: {walls.words(of.job.device)}", file=sys.stderr)
-        kept = walls.Walls(of.job.device, of.job.mib, (of.job.folder, str(out.absolute())))
+        print(f"walls: {walls.words(wall)}", file=sys.stderr)
+        walls.sweep()
+        hidden = of.job.folder, str(out.absolute())
+        kept = walls.Walls(wall, of.job.device, of.job.mib, hidden, assignment.modules)
         usual = 2 if cluster or of.job.device == "cuda" else host.physical_cores() // of.job.threads
         executor = executor_of(of.job.device, cluster, at_once or max(1, usual))
         print(f"on: {executor.words}", file=sys.stderr)

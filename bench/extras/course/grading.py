@@ -218,6 +218,7 @@ def grade(
             reason=own_words(graded.reason, file),
             digest=one.student.digests[task],
             asked=of.job.asked(of.job.task(task)),
+            walls=walls.name if walls is not None else "",
         )
         _keep(folder.path / HANDED_IN / one.student.key / task, one, task)
         folder.append(graded)
@@ -258,8 +259,9 @@ def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
 
 def own_words(reason: str, file: str) -> str:
     """A reason with the student's own file in it, and not with the copy that was judged; of one that is
-    longer than any of ours the beginning."""
-    reason = reason[:_REASON]
+    longer than any of ours the beginning, and without the last words of a judge that ended, which may be the
+    kernel's."""
+    reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason[:_REASON], flags=re.DOTALL)
     reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)

@@ -28,6 +28,15 @@ from kernels.registry import Rung
 
 FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
 AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
+# What is said of a kernel that has seen a hidden shape, in place of its own words, by how it ended.
+ENDED = {
+    "crashed": "its process ended",
+    "timed_out": "it did not end in time",
+    "out_of_memory": "memory did not suffice",
+    "unsupported": "it refuses a problem",
+}
+UNTOLD = "on a hidden shape or after it; what it says of itself there is not told"
+ALONE = "leaves others alone"  # of a kernel that did not, as engine.isolated.client has it
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
@@ -45,6 +54,8 @@ class Judging:
     ) -> None:
         self._job, self._folder = job, folder
         self._started, self._stopped, self._lock = started, stopped, lock
+        # Whether a kernel of this student has seen a hidden shape: it may have told another, in a file.
+        self._seen = False
 
     def graded(self, case: GradeCase) -> tuple[Graded, BaseException | None]:
         """What came of a case, and whether another process has to go on (a Restart)."""
@@ -57,14 +68,14 @@ class Judging:
             made = Graded(case=case, disposition="failed", reason=str(error))
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
-            made = _graded(case, task, found)
+            made = _graded(case, task, found, self._seen)
             tried = [made]
             for longer in AGAIN:
                 if restart is not None or settled(tried):
                     break
                 pool.renew()
                 found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
-                tried.append(_graded(case, task, found))
+                tried.append(_graded(case, task, found, self._seen))
             made = decided(tried)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
 
@@ -119,9 +130,13 @@ class Judging:
             elif isinstance(message, Measured):
                 found[message.measurement.case.rung] = message.measurement
 
+        def hidden() -> None:
+            self._seen = True
+
         start = Start(job=ladder, cases=tuple(cases))
+        about = heard, self._stopped, self._lock, FIRST * job.budget_s, hidden, known
         try:
-            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).measure()
+            TaskRunner(start, task, *about).measure()
         except Restart as restart:
             return found, restart
         return found, None
@@ -166,17 +181,33 @@ def _doubtful(made: Graded) -> bool:
     return any(t.close for t in made.thresholds) or not 1 / APART < made.value < APART
 
 
-def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> Graded:
+def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
+    """What came of a kernel that did not pass, or is disqualified as it changed settings. seen: it has seen a
+    hidden shape. Then it is told in our words alone what came of it, and only which kind of fault was found:
+    an error, an exit status or a wrong element may say what it saw."""
+    if own.facts.get("undone"):
+        return Graded(case=case, disposition="failed", reason=f"disqualified: {own.facts['undone']}")
+    reason, finding = own.reason, own.finding
+    seen |= finding is not None and finding.when.startswith(HIDDEN)
+    if ALONE in reason:
+        reason = f"disqualified: {reason}"
+    elif finding is not None and seen:
+        when = HIDDEN if finding.when.startswith(HIDDEN) else "after it was tried on a hidden shape"
+        reason = f"its answer is wrong {when} ({finding.fault.replace('_', ' ')})"
+    elif seen:
+        reason = f"{ENDED.get(own.disposition, 'it failed')} {UNTOLD}"
+    if seen and finding is not None:
+        finding = msgspec.structs.replace(finding, params="", index=(), expected="", got="", error=None)
+        finding = msgspec.structs.replace(finding, reason=reason, wrong=0, elements=0)
+    return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
+
+
+def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen: bool) -> Graded:
     own = found.get(NAME)
     if own is None:
         return Graded(case=case, disposition="failed", reason="it was not judged")
-    if own.disposition != "ok":
-        reason, finding = own.reason, own.finding
-        if finding is not None and finding.when.startswith(HIDDEN):  # which shape it is is not to be learnt
-            finding = msgspec.structs.replace(finding, params="", index=(), expected="", got="", error=None)
-            reason = f"its answer is wrong {HIDDEN} ({finding.fault.replace('_', ' ')})"
-            finding = msgspec.structs.replace(finding, reason=reason, wrong=0, elements=0)
-        return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
+    if own.disposition != "ok" or own.facts.get("undone"):
+        return not_passed(case, own, seen)
     reached, notes = [], list(own.notes)
     timed = [own, *(m for name, m in found.items() if name != NAME)]
     undecided = next(filter(None, (stats.overloaded(one.load) for one in timed)), "")

@@ -214,7 +214,8 @@ class Graded(CaseResult[GradeCase], frozen=True):
     `against` it is, by which it is ranked. digest: of what was judged (Student.digests); asked: of what it
     was judged by (GradeJob.asked). undecided: why nothing is said of its speed, as
     bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
-    measured stands there as it was. walls: what kept it in."""
+    measured stands there as it was. walls: the name of what kept it in, as
+    bench.extras.course.walls has them."""
 
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
@@ -228,6 +229,7 @@ class Graded(CaseResult[GradeCase], frozen=True):
     asked: str = ""
     seconds: float = 0.0
     undecided: str = ""
+    walls: str = ""
 
     @property
     def band(self) -> int:

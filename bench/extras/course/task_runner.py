@@ -71,15 +71,17 @@ class _Submission(RungContender):
         reporter: Reporter,
         task: Task,
         give_way: Callable[[], None],
+        hidden: Callable[[], None],
     ) -> None:
         super().__init__(job, params, case, reporter, "")
-        self._task, self._give_way = task, give_way
+        self._task, self._give_way, self._hidden = task, give_way, hidden
 
     def prepare(self) -> None:
         super().prepare()
         rung, job = self.rung(), self.job
         for fields in self._task.hidden:
             self._give_way()
+            self._hidden()
             params = entrants.params_of(job.op, fields)
             if refused := rung.refusal(params, entrants.capability(job.device)):
                 raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
@@ -90,8 +92,9 @@ class _Submission(RungContender):
 
 
 class TaskRunner(LadderRunner):
-    """first_s: seconds of samples of each that are taken before it is asked whether they suffice. known: the
-    kernel has passed all shapes before; it is checked on the one that it is timed on."""
+    """first_s: seconds of samples of each that are taken before it is asked whether they suffice. hidden:
+    called before the kernel is tried on a hidden shape. known: the kernel has passed all shapes before; it is
+    checked on the one that it is timed on."""
 
     def __init__(
         self,
@@ -101,10 +104,12 @@ class TaskRunner(LadderRunner):
         stopped: Callable[[], bool],
         lock: DeviceLock | None,
         first_s: float,
+        hidden: Callable[[], None],
         known: bool = False,
     ) -> None:
         super().__init__(start, say, stopped)
         self._task, self._lock, self._first_s, self._known = task, lock, first_s, known
+        self._hidden = hidden
         self._own = start.cases[0]
 
     def _groups(self) -> Iterator[Sequence[RungCase]]:
@@ -138,7 +143,7 @@ class TaskRunner(LadderRunner):
             return _BesideIt(self._job, params, case, self._reporter, "")
         if self._known:
             return _OnItsShape(self._job, params, case, self._reporter, "")
-        return _Submission(self._job, params, case, self._reporter, self._task, self._give_way)
+        return _Submission(self._job, params, case, self._reporter, self._task, self._give_way, self._hidden)
 
     def _time(self, ready: dict[str, Contender]) -> None:
         if self._own.key not in ready:

@@ -33,6 +33,8 @@ threads = 1
 # seed = 1
 # What is handed in later is marked as late; what that costs is up to you. Write your own offset from UTC.
 # deadline = 2026-11-30T23:59:00+01:00
+# What a CPU kernel may import beside Python's own and what the kernel to begin from imports.
+modules = ["numpy", "numba"]
 
 [limits]  # of one task of one student
 seconds = 120       # the time that it waits for the device is not counted

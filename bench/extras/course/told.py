@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.extras.course.marks import Mark, QuestionMark, TaskMark
 from bench.extras.course.records import Alike, Reached, Student, Task
+from bench.extras.course.walls import NONE
 
 _DAY_S = 86400
 
@@ -27,6 +28,8 @@ def lines(mark: TaskMark) -> list[str]:
         for number, found in enumerate(graded.thresholds)
         if found.value
     ]
+    if graded.walls == NONE:
+        said.append("Nothing kept in what was handed in while it was graded (--no-walls).")
     return [*said, *graded.notes]
 
 

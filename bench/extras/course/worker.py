@@ -1,13 +1,12 @@
 """The process that judges what one student handed in: a Start on standard input, a message a line on
-what was standard output. Its walls stand before it loads anything that starts a thread."""
+what was standard output."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from engine.isolated.forked import starting
 from kernels import confine, processes
@@ -15,30 +14,28 @@ from kernels import confine, processes
 
 def main() -> int:
     """Judge the cases that standard input names. Returns the exit status."""
-    walls = _walls()
+    if not confine.walled() and (mib := os.environ.get(confine.WALLED_MIB)):
+        confine.limit_memory(int(mib))
+    _empty_tmp()
     # Before anything is read that a kernel is not to know.
     starting.fork_here()
     from bench.extras.course.records import GradeCase, GradeJob
     from bench.measure import worker_process
     from bench.results.messages import Start
 
-    return worker_process.serve(
-        Start[GradeJob, GradeCase], lambda start, say, stopped: _judge(start, say, stopped, walls)
-    )
-
-
-def _walls() -> dict[str, str]:
-    """What stands round this process and those it starts; by name "" or why it does not."""
-    if confine.CONFINED not in os.environ:
-        return {}
-    made = {"memory": confine.limit_memory(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
-    if confine.NO_NETWORK not in os.environ:
-        made["network"] = confine.isolate_network()
     confine.hide_memory()
-    return made
+    return worker_process.serve(Start[GradeJob, GradeCase], _judge)
 
 
-def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
+def _empty_tmp() -> None:
+    """Another judge of the same student may have been here: nothing tells this one what was seen then."""
+    if confine.walled():
+        tmp = Path(os.environ[confine.WALLED_ROOT], os.environ[confine.WALLED_TMP].lstrip("/"))
+        for path in tmp.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _judge(start: Any, say: Any, stopped: Any) -> int:
     from bench.extras.course.judging import Judging
     from bench.extras.course.records import GradeCase
     from bench.extras.fleet.device_lock import DeviceLock
@@ -72,8 +69,7 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
             made, restart = judging.graded(case)
         except Stopped:
             break
-        held = {f"wall {name}": why or "stands" for name, why in walls.items()}
-        say(Measured(measurement=msgspec.structs.replace(made, facts=made.facts | held)))
+        say(Measured(measurement=made))
         if restart is not None:
             say(Log(level="warning", text=str(restart)))
             return RESTART_STATUS

@@ -35,8 +35,9 @@ TRIES = 2  # of a case whose worker was killed by somebody, or that ended in a w
 class Walls(Protocol):
     """See bench.extras.course.walls."""
 
-    def command(self, command: list[str], folder: Path) -> list[str]: ...
-    def environment(self, folder: Path) -> dict[str, str]: ...
+    def around(
+        self, command: list[str], folder: Path, environment: Mapping[str, str]
+    ) -> contextlib.AbstractContextManager[tuple[list[str], Mapping[str, str]]]: ...
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,9 @@ class _Kept:
 def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = None) -> Outcome:
     """Do it here, on the device `place`. Everything is said; returns how it ended. A case whose worker was
     killed from outside is tried once more."""
-    kind = work.described
-    # The system's own place for such: a worker with walls has another TMPDIR than we.
-    base = Path(tempfile.mkdtemp(prefix="kernelscope-work-"))
+    kind, left = work.described, contextlib.ExitStack()
+    # Its name says whose it is: what was killed leaves it, and the next one removes it.
+    base = Path(tempfile.mkdtemp(prefix=f"kernelscope-work-{os.getpid()}-"))
     try:
         for name, text in work.files.items():
             path = base / name
@@ -173,11 +174,10 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
         command = client.worker_command(kind.worker)
         if place.on:
             command = elsewhere.worker_command(place.on, kind, files=bool(work.files))
-        environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
+        environment: Mapping[str, str] = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
         if work.walls is not None:
             _seed_cache(base, place, getattr(work.job, "threads", None))
-            environment |= work.walls.environment(base)
-            command = work.walls.command(command, base)
+            command, environment = left.enter_context(work.walls.around(command, base, environment))
         kept = _Kept(base, kind, say, place.name)
         kept.told, kept.twice = set(work.files) if work.keeps else None, work.twice
         kept.limit_s = work.job.timeout_s * work.cores
@@ -199,6 +199,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             cases = tuple(kept.again)
         return outcome
     finally:
+        left.close()
         shutil.rmtree(base, ignore_errors=True)
 
 

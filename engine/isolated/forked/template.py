@@ -155,8 +155,6 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         os.nice(max(0, asked.niceness - os.getpriority(os.PRIO_PROCESS, 0)))
         os.environ.clear()
         os.environ.update(asked.environment)
-        if confine.CONFINED in asked.environment:
-            confine.restrict_by_environment()
         if "numpy.random" in sys.modules:  # Python's own draws anew by itself
             sys.modules["numpy.random"].seed()
         child = importlib.import_module("engine.isolated.child")

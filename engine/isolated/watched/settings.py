@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.machine.cores import QUIET
+from kernels import confine
 from kernels.processes import LINUX
 
 
@@ -175,4 +176,8 @@ def _all_on(pid: int, cores: set[int]) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(int(name), cores)
+                try:
+                    os.sched_setaffinity(int(name), cores)
+                except PermissionError:
+                    with confine.for_stranger():
+                        os.sched_setaffinity(int(name), cores)

@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+from bench.extras.course import walls
 from engine.isolated import pool
 from engine.isolated.client import Child
 from engine.isolated.forked import starting
@@ -126,22 +127,26 @@ def test_one_is_told_what_a_started_one_would_be(tmp_path: Path, monkeypatch: py
 
 
 def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from kernels import confine; print(confine.restrict())"
-    tried = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    if tried.stdout.strip():
-        pytest.skip(tried.stdout)
+    if lacking := walls.standing()[walls.UID]:
+        pytest.skip(lacking)
     (tmp_path / "other").write_text("another's")
-    own = tmp_path / "own"
-    monkeypatch.setenv(confine.CONFINED, str(own))
+    for name, value in {
+        confine.WALLED_ROOT: str(walls.tree("cpu", ("numpy",))),
+        confine.WALLED_TMP: "/tmp",
+        confine.WALLED_UID: str(walls.FIRST_UID),
+    }.items():
+        monkeypatch.setenv(name, value)
     body = f"""
         try:
             open({str(tmp_path / "other")!r})
         except OSError:
-            raise ValueError("it is refused")
+            raise ValueError(f"it is refused to {{os.getuid()}} at {{os.getcwd()}}")
         work(x, y)
     """
-    with pytest.raises(Exception, match="it is refused"):
-        _run(own.parent, "own", body)
+    pool.close_all()
+    with pytest.raises(Exception, match=f"it is refused to {walls.FIRST_UID} at /tmp"):
+        _run(tmp_path, "own", body)
+    pool.close_all()
 
 
 def _template() -> int:

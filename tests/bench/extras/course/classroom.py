@@ -75,7 +75,7 @@ DEEDS = {
     "kills": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
     "hang": "exec('while True: pass')",
     "memory": "SEEN.setdefault(0, []).extend(np.empty(1 << 27) for _ in range(64))",
-    "files": "import os; open(os.path.join(os.environ.get('TMPDIR', '/tmp'), 'left'), 'w')",
+    "files": "open('/etc/passwd')",
     "network": "import socket; socket.create_connection(('127.0.0.1', PORT), 1)",
 }
 LEFT = ("nothing", "header", "twins")  # files that are no kernel

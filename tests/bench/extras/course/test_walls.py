@@ -1,0 +1,175 @@
+"""What keeps in what was handed in: what a process in it may do, what lies in its root, and what is said.
+
+`python -m tests.bench.extras.course.hostile` grades a class of whom each tries something else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import main
+from bench.extras.course import judging, walls
+from bench.extras.course.records import GradeCase
+from bench.results.finding import Finding
+from bench.results.ladder_records import RungCase, RungMeasurement
+from kernels.errors import UnavailableError
+from tests.bench.extras.course import classroom, hostile
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
+CASE = GradeCase(student="ada", task="softmax")
+
+FILTERED = """
+import ctypes, fcntl, mmap, os, resource, signal, socket, sys, threading
+from kernels import confine
+libc = ctypes.CDLL(None, use_errno=True)
+pair = os.pipe()
+if not confine.install_filter(walled=True): print("none"); sys.exit()
+def tried(what, *deed):
+    try:
+        failed = deed[0](*deed[1:]) == -1
+    except OSError:
+        failed = True
+    print(what, "refused" if failed else "done")
+other, own = os.getppid(), os.getpid()
+tried("cores", os.sched_setaffinity, 0, os.sched_getaffinity(0))
+tried("class", os.sched_setscheduler, 0, os.SCHED_OTHER, os.sched_param(0))
+tried("priority", os.setpriority, os.PRIO_PROCESS, 0, 19)
+tried("limits of another", resource.prlimit, other, resource.RLIMIT_CORE)
+tried("own limits", resource.setrlimit, resource.RLIMIT_CORE, (0, 0))
+tried("own limits by number", resource.prlimit, own, resource.RLIMIT_CORE)
+tried("signal", os.kill, other, 0)
+tried("signal to all", os.kill, -1, 0)
+tried("signal to its group", os.kill, 0, 0)
+tried("own signal", os.kill, own, 0)
+tried("own thread's signal", signal.pthread_kill, threading.get_ident(), 0)
+tried("socket", socket.socket, socket.AF_UNIX)
+tried("pair", socket.socketpair)
+tried("namespace", libc.unshare, 0x10000000)
+tried("tracing", libc.ptrace, 16, other, 0, 0)
+tried("nameless file", os.memfd_create, "name")
+tried("owner of signals", fcntl.fcntl, pair[0], fcntl.F_SETOWN, other)
+tried("flags", fcntl.fcntl, pair[0], fcntl.F_SETFL, os.O_NONBLOCK)
+tried("merging", mmap.mmap(-1, 4096).madvise, 12)
+tried("advice", mmap.mmap(-1, 4096).madvise, mmap.MADV_DONTNEED)
+tried("fork", os.fork)
+thread = threading.Thread(target=print, args=("thread done",)); thread.start(); thread.join()
+"""
+ALLOWED = {
+    "own limits",
+    "own limits by number",
+    "own signal",
+    "own thread's signal",
+    "flags",
+    "advice",
+    "thread",
+}
+
+
+@LINUX
+def test_others_are_left_alone_and_ones_own_goes_on() -> None:
+    done = subprocess.run([sys.executable, "-c", FILTERED], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    if said == ["none"]:
+        pytest.skip("this system has no seccomp")
+    assert {line.removesuffix(" done") for line in said if line.endswith(" done")} == ALLOWED
+    assert len(said) == FILTERED.count("tried(") - 1 + 1  # its definition is none; the thread is one
+
+
+@LINUX
+def test_its_root_holds_python_and_the_modules_of_the_assignment_alone(tmp_path: Path) -> None:
+    root = walls.tree("cpu", ("numpy",))
+    files = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    for held in (
+        "numpy/__init__.py",
+        "msgspec/__init__.py",
+        "kernels/cpu/common.py",
+        "engine/cpu/session.py",
+    ):
+        assert any(name.endswith(held) for name in files), held
+    for kept_out in ("onnxruntime/", "onnx/", "/numba/__init__", "01_stable.py", "etc/", "bench/", ".onnx"):
+        assert not [name for name in files if kept_out in name], kept_out
+    assert all(path.stat().st_mode & 0o4 for path in root.rglob("*.py"))
+    with pytest.raises(UnavailableError, match="no-such-module"):
+        walls.packages(["no-such-module"])
+
+
+def test_without_a_wall_nothing_is_graded_and_how_to_get_one_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(walls, "_lacks", lambda name: "it is not installed")
+    (tmp_path / "assignment.toml").write_text(classroom.assignment(["softmax"], budget=0.02))
+    classroom.hand_in(tmp_path / "in" / "ada", {"softmax": "nothing"})
+    command = ["course", "grade", str(tmp_path / "in"), "--assignment", str(tmp_path)]
+    command += ["--out", str(tmp_path / "out")]
+    assert main.main(command) != 0
+    said = capsys.readouterr().err
+    assert "apt install bubblewrap" in said
+    assert "--no-walls" in said
+    assert not (tmp_path / "out").exists()
+    assert main.main([*command, "--no-walls"]) == 0
+    told = (tmp_path / "out" / "gradescope" / "ada" / "results.json").read_text()
+    assert "--no-walls" in told
+
+
+def own(reason: str, **fields: object) -> RungMeasurement:
+    return RungMeasurement(case=RungCase(rung="submission"), reason=reason, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("disposition", ["failed", "crashed", "out_of_memory", "unsupported", "timed_out"])
+def test_who_has_seen_a_hidden_shape_has_no_words_of_its_own(disposition: str) -> None:
+    said = own("the kernel failed: ValueError: axis 70001, exit code 113", disposition=disposition)
+    assert judging.not_passed(CASE, said, seen=False).reason == said.reason
+    told = judging.not_passed(CASE, said, seen=True)
+    assert told.disposition == disposition
+    assert "hidden shape" in told.reason
+    assert not hostile.TOLD.search(told.reason)
+    assert "113" not in told.reason
+
+
+def test_what_is_wrong_is_told_without_numbers_once_a_hidden_shape_was_seen() -> None:
+    finding = Finding(
+        fault="pad", reason="70001 of 70001 are wrong", when="during timing", params="axis 100",
+        index=(70001,), expected="1", got="70001", wrong=70001, elements=70001,
+    )  # fmt: skip
+    told = judging.not_passed(CASE, own("70001", disposition="incorrect", finding=finding), seen=True)
+    assert told.reason == "its answer is wrong after it was tried on a hidden shape (pad)"
+    assert not hostile.TOLD.search(repr(told))
+
+
+def test_who_changes_settings_is_disqualified_with_the_reason() -> None:
+    kept = own("the kernel changed the cores of the process of a rung: a kernel leaves others alone",
+               disposition="failed")  # fmt: skip
+    assert judging.not_passed(CASE, kept, seen=True).reason.startswith("disqualified: the kernel changed")
+    changed = own(
+        "", disposition="ok", facts={"undone": "the kernel changed the priority of its own process"}
+    )
+    assert judging.not_passed(CASE, changed, seen=False).disposition == "failed"
+    assert "disqualified: the kernel changed the priority" in judging.not_passed(CASE, changed, False).reason
+
+
+def test_what_a_killed_grading_left_is_removed_and_what_another_uses_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walls.tempfile, "gettempdir", lambda: str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in (f"kernelscope-work-{ended.pid}-a", f"kernelscope-work-{os.getpid()}-b", "another"):
+        (tmp_path / name / "in").mkdir(parents=True)
+    walls.sweep()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert {f"kernelscope-work-{os.getpid()}-b", "another"} <= left
+    assert not Path("/proc/self").exists() or f"kernelscope-work-{ended.pid}-a" not in left
+
+
+def test_each_hostile_submission_is_a_file_of_its_own_that_compiles() -> None:
+    outside = hostile.Outside(Path("/somewhere"))
+    held = hostile.corpus()
+    assert len({each.name for each in held}) == len(held) >= 60
+    for each in held:
+        if not each.cuda:
+            compile(hostile.text_of(each, outside, ["a", "b"]), each.name, "exec")
+    assert {each.name for each in held} >= set(hostile.SAMPLE)
