@@ -14,7 +14,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.extras.course import walls
 from kernels import registry
+from kernels.errors import UnavailableError
 
 ASSIGNMENT = """\
 name = "five-kernels"
@@ -223,3 +225,11 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def walled() -> list[str]:
+    """Behind what this machine has."""
+    try:
+        return ["--walls", walls.chosen()]
+    except UnavailableError:
+        return ["--no-walls"]

@@ -13,7 +13,6 @@ import pytest
 import main
 from bench.extras.course import walls
 from bench.extras.course.records import KIND, Graded
-from kernels.errors import UnavailableError
 from tests.bench.extras.course import classroom
 
 pytestmark = pytest.mark.slow
@@ -26,14 +25,6 @@ CLASS = {
 }
 
 
-def walled() -> list[str]:
-    """Behind what this machine has."""
-    try:
-        return ["--walls", walls.chosen()]
-    except UnavailableError:
-        return ["--no-walls"]
-
-
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Grades of a class of which each did something else, and the assignment beside."""
@@ -43,7 +34,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for student, deeds in CLASS.items():
             classroom.hand_in(base / "in" / student, deeds, server.getsockname()[1])
         command = ["course", "grade", str(base / "in"), "--assignment", str(base), "--out", str(base / "out")]
-        assert main.main([*command, "--at-once", "2", *walled()]) == 0
+        assert main.main([*command, "--at-once", "2", *classroom.walled()]) == 0
     return base
 
 
@@ -69,7 +60,7 @@ def test_what_one_does_costs_itself_alone(graded: Path) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
 def test_neither_files_nor_the_network_are_reached_from_within(graded: Path) -> None:
-    if walled() == ["--no-walls"]:
+    if classroom.walled() == ["--no-walls"]:
         pytest.skip(str(walls.standing()))
     found = by_deed(graded)
     for deed in ("files", "network"):
@@ -77,7 +68,7 @@ def test_neither_files_nor_the_network_are_reached_from_within(graded: Path) -> 
         assert "FileNotFoundError" in found[deed].reason or "PermissionError" in found[deed].reason
         # As its author knows it, without a path of the grader's.
         assert " in 90_mine.py:" in found[deed].reason
-    assert found["right"].walls == walled()[1]
+    assert found["right"].walls == classroom.walled()[1]
 
 
 def test_a_hidden_shape_stays_hidden(graded: Path) -> None:
@@ -97,12 +88,12 @@ def test_the_same_command_goes_on_and_judges_nothing_twice(graded: Path, tmp_pat
         path = base / "out" / old
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     command = ["course", "grade", str(base / "in"), "--assignment", str(base), "--out", str(base / "out")]
-    assert main.main([*command, *walled()]) == 0
+    assert main.main([*command, *classroom.walled()]) == 0
     assert (base / "out" / "results.jsonl").read_text() == lines
     told = json.loads((base / "out" / "gradescope" / "good" / "results.json").read_text())
     assert told["score"] >= 10
     shutil.rmtree(base / "in" / "good")  # what was graded of it stands
-    assert main.main([*command, *walled()]) == 0
+    assert main.main([*command, *classroom.walled()]) == 0
     assert (base / "out" / "results.jsonl").read_text() == lines
     assert json.loads((base / "out" / "gradescope" / "good" / "results.json").read_text()) == told
 

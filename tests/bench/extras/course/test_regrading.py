@@ -76,6 +76,7 @@ def hand_in(base: Path, student: str, speed: float, tasks: Sequence[str] = TASKS
 
 def grade(base: Path, *more: str) -> int:
     command = ["course", "grade", str(base / "in"), "--assignment", str(base), "--out", str(base / "out")]
+    command += classroom.walled()
     return main.main([*command, *more])
 
 
@@ -159,7 +160,7 @@ def test_a_changed_assignment_says_what_it_touches_and_grades_that(
 
 
 def test_grades_do_not_lie_among_the_submissions(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["course", "grade", str(base / "in"), "--assignment", str(base)]
+    command = ["course", "grade", str(base / "in"), "--assignment", str(base), *classroom.walled()]
     assert main.main([*command, "--out", str(base / "in" / "grades")]) == 2
     assert "would lie among the submissions" in capsys.readouterr().err
 
