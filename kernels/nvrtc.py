@@ -133,11 +133,15 @@ def ptx(rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = N
     cubin, options = _cubin(rung, arch, defines or {})
     path = cubin.with_suffix(".lines.ptx")
     if not path.exists():
-        virtual = [o.replace("-arch=sm_", "-arch=compute_") for o in options]
-        with _compiled(rung, arch, [*virtual, "-lineinfo"]) as (nvrtc, program, _):
-            text = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).rstrip(b"\0")
-            arguments.check_compiled(rung, text.decode(errors="replace"))
-            _write(path, text)
+        if rung.user and confine.walled():
+            text = _of_a_stranger(rung, arch, [*options, "-lineinfo"]).ptx.encode()
+        else:
+            virtual = [o.replace("-arch=sm_", "-arch=compute_") for o in options]
+            with _compiled(rung, arch, [*virtual, "-lineinfo"], _included(rung)) as (nvrtc, program, _):
+                text = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+        text = text.rstrip(b"\0")
+        arguments.check_compiled(rung, text.decode(errors="replace"))
+        _write(path, text)
     return path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -252,10 +256,7 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
     """The cubin and the compiler's log."""
     if rung.user and confine.walled():
-        beside = {header.name: header.text for header in headers(rung)}
-        answer = compilers.of_a_stranger(rung, arch, options, _included(rung) | beside)
-        if answer.error:
-            raise KernelError(answer.error)
+        answer = _of_a_stranger(rung, arch, options)
         cubin, ptx, log = answer.cubin, answer.ptx, answer.log
     else:
         cubin, ptx, log = compiled(rung, arch, options, _included(rung))
@@ -264,6 +265,15 @@ def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes,
     if early and (fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs)):
         raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
     return cubin, log
+
+
+def _of_a_stranger(rung: registry.Rung, arch: str, options: list[str]) -> compilers.Answer:
+    """As `compiled`, in a process that reads nothing of this user's. Raises KernelError."""
+    beside = {header.name: header.text for header in headers(rung)}
+    answer = compilers.of_a_stranger(rung, arch, options, _included(rung) | beside)
+    if answer.error:
+        raise KernelError(answer.error)
+    return answer
 
 
 def _included(rung: registry.Rung) -> dict[str, str]:
