@@ -10,6 +10,7 @@ state). Blocks stand in the order of kernels.ptx.flow; where lanes go apart, tho
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -780,8 +781,6 @@ def _signed(value: int) -> int:
 
 def _as_width(bits: int, of: int, to: int) -> int:
     """A float's bits in another precision."""
-    import struct
-
     value = struct.unpack("<f" if of == 32 else "<d", bits.to_bytes(of // 8, "little"))[0]
     if to not in (32, 64):
         raise PtxError(f"a float of {of} bits stands where one of {to} should")
