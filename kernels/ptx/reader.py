@@ -330,8 +330,11 @@ class _Reader:
             self.take()
             kernel.params = list(params.values())
         while self.peek() != "{":
-            if self.take() == ";":
+            token = self.take()
+            if token == ";":
                 raise self.bad(f"{kernel.name} is only declared")
+            if "cluster" in token:
+                raise self.bad("clusters of blocks are missing")
         self.place = None
         self.used = -1
         self.scopes = []

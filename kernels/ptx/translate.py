@@ -355,7 +355,7 @@ class Translator:
             return self.scalar("%L", machine.L_WARPS), "i32"
         if name == "WARP_SZ":
             return self.splat("i32", 32), "i32"
-        if name in ("%smid", "%gridid", "%cluster_ctarank", "%cluster_ctaid"):
+        if name in ("%smid", "%gridid"):
             return self.splat("i32", 0), "i32"
         if name == "%nsmid":
             return self.splat("i32", 1), "i32"
