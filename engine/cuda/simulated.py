@@ -81,6 +81,7 @@ class SimulatedRungSession:
         how, rung = self._how, self._rung
         if any(finding.kind == "endless" for finding in self.report.findings):
             return
+        self.report.lines.clear()
         if how.constant is not None:
             name, index, nbytes = how.constant
             try:
