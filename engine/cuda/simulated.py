@@ -22,7 +22,7 @@ SECONDS = 20.0  # after which a launch is ended
 
 
 class SimulatedRungSession:
-    """See engine.rung_session.RungSession; `report` has the findings of all passes and the counts of the last.
+    """See engine.rung_session.RungSession; `report` has all findings, and the counts of the last pass.
     seed: in which order warps take turns (kernels.ptx.machine.run).
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
