@@ -45,16 +45,16 @@ W_WORDS = 768
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
 
 # --- of a block ---
-B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE = range(11)
+B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_FENCE = range(12)
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_WORDS = 64
 
 # --- of a launch ---
 L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRANULE, L_MEMORY = range(8)
 L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, L_WARP_STATES = range(8, 16)
-L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ = range(16, 25)
-L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_PARAMS_NBYTES = range(26, 32)
-L_NEXT_BLOCK, L_TURNS, L_DYNAMIC = range(34, 37)
+L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
+L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
+L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH = range(34, 38)
 L_WORDS = 48
 
 # --- of a buffer ---
@@ -79,7 +79,7 @@ M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC = range(5)
-VOLATILE = 1
+VOLATILE, RESULT = 1, 2
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
@@ -87,7 +87,7 @@ OFFSETS = (1 << WINDOW) - 1
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = 1 << 20, (1 << 20) + 1, (1 << 20) + 2
 
 ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
-SIGNED, UNSIGNED, F32, F64 = range(4)
+SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
 
 NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
 EXITED, AT_BARRIER, YIELDED = 1, 2, 3
@@ -820,7 +820,7 @@ def divide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- barriers and turns ---
 
-ARRIVE = 1
+ARRIVE, REDUCES = 1, 2
 
 
 @compiled
