@@ -18,12 +18,12 @@ from kernels.ptx.program import Buffer, Device, Program, Report, packed
 from kernels.registry import Rung
 
 ARCH = "sm_80"  # what a kernel is compiled for, where its header does not ask for more
-SECONDS = 60.0  # after which a launch is ended
+SECONDS = 20.0  # after which a launch is ended
 
 
 class SimulatedRungSession:
-    """See engine.rung_session.RungSession; `report` has the findings and counts of all passes so far. seed:
-    in which order warps take turns (kernels.ptx.machine.run).
+    """See engine.rung_session.RungSession; `report` has all findings, and the counts of the last pass.
+    seed: in which order warps take turns (kernels.ptx.machine.run).
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
     the instruction that is missing and its line."""
@@ -77,7 +77,11 @@ class SimulatedRungSession:
             self._device.forget(buffer)
 
     def run(self) -> None:
+        """One pass, to its end; nothing where one before did not end."""
         how, rung = self._how, self._rung
+        if any(finding.kind == "endless" for finding in self.report.findings):
+            return
+        self.report.lines.clear()
         if how.constant is not None:
             name, index, nbytes = how.constant
             try:

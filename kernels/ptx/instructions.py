@@ -993,8 +993,8 @@ def _to_tf32(t: Translator, modes: set[str]) -> None:
 # --- memory ---
 
 
-def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int, bool]:
-    """(state space, its word, type of an element, elements, flags, whether more is said)."""
+def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int]:
+    """(state space, its word, type of an element, elements, flags)."""
     space, word, count, flags = machine.GENERIC, "generic", 1, 0
     for part in i.op[1:-1]:
         plain = part.split("::")[0]
@@ -1010,13 +1010,13 @@ def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int, boo
             raise missing(i)
     if i.op[-1] not in TYPES or i.op[-1] == "pred":
         raise missing(i)
-    return space, word, i.op[-1], count, flags, False
+    return space, word, i.op[-1], count, flags
 
 
 @TABLE.of("ld", "ldu")
 def _load(t: Translator, i: Instruction) -> None:
     d, a = _count(t, 2)
-    space, word, part, count, flags, _ = _access(t, i)
+    space, word, part, count, flags = _access(t, i)
     kind, signed = TYPES[part], part[0] == "s"
     size = BITS[kind] // 8
     targets = d.parts if d.kind == "vector" else (d,)
@@ -1049,7 +1049,7 @@ def _load(t: Translator, i: Instruction) -> None:
 @TABLE.of("st")
 def _store(t: Translator, i: Instruction) -> None:
     a, x = _count(t, 2)
-    space, word, part, count, flags, _ = _access(t, i)
+    space, word, part, count, flags = _access(t, i)
     kind = TYPES[part]
     size = BITS[kind] // 8
     values = x.parts if x.kind == "vector" else (x,)
@@ -1203,10 +1203,6 @@ def _texture(t: Translator, i: Instruction) -> None:
 
 
 # --- lanes of a warp ---
-
-
-def _within(members: Operand) -> bool:
-    return members.kind == "number" and members.value & 0xFFFFFFFF == 0xFFFFFFFF
 
 
 @TABLE.of("shfl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -518,8 +519,6 @@ class _Run:
 
 def _plain(name: str) -> str:
     """A variable's name as in the source: `tile` of _ZZ4convE4tile."""
-    import re
-
     found = re.search(r"E(\d+)(\w+)$", name)
     if name.startswith("_Z") and found and len(found[2]) >= int(found[1]):
         return found[2][: int(found[1])]

@@ -147,7 +147,8 @@ class _Reader:
 
     def bad(self, words: str) -> PtxError:
         line = self.lines[min(self.at, len(self.lines) - 1)] if self.lines else 0
-        return PtxError(f"PTX line {line}: {words}")
+        at = f" ({self.place.file.rsplit('/', 1)[-1]}:{self.place.line})" if self.place else ""
+        return PtxError(f"PTX line {line}{at}: {words}")
 
     def take(self) -> str:
         self.at += 1
@@ -329,8 +330,11 @@ class _Reader:
             self.take()
             kernel.params = list(params.values())
         while self.peek() != "{":
-            if self.take() == ";":
+            token = self.take()
+            if token == ";":
                 raise self.bad(f"{kernel.name} is only declared")
+            if "cluster" in token:
+                raise self.bad("clusters of blocks are missing")
         self.place = None
         self.used = -1
         self.scopes = []
@@ -385,7 +389,9 @@ class _Reader:
                 self.used = int(found[1], 0)
         elif token == ";":
             self.take()
-        elif token.startswith(".") and token not in (".branchtargets", ".calltargets"):
+        elif token == ".param":
+            raise self.bad("a call of a function (as printf and assert are) is missing")
+        elif token.startswith("."):
             raise self.bad(f"{token} is not understood")
         elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ":":
             name = self.take()

@@ -10,6 +10,7 @@ state). Blocks stand in the order of kernels.ptx.flow; where lanes go apart, tho
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -354,7 +355,7 @@ class Translator:
             return self.scalar("%L", machine.L_WARPS), "i32"
         if name == "WARP_SZ":
             return self.splat("i32", 32), "i32"
-        if name in ("%smid", "%gridid", "%cluster_ctarank", "%cluster_ctaid"):
+        if name in ("%smid", "%gridid"):
             return self.splat("i32", 0), "i32"
         if name == "%nsmid":
             return self.splat("i32", 1), "i32"
@@ -780,8 +781,6 @@ def _signed(value: int) -> int:
 
 def _as_width(bits: int, of: int, to: int) -> int:
     """A float's bits in another precision."""
-    import struct
-
     value = struct.unpack("<f" if of == 32 else "<d", bits.to_bytes(of // 8, "little"))[0]
     if to not in (32, 64):
         raise PtxError(f"a float of {of} bits stands where one of {to} should")
