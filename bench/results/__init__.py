@@ -2,8 +2,8 @@
 
 What every kind of run has in common, whichever kinds there are: `kinds` (the descriptor, and which there
 are), `folder` (one run on the disk), `folders` (one of any kind opened, copied), `summaries` (one as a line
-of a list, read quickly), `note` (what the user calls one), `thin` (one made small enough to send), `packed` (one
-as a single file).
+of a list, read quickly), `note` (what the user calls one), `thin` (one made small enough to send), `packed`
+(one as a single file).
 `sample_run` is a comparison thinned (`python main.py runs thin RUN bench/results/sample_run` made it),
 `sample_ladder` and `sample_profile` are a ladder and a profile: with them every page has something to show.
 
