@@ -49,7 +49,10 @@ def unpacked(file: Path) -> Path:
     try:
         with opened(file, MOST_NBYTES) as stream:
             kept = cache_dir() / "unpacked"
-            folder = kept / hashlib.file_digest(stream, "sha256").hexdigest()[:24]
+            found = hashlib.sha256()
+            while piece := stream.read(_PIECE_NBYTES):
+                found.update(piece)
+            folder = kept / found.hexdigest()[:24]
             if not folder.is_dir():
                 kept.mkdir(parents=True, exist_ok=True)
                 _looked_at(stream)

@@ -257,8 +257,8 @@ def _run(words: list[str], variables: dict[str, str], wanted: int) -> str:
         return ""
     full = [line for line in said if os.strerror(errno.ENOSPC) in line or os.strerror(errno.EDQUOT) in line]
     errors = [line for line in said if line.startswith("ERROR:")]
-    told = (full or errors or [line for line in said if line] or [f"exit code {running.returncode}"])[0]
-    return told.removeprefix("ERROR:").strip()[:500]
+    why = (full or errors or [line for line in said if line] or [f"exit code {running.returncode}"])[0]
+    return why.removeprefix("ERROR:").strip()[:500]
 
 
 running: subprocess.Popen[str] | None = None
