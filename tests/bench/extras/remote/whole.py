@@ -167,6 +167,7 @@ def _settled(log: Path, drawn: int) -> int:
 
 def main(place: str = "") -> int:
     bad = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, too
     with tempfile.TemporaryDirectory(prefix="kernelscope-whole-", ignore_cleanup_errors=True) as directory:
         folder = Path(directory)
         os.chdir(folder)
