@@ -317,11 +317,11 @@ def _strangers(before: set[int]) -> list[str]:
     """Processes that are there since, and that a grading may have left: orphans come to this process."""
     time.sleep(0.3)
     mine = {p.pid for p in psutil.Process().children(recursive=True)}
-    found = []
-    for each in psutil.process_iter(["pid", "cmdline", "status"]):
-        if each.pid in mine - before and each.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(" ".join(each.info["cmdline"] or [])[:120] or f"process {each.pid}")
-    return found
+    return [
+        " ".join(each.info["cmdline"] or [])[:120] or f"process {each.pid}"
+        for each in psutil.process_iter(["pid", "cmdline", "status"])
+        if each.pid in mine - before and each.info["status"] != psutil.STATUS_ZOMBIE
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------- CUDA
