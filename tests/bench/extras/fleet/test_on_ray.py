@@ -56,7 +56,12 @@ def test_what_it_hands_out_can_be_sent(tmp_path: Path) -> None:
     from ray import cloudpickle
 
     work = Work(
-        "s", grading.GRADES, grading.GradeJob(name="x", tasks=()), (), files={"a": "b"}, walls=walls.Walls(walls.NONE)
+        "s",
+        grading.GRADES,
+        grading.GradeJob(name="x", tasks=()),
+        (),
+        files={"a": "b"},
+        walls=walls.Walls(walls.NONE),
     )
     assert cloudpickle.loads(cloudpickle.dumps(work)) == work
     assert cloudpickle.loads(cloudpickle.dumps(Said(place="m"))) == Said(place="m")
