@@ -58,11 +58,11 @@ points = 10
 checks = "quick"
 [[task.threshold]]
 rung = "stable"
-ratio = 0.5
+ratio = 0.4
 points = 5
 [[task.threshold]]
 rung = "stable"
-ratio = 2.0
+ratio = 2.5
 points = 20
 [[task.hidden]]
 params = {{outer = 3, axis = 70001, inner = 1}}
@@ -243,7 +243,7 @@ class Found:
 
 
 def measured(
-    submissions: Sequence[Submission], base: Path, wall: str, at_once: int = 2, budget: float = 0.1
+    submissions: Sequence[Submission], base: Path, wall: str, at_once: int = 2, budget: float = 0.3
 ) -> Found:
     """Grade these, an honest classmate beside each, in an empty folder."""
     processes.keep_orphans()
@@ -251,7 +251,7 @@ def measured(
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
     submissions = [each for each in submissions if not each.cuda]
-    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=12, budget=budget) + f"# {CANARY}\n")
+    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=15, budget=budget) + f"# {CANARY}\n")
     others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(submissions))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
     secrets = [
