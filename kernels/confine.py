@@ -316,11 +316,14 @@ def for_stranger() -> Iterator[None]:
 def _own_user_namespace() -> None:
     """In which this process may change its root, and owns nothing. Raises OSError."""
     ids = os.geteuid(), os.getegid()
-    if _libc().unshare(_NEWUSER) != 0:
+    libc = _libc()
+    if libc.unshare(_NEWUSER) != 0:
         raise OSError(ctypes.get_errno(), "no user namespace can be made")
+    libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)  # who is hidden may not write there either
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{ids[0]} {ids[0]} 1")
     Path("/proc/self/gid_map").write_text(f"{ids[1]} {ids[1]} 1")
+    libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _mapped_nbytes() -> int:

@@ -37,6 +37,11 @@ class CpuSession:
 
     _calls: tuple[Bound, ...] = ()  # of a pass
 
+    @staticmethod
+    def find_libraries() -> None:
+        """For a process that is about to have another root, in which it finds them no more."""
+        Blas()
+
     def __init__(
         self,
         made: Plan,

@@ -218,7 +218,7 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     confine.forbid_tracing()
     if not any(sys.argv[2:]):  # for what a user wrote
         if confine.walled():
-            opener("engine.isolated.open_engine").ready()
+            opener("engine.isolated.open_engine").opened.find_libraries()
             confine.shut_in(end.fd)
             die_with_parent(int(sys.argv[1]))  # which whoever becomes another user has to say again
         else:

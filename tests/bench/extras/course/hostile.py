@@ -58,11 +58,11 @@ points = 10
 checks = "quick"
 [[task.threshold]]
 rung = "stable"
-ratio = 0.5
+ratio = 0.4
 points = 5
 [[task.threshold]]
 rung = "stable"
-ratio = 2.0
+ratio = 2.5
 points = 20
 [[task.hidden]]
 params = {{outer = 3, axis = 70001, inner = 1}}
@@ -202,27 +202,31 @@ def state(folders: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def left_behind() -> set[str]:
-    """Names in the places that all may write, but for what this run itself has there."""
+def left_behind(grader: int = 0) -> set[str]:
+    """Names in the places that all may write, and what a process that has ended left in the temporary
+    folder."""
     found = set()
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", os.path.expanduser("~")):
         with contextlib.suppress(OSError):
             found |= {f"{folder}/{name}" for name in os.listdir(folder) if "left-by-a-student" in name}
-    mine = f"kernelscope-work-{os.getpid()}-"
-    return found | {str(path) for path in Path(tempfile.gettempdir()).glob("kernelscope-work-*")
-                    if not path.name.startswith(mine)}  # fmt: skip
+    own = Path(tempfile.gettempdir()).glob(f"kernelscope-work-{grader}-*")
+    return found | set(map(str, own))
 
 
-def graded(base: Path, wall: str, at_once: int) -> tuple[int, str, dict[str, Graded]]:
-    """Grade what lies in base/in: the exit code, all that was printed, and what came of each."""
+def graded(base: Path, wall: str, at_once: int) -> tuple[int, int, str, dict[str, Graded]]:
+    """Grade what lies in base/in: the grader's process, its exit code, all that was printed, and what came of
+    each."""
     command = [
         sys.executable, str(ROOT / "main.py"), "course", "grade", str(base / "in"), "--assignment", str(base),
         "--out", str(base / "out"), "--walls", wall, "--at-once", str(at_once),
     ]  # fmt: skip
     told = {"KEPT_SECRET": SECRET, "KERNELSCOPE_DEVICE_LOCKS": str(base / "locks")}
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **told}, check=False)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **told}
+    ) as process:
+        said, _ = process.communicate()
     with KIND.open(base / "out") as folder:
-        return done.returncode, done.stdout + done.stderr, {g.case.student: g for g in folder.measurements()}
+        return process.pid, process.returncode, said, {g.case.student: g for g in folder.measurements()}
 
 
 @dataclass
@@ -239,7 +243,7 @@ class Found:
 
 
 def measured(
-    submissions: Sequence[Submission], base: Path, wall: str, at_once: int = 2, budget: float = 0.1
+    submissions: Sequence[Submission], base: Path, wall: str, at_once: int = 2, budget: float = 0.3
 ) -> Found:
     """Grade these, an honest classmate beside each, in an empty folder."""
     processes.keep_orphans()
@@ -247,7 +251,7 @@ def measured(
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
     submissions = [each for each in submissions if not each.cuda]
-    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=12, budget=budget) + f"# {CANARY}\n")
+    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=15, budget=budget) + f"# {CANARY}\n")
     others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(submissions))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
     secrets = [
@@ -262,14 +266,14 @@ def measured(
         (base / "in" / "zzz-alone" / "canary.txt").write_text(CANARY)
         kept = [base / "in", outside.folder, ROOT / "engine", ROOT / "kernels"]
         before, before_left = state(kept), left_behind()
-        code, found.said, came = graded(base, wall, at_once)
+        grader, code, found.said, came = graded(base, wall, at_once)
     after = state(kept)
     found.bites += [("", f"the grading ended with exit code {code}: {found.said[-500:]}")] * (code != 0)
     found.bites += [("", f"{path} was changed") for path in before if after.get(path) != before[path]]
     found.bites += [
         ("", f"{path} was made") for path in after if path not in before and "pycache" not in path
     ]
-    found.bites += [("", f"{path} is left") for path in sorted(left_behind() - before_left)]
+    found.bites += [("", f"{path} is left") for path in sorted(left_behind(grader) - before_left)]
     found.bites += [("", f"{what} heard something") for what in sorted(set(outside.heard))]
     found.bites += [("", f"a process is left: {words}") for words in _strangers(before_processes)]
     for name, each in names.items():
@@ -305,7 +309,7 @@ def _bites(each: Submission, name: str, base: Path, came: Graded | None) -> Iter
             break
     if each.gains and came.disposition == "ok":
         yield "it passed"
-    if came.disposition == "ok" and came.value > FASTER:
+    if came.disposition == "ok" and came.value > FASTER and not came.undecided:
         yield f"it looks {came.value:.2f} times as fast as what it is"
 
 
@@ -313,14 +317,11 @@ def _strangers(before: set[int]) -> list[str]:
     """Processes that are there since, and that a grading may have left: orphans come to this process."""
     time.sleep(0.3)
     mine = {p.pid for p in psutil.Process().children(recursive=True)}
-    found = []
-    for each in psutil.process_iter(["pid", "cmdline", "uids", "status"]):
-        uid = each.info["uids"].real if each.info["uids"] else 0
-        ours = each.pid in mine or walls.FIRST_UID <= uid < walls.FIRST_UID + walls.UIDS
-        if each.pid not in before and ours and each.info["status"] != psutil.STATUS_ZOMBIE:
-            words = " ".join(each.info["cmdline"] or [])[:120]
-            found.append(words or f"process {each.pid} of user {uid}")
-    return found
+    return [
+        " ".join(each.info["cmdline"] or [])[:120] or f"process {each.pid}"
+        for each in psutil.process_iter(["pid", "cmdline", "status"])
+        if each.pid in mine - before and each.info["status"] != psutil.STATUS_ZOMBIE
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------- CUDA

@@ -40,7 +40,7 @@ def test_a_class_on_two_machines_of_which_one_dies_loses_nobody(tmp_path: Path) 
                     killed.append(time.monotonic())
                     cluster.remove_node(other, allow_graceful=False)
 
-            ended = grading.grade(of, folder, executor, walls.Walls("cpu", 2048), heard)
+            ended = grading.grade(of, folder, executor, walls.Walls(walls.NONE, "cpu", 2048), heard)
             found = folder.measurements()
         assert ended.reasons == ()
         assert [g.disposition for g in found] == ["ok"] * 3, [g.reason for g in found]
@@ -56,7 +56,12 @@ def test_what_it_hands_out_can_be_sent(tmp_path: Path) -> None:
     from ray import cloudpickle
 
     work = Work(
-        "s", grading.GRADES, grading.GradeJob(name="x", tasks=()), (), files={"a": "b"}, walls=walls.Walls()
+        "s",
+        grading.GRADES,
+        grading.GradeJob(name="x", tasks=()),
+        (),
+        files={"a": "b"},
+        walls=walls.Walls(walls.NONE),
     )
     assert cloudpickle.loads(cloudpickle.dumps(work)) == work
     assert cloudpickle.loads(cloudpickle.dumps(Said(place="m"))) == Said(place="m")
