@@ -34,6 +34,7 @@ OF_TIME = {
     *("started_at", "samples_ns", "runs_per_sample", "rounds", "instances", "quantile", "load", "telemetry"),
     *("validity", "first_run_ns", "phases", "wall_ns", "launched_ns", "dataset_ns", "time_ns", "clock"),
     *("finding", "cold", "process", "breakdown", "passes", "events", "beyond", "memory", "facts", "notes"),
+    *("checks", "pass_ns", "breakdowns", "unrest"),  # how many passes there were, and what was seen of them
     *("sum", "timed", "unprofiled_ns", "profiled_ns", "clocks", "chosen", "rung"),
 }
 
