@@ -202,7 +202,7 @@ def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
     return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
 
 
-def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen: bool) -> Graded:
+def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen: bool = False) -> Graded:
     own = found.get(NAME)
     if own is None:
         return Graded(case=case, disposition="failed", reason="it was not judged")
