@@ -109,7 +109,7 @@ def test_a_strangers_file_is_compiled_where_no_other_file_is(
         pytest.skip(lacking)
     for name, value in {
         confine.WALLED_ROOT: str(walls.tree("cuda", walls.MODULES)),
-        confine.WALLED_TMP: "/tmp",
+        confine.WALLED_TMP: "/own",
         confine.WALLED_UID: str(walls.FIRST_UID),
     }.items():
         monkeypatch.setenv(name, value)

@@ -53,6 +53,7 @@ _TMP_NBYTES = 256 << 20  # of the temporary folder in a box
 FIRST_UID, UIDS = 61_000, 4_000  # nobody's by the system's customs
 _PREFIX = "kernelscope-work-"
 _IN_BOX = "/tmp/kernelscope-root"
+_OWN = "own"  # folder of temporary folders in a root: Python itself may lie in /tmp
 _ROOT = Path(__file__).resolve().parents[3]
 # Of the standard library, what no kernel has a use for; and other packages that may lie in it.
 _LEFT_OUT = {
@@ -115,13 +116,13 @@ class Walls:
             # What is compiled for a GPU is shared: the judge alone writes it. Here a folder of its own is.
             told["KERNELSCOPE_CACHE"] = str(folder / "cache")
         if self.name == BUBBLEWRAP:
-            told |= {confine.WALLED_ROOT: _IN_BOX, confine.WALLED_TMP: "/tmp"}
+            told |= {confine.WALLED_ROOT: _IN_BOX, confine.WALLED_TMP: f"/{_OWN}"}
             yield [*self._box(root, folder), *_told(environment, told), *command], {}
             return
-        own = root / "tmp" / folder.name
+        own = root / _OWN / folder.name
         own.mkdir(mode=0o700)
         os.chown(own, uid, uid)
-        told |= {confine.WALLED_ROOT: str(root), confine.WALLED_TMP: f"/tmp/{folder.name}"}
+        told |= {confine.WALLED_ROOT: str(root), confine.WALLED_TMP: f"/{_OWN}/{folder.name}"}
         try:
             yield [*_told(environment, told), *command], {}
         finally:
@@ -147,7 +148,7 @@ class Walls:
         box += ["--ro-bind", str(root), _IN_BOX]
         for name in ("null", "zero", "urandom"):
             box += ["--dev-bind", f"/dev/{name}", f"{_IN_BOX}/dev/{name}"]
-        return [*box, "--perms", "1777", "--size", str(_TMP_NBYTES), "--tmpfs", f"{_IN_BOX}/tmp", "--"]
+        return [*box, "--perms", "1777", "--size", str(_TMP_NBYTES), "--tmpfs", f"{_IN_BOX}/{_OWN}", "--"]
 
 
 def standing() -> dict[str, str]:
@@ -276,9 +277,9 @@ def _tree(device: str, modules: tuple[str, ...]) -> Path:
     root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")) / "root"
     atexit.register(shutil.rmtree, root.parent, ignore_errors=True)
     root.parent.chmod(0o711)
-    for name in ("dev", "tmp"):
+    for name in ("dev", _OWN):
         (root / name).mkdir(parents=True)
-    (root / "tmp").chmod(0o711)
+    (root / _OWN).chmod(0o711)
     for name in ("null", "zero", "urandom"):
         _device(root / "dev" / name, Path("/dev") / name)
     for path in _files(device, modules):

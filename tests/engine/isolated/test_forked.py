@@ -132,7 +132,7 @@ def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "other").write_text("another's")
     for name, value in {
         confine.WALLED_ROOT: str(walls.tree("cpu", ("numpy",))),
-        confine.WALLED_TMP: "/tmp",
+        confine.WALLED_TMP: "/own",
         confine.WALLED_UID: str(walls.FIRST_UID),
     }.items():
         monkeypatch.setenv(name, value)
@@ -144,7 +144,7 @@ def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.Monkey
         work(x, y)
     """
     pool.close_all()
-    with pytest.raises(Exception, match=f"it is refused to {walls.FIRST_UID} at /tmp"):
+    with pytest.raises(Exception, match=f"it is refused to {walls.FIRST_UID} at /own"):
         _run(tmp_path, "own", body)
     pool.close_all()
 
