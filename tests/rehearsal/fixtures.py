@@ -142,8 +142,9 @@ def cut(whole: Path, made: Path) -> None:
 
 
 def places(made: Path) -> None:
-    """What `remote add` leaves here, of three places with this program and these packages. What it leaves there
-    lies beside: it links to this program, and is not to be copied for each step."""
+    """What `remote add` leaves here, of three places with this program and these packages.
+
+    What it leaves there lies beside: it links to this program, and must not be copied for each step."""
     import os
 
     from tests.bench.extras.remote import there
