@@ -142,7 +142,9 @@ def cut(whole: Path, made: Path) -> None:
 
 
 def places(made: Path) -> None:
-    """What `remote add` leaves, of three places whose program and packages are these."""
+    """What `remote add` leaves here, of three places with this program and these packages.
+
+    What it leaves there lies beside: it links to this program, and must not be copied for each step."""
     import os
 
     from tests.bench.extras.remote import there
@@ -150,7 +152,7 @@ def places(made: Path) -> None:
     made.mkdir()
     os.environ["KERNELSCOPE_CONFIG"] = str(made / "kernelscope.toml")
     for name in ("lab", "farm", "box"):
-        there.make(made.absolute(), name, launch=("env",))
+        there.make(Path("there").absolute(), name, launch=("env",))
 
 
 def kernel(name: str, device: str, made: Path) -> None:
