@@ -29,8 +29,8 @@ def both(rung: Rung, arch: str, defines: Mapping[str, Define] | None = None) -> 
     """What nvrtc.compile_rung gives and `ptx`, of a rung's text that is read once for the two."""
     kept = nvrtc._cubin(rung, arch, defines or {})[0].with_suffix(".ptx")
 
-    def compiled(rung: Rung, arch: str, options: Sequence[str]) -> Any:
-        return _kept(rung, arch, options, kept)
+    def compiled(rung: Rung, arch: str, options: Sequence[str], included: Mapping[str, str]) -> Any:
+        return _kept(rung, arch, options, included, kept)
 
     with mock.patch.object(nvrtc, "_compiled", compiled):
         cubin = nvrtc.compile_rung(rung, arch, defines)
@@ -41,9 +41,11 @@ _compiled = nvrtc._compiled
 
 
 @contextlib.contextmanager
-def _kept(rung: Rung, arch: str, options: Sequence[str], path: Path) -> Iterator[tuple[Any, Any, str]]:
+def _kept(
+    rung: Rung, arch: str, options: Sequence[str], included: Mapping[str, str], path: Path
+) -> Iterator[tuple[Any, Any, str]]:
     """As nvrtc._compiled; the PTX lies at the path."""
-    with _compiled(rung, arch, list(options)) as (bound, program, log):
+    with _compiled(rung, arch, list(options), included) as (bound, program, log):
         text = nvrtc._text(bound.nvrtcGetPTXSize, bound.nvrtcGetPTX, program)
         nvrtc._write(path, text.rstrip(b"\0"))
         yield bound, program, log

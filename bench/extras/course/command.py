@@ -154,7 +154,7 @@ def show_command(
         None, metavar="DIR", help="The folder of grades; default: the one grades-… here."
     ),
 ) -> None:
-    """Tell all that was measured of a student's hand-in, for an appeal."""
+    """Tell all that was measured of a student."""
     from bench.extras.course import showing
 
     for line in showing.told(grades, name):

@@ -165,7 +165,8 @@ def test_the_reference_can_be_tuned_where_it_can_run(make_window):
     assert "--tune-reference" in COMPARISON.arguments(form.job())
     assert form.summary != before, "more cases"
     form.backends.check(["engine-cpu"])
-    form.show_backends([plain, msgspec.structs.replace(variant, unavailable="")])
+    own = BackendInfo(name="engine-cpu", device="cpu", precisions=("fp32",), reference="ort-cpu")
+    form.show_backends([own, plain, msgspec.structs.replace(variant, unavailable="")])
     assert "Choose ort-cuda too" in form.summary
 
 

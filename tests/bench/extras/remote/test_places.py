@@ -83,7 +83,7 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     # Another place may use the same folder; nothing is removed below somebody who measures.
     places.save(msgspec.structs.replace(place, name="other"))
     assert remote("remove", "lab") == 2
-    assert "other uses the same folder" in capsys.readouterr().err
+    assert "uses the same folder there" in capsys.readouterr().err
     assert remote("remove", "other", "--only-here") == 0
     holds = "from bench.extras.remote import there; import sys; "
     holds += "held = there.hold(); print(flush=True); sys.stdin.read()"
