@@ -20,7 +20,7 @@ def ptx(rung: Rung, arch: str, defines: Mapping[str, Define] | None = None) -> s
     kept = cubin.with_suffix(".ptx")
     if not kept.exists():
         virtual = [option.replace("-arch=sm_", "-arch=compute_") for option in options]
-        with _kept(rung, arch, virtual, kept):
+        with _kept(rung, arch, virtual, nvrtc._included(rung), kept):
             pass
     return kept.read_text(encoding="utf-8")
 

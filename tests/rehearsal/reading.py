@@ -22,7 +22,9 @@ LEFT_OUT = {
     r"make release": "it builds what `python -m tests.package` builds and tries",
     r"make ": "it sets up an environment",
     r"kernelscope ": "`python -m tests.package` runs it from the wheel",
-    r"uvx? |pip[3x]? |python3 -m venv|\S+/bin/pip ": "it installs",
+    r"uvx? |pip[3x]? |python3 -m venv|\S+/bin/pip |(sudo )?(apt|apt-get|dnf) ": "it installs",
+    r"sudo sysctl ": "it changes the system",
+    r"unzip ": "it unpacks what `course autograder` wrote",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"\S+/bin/python -m tests\.zoo\.export": "it exports for minutes, in an environment of its own",
     r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
@@ -36,7 +38,7 @@ LEFT_OUT = {
     r"(python main\.py )?models import\b": (
         "it reads weights of the user's; tests/bench/extras/weights makes and imports such files"
     ),
-    r"(python main\.py )?course (handout|check|grade)\b": (
+    r"(python main\.py )?course (handout|check|grade|show|autograder)\b": (
         "it needs an assignment and a class; tests/bench/extras/course makes them"
     ),
     r"ray |export RAY_AUTH_MODE=|.* --cluster ": (

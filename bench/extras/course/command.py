@@ -215,7 +215,7 @@ def _grade(
         print(f"walls: {walls.words(wall)}", file=sys.stderr)
         walls.sweep()
         hidden = of.job.folder, str(out.absolute())
-        kept = walls.Walls(wall, of.job.device, of.job.mib, hidden, assignment.modules)
+        kept = walls.Walls(wall, of.job.device, of.job.mib, hidden, of.job.modules)
         usual = 2 if cluster or of.job.device == "cuda" else host.physical_cores() // of.job.threads
         executor = executor_of(of.job.device, cluster, at_once or max(1, usual))
         print(f"on: {executor.words}", file=sys.stderr)

@@ -92,7 +92,8 @@ class Task(Record, frozen=True):
 class GradeJob(Record, frozen=True):
     """What a class is judged by. timeout_s: seconds that one task of one student may take, those in which it
     waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much as
-    there is). deadline: as ISO 8601 with its offset from UTC ("": none)."""
+    there is). deadline: as ISO 8601 with its offset from UTC ("": none). modules: what a kernel may import
+    beside Python's own and what its template imports."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -106,6 +107,7 @@ class GradeJob(Record, frozen=True):
     folder: str = ""
     questions: tuple[Asked, ...] = ()
     deadline: str = ""
+    modules: tuple[str, ...] = ()
 
     def task(self, name: str) -> Task:
         return next(task for task in self.tasks if task.name == name)
@@ -114,6 +116,7 @@ class GradeJob(Record, frozen=True):
         """All that decides what a kernel for a task is found to be, by what a teacher calls it."""
         return task.judged | {
             "threads": self.threads,
+            "modules": self.modules,
             "limits": (self.budget_s, self.timeout_s, self.mib),
         }
 

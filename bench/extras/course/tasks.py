@@ -34,6 +34,7 @@ def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
         seed=made.seed,
         questions=tuple(q if hidden else msgspec.structs.replace(q, answer=None) for q in made.question),
         deadline=made.deadline.isoformat() if made.deadline is not None else "",
+        modules=made.modules,
     )
 
 

@@ -84,6 +84,8 @@ FILE_NBYTES = 1 << 30  # of one file that comes back
 FILES_NBYTES = reading.RESULTS_NBYTES  # of all
 LAST_WORDS_S = 0.2  # for what ssh says as it ends
 GUARD_S = 120.0  # how long the guard tries to reach the place
+BEGUN_S = 5.0  # until a session that was asked for is begun there
+BYE_S = 1.0  # until a keeper has heard that nothing more is wanted
 PARENT_S = 0.3  # until a supervisor that is ending is seen to be gone
 MEASURED, STARTED, DONE = b'{"type":"measured"', b'{"type":"case_started"', b'{"type":"done"'
 
@@ -241,6 +243,27 @@ class Talk:
         if self._connection is not None:
             self._connection.close()
 
+    def end(self) -> None:
+        """End the worker, of which nothing is wanted any more. A connection may be on its way, and what it
+        begins there can be told so only then."""
+        until, told = time.monotonic() + BEGUN_S, False
+        with contextlib.suppress(Lost):
+            while self._connection is not None and time.monotonic() < until:
+                if self.open and not told:
+                    told = True
+                    self.say(Kill())
+                if isinstance(self.next(), Ended):
+                    break
+        self.bye()
+
+    def bye(self) -> None:
+        """Nothing more of it is wanted: the keeper removes what it has of it, and ends."""
+        self.say(Bye())
+        until = time.monotonic() + BYE_S
+        with contextlib.suppress(Lost):
+            while self._connection is not None and time.monotonic() < until:
+                self.next()
+
     def _connect(self) -> None:
         try:
             connection = Connection(
@@ -357,6 +380,15 @@ class Line:
         self._closed = True
         self.talk.queue.put((None, None))
 
+    @property
+    def told(self) -> bool:
+        """Whether there is a job."""
+        return self._text is not None
+
+    def hang_up(self) -> None:
+        """As if our standard input had closed. Takes no lock: a handler of signals may call it."""
+        self._closed = True
+
     def say(self, message: Message) -> None:
         self._write(msgspec.json.encode(message))
 
@@ -431,8 +463,7 @@ class Line:
                 self._keep_note()
                 return None
             if self._stopped or start.get("cases") == []:
-                self.talk.say(Kill())
-                self.talk.say(Bye())
+                self.talk.end()
                 self.say(Done(reason="cancelled" if self._stopped else ""))
                 return 0
         if self.talk.open:
@@ -442,9 +473,7 @@ class Line:
     def _left(self) -> bool:
         """Our input has closed. Whether there is nobody any more for whom to go on here."""
         if not self._start:
-            self.talk.say(Kill())
-            self.talk.say(Bye())
-            time.sleep(0.05)
+            self.talk.end()
             return True
         until = time.monotonic() + PARENT_S
         while time.monotonic() < until:
@@ -457,15 +486,14 @@ class Line:
 
     def _begin_again(self, cases: list[Any]) -> None:
         """A session for cases that another one was not asked for."""
-        self.talk.say(Bye())
+        self.talk.bye()
         self._start["cases"] = cases
         self._left_over, self._case, self._spoke = None, None, False
         self.talk = self._new()
 
     def _ended(self, code: int) -> int:
-        self.talk.say(Bye())
         self._keep_note(done=True)
-        time.sleep(0.05)
+        self.talk.bye()
         return code
 
     # ------------------------------------------------------------------------------------------ what is sent
@@ -688,14 +716,13 @@ class Line:
                     waits = self._case is None and opened.told and note.parent != self._parent
                     goes_on = waits or (self._case is not None and (not cases or self._case in wanted))
                     if same and goes_on and not opened.ended and (wanted or not cases):
-                        own.say(Kill())
-                        own.say(Bye())
+                        own.end()
                         own.close()
                         self._left_over = wanted
                         return True
                     ending = True
                     old.say(Kill())
-            old.say(Bye())
+            old.bye()
         except Unserved as error:
             self.say(Log(level="info", text=f"nothing is left of what was measured there before: {error}"))
         self._case, self._spoke = None, False
@@ -814,15 +841,22 @@ def _lives(pid: int) -> bool:
 
 
 def _end_there(place: Place, session: str) -> None:
-    talk = Talk(place, session)
-    talk.have = 1 << 60  # nothing of what was said is wanted
-    until = time.monotonic() + GUARD_S
-    with contextlib.suppress(Lost):
-        while time.monotonic() < until:
-            if isinstance(talk.next(), Opened):
-                talk.say(Kill())
-                time.sleep(1.0)
+    begun_by, until = time.monotonic() + BEGUN_S, time.monotonic() + GUARD_S
+    while time.monotonic() < until:
+        talk = Talk(place, session)
+        talk.have = 1 << 60  # nothing of what was said is wanted
+        try:
+            while time.monotonic() < until:
+                if isinstance(talk.next(), Opened):
+                    talk.say(Kill())
+                    time.sleep(1.0)
+                    return
+        except Unserved:  # not begun yet, or gone
+            if time.monotonic() > begun_by:
                 return
+        except Lost:
+            return
+        time.sleep(0.5)
 
 
 def main(words: Sequence[str]) -> int:
@@ -855,7 +889,10 @@ def main(words: Sequence[str]) -> int:
 
 def _leave(line: Line, guard: Guard) -> None:
     """This side goes away, as when the window closes or the machine is switched off: what is measured there
-    goes on."""
+    goes on. A worker that was given nothing to measure ends."""
+    if not line.told:
+        line.hang_up()
+        return
     line.talk.close()
     guard.leave()
     os._exit(0)

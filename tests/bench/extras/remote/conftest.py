@@ -21,5 +21,6 @@ def lab(_server: loopback.Loopback) -> Iterator[loopback.Loopback]:
     """The server, with an empty home."""
     with loopback.entered(_server):
         yield _server
+    shutil.rmtree(_server.folder / "settings", ignore_errors=True)
     shutil.rmtree(_server.home)
     _server.home.mkdir()
