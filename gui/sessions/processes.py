@@ -23,6 +23,7 @@ from kernels.processes import exit_words, last_line
 TAIL_NBYTES = 4000
 NOT_STARTED = 127  # as a shell reports a command that there is not
 END_MS = 1500  # how long one that is killed may take
+LEAVE_MS = 10_000  # how long one that goes away by itself may take
 
 
 class ChildProcess(QObject):
@@ -95,7 +96,8 @@ class ChildProcess(QObject):
         self.blockSignals(True)
         self._process.blockSignals(True)
         self._process.terminate()
-        if not self._process.waitForFinished(END_MS):
+        # Killed it would have the worker ended elsewhere, as if that had been wanted.
+        if not self._process.waitForFinished(LEAVE_MS):
             self.kill()
         self.deleteLater()
 

@@ -1,5 +1,6 @@
 """Runs on a machine elsewhere, seen from the window: chosen, waited for, lost and found again."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -228,6 +229,9 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
     assert window.form.where.currentData() == "", "one choice for the whole window"
 
 
+# Two windows in one process: where a machine is several times overloaded the second may wait for ever.
+@pytest.mark.skipif(os.environ.get("KERNELSCOPE_SEED") != "all", reason="`make test-whole` runs it")
+@pytest.mark.sampled
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, goes_on):
     buttons = QMessageBox.StandardButton
@@ -246,6 +250,7 @@ def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real,
     assert all(words.startswith("End it on lab, too?") for words in asked)
     if goes_on:
         there.until(lambda: len(there.said(real)) == 60)
+        there.until(lambda: not [p for p in there.processes(real) if there.SCRIPTED[-1] in p.cmdline()])
     else:
         there.until(lambda: not there.processes(real))
     again = make_window("ok", begin=False)
