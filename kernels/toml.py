@@ -27,20 +27,20 @@ def read(text: str) -> dict[str, Any]:
         raise UnreadableTomlError(f"has a line of more than {DOTS} dots")
     try:
         found = tomllib.loads(text)
-        _check(found)
     except tomllib.TOMLDecodeError as error:
         raise UnreadableTomlError(f"is not valid TOML: {str(error)[:_SAID]}") from None
     except RecursionError:
         raise UnreadableTomlError("holds values that are nested too deep") from None
-    except UnreadableTomlError:
-        raise
     except ValueError:  # Python converts no number of more digits
         raise UnreadableTomlError("holds a number of too many digits") from None
+    if holds_large(found):
+        raise UnreadableTomlError("holds a whole number of more than 64 bits")
     return found
 
 
-def _check(table: dict[str, Any]) -> None:
-    waiting: list[Any] = [table]
+def holds_large(held: Any) -> bool:
+    """Whether it holds a whole number of more than 64 bits: nothing can be computed with that."""
+    waiting = [held]
     while waiting:
         match waiting.pop():
             case dict() as fields:
@@ -48,4 +48,5 @@ def _check(table: dict[str, Any]) -> None:
             case list() as items:
                 waiting += items
             case int() as number if not -(1 << 63) <= number < 1 << 63:
-                raise UnreadableTomlError("holds a whole number of more than 64 bits")
+                return True
+    return False

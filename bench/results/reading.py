@@ -16,12 +16,13 @@ import zlib
 from collections.abc import Iterator
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
 from bench.results.inside import kind
 from bench.words import plain
+from kernels import toml
 from kernels.errors import system_words
 
 MIB = 1 << 20
@@ -85,26 +86,13 @@ def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
     """
     data = plain.json(data)
     try:
-        if _LONG.search(data):
-            _check_numbers(json.loads(data))  # msgspec would have it as a float
+        if _LONG.search(data) and toml.holds_large(json.loads(data)):  # msgspec would have it as a float
+            raise Unreadable("it holds a number of more than 64 bits")
         return of.decode(data) if isinstance(of, msgspec.json.Decoder) else msgspec.json.decode(data, type=of)
     except RecursionError as error:
         raise Unreadable("it is nested deeper than any record is") from error
     except (msgspec.DecodeError, ValueError, OverflowError) as error:  # also text that is not UTF-8
         raise Unreadable(" ".join(str(error).split())) from error  # it may quote what stands there
-
-
-def _check_numbers(held: Any) -> None:
-    """Raises Refused for a whole number that no float is near: nothing can be reckoned with it."""
-    waiting = [held]
-    while waiting:
-        match waiting.pop():
-            case dict() as fields:
-                waiting += fields.values()
-            case list() as items:
-                waiting += items
-            case int() as number if not -(1 << 63) <= number < 1 << 63:
-                raise Unreadable("it holds a number of more than 64 bits")
 
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
