@@ -46,6 +46,11 @@ def course_command(
         16, metavar="N", min=1, help="On a CPU: the largest batch size of AlexNet's table (1,024 there)."
     ),
     budget: float = typer.Option(2.0, metavar="S", help="The most seconds of samples per case."),
+    checklist: Path | None = typer.Option(
+        None,
+        metavar="FILE.md",
+        help="Of all reports, or of NAME: each item, its command, what is missing.",
+    ),
 ) -> None:
     """Fill in a course report.
 
@@ -61,6 +66,9 @@ def course_command(
     def take(course: Any, own: Path) -> Taken:
         return needs.take(course, own, limits, measure, among=runs)
 
+    if checklist is not None:
+        _check(presets, checklist, (name,) if name else presets.names(), folder, runs, limits)
+        return
     _fill(presets, page, name, out, folder or runs / f"course-{name}", take, measure)
 
 
@@ -118,6 +126,22 @@ def goals_command(
         return taken
 
     _fill(presets, page, name, out, folder or Path("runs") / f"goals-{name}", take, measure, title)
+
+
+def _check(
+    presets: Any, out: Path, names: tuple[str, ...], folder: Path | None, runs: Path, limits: Any
+) -> None:
+    """Write what there is of these reports, item by item; nothing is measured."""
+    from bench.extras.reports import needs
+    from bench.extras.reports.courses import checklist
+
+    found = []
+    for name in names:
+        course = presets.load(name)
+        own = folder or runs / f"course-{name}"
+        found.append((name, course, needs.take(course, own, limits, measures=False, among=runs)))
+    checklist.write(found, out)
+    print(out)
 
 
 def _fill(

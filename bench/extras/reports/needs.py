@@ -69,12 +69,12 @@ def asked_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool =
         counts = [count for count in (need.images, limits.images) if count]
         images = {"images": (min(counts),)} if counts else {}
         asked: dict[str, Any] = {"models": need.models, "backends": backends, "precisions": need.precisions}
-        return {**asked, "batches": batches, **images, "rungs": {}, "kernel_dirs": ()}
+        return {**asked, "batches": batches, **images, "rungs": need.fixed, "kernel_dirs": ()}
     if need.kind == "profile":
         # The table by batch size is of one pass with everything round it, and nothing before.
         passes = {"runs": 1, "warm_up": 0, "apart": True} if need.all_calls else {"apart": False}
         asked = {"model": need.model, "backends": backends, "batches": batches}
-        return {**asked, **passes, "rungs": {}, "kernel_dirs": ()}
+        return {**asked, **passes, "rungs": need.fixed, "kernel_dirs": ()}
     asked = {"model": need.model, "node": need.node, "device": need.device, "batch": batches[0]}
     return {**asked, "rungs": need.rungs, "precision": ""}
 
@@ -133,7 +133,7 @@ def fits(asked: dict[str, Any], job: Any) -> bool:
 
     def has(name: str, wanted: Any) -> bool:
         held = getattr(job, name)
-        if name == "rungs" and wanted != {} and not held:
+        if name == "rungs" and isinstance(wanted, tuple) and not held:
             return True  # all that there are
         if isinstance(wanted, tuple) and wanted:
             return set(map(_named, wanted)) <= set(map(_named, held))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.extras.reports.courses.presets import Claim, Course
+from bench.extras.reports.courses.tables import shown
 from bench.extras.reports.courses.values import ours
 from bench.extras.reports.needs import NEEDS_GPU, Taken
 from bench.results import doubt
@@ -41,7 +42,8 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
         elif found.doubts:
             why = f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}"
         elif found.low is None or found.high is None:
-            why = f"{line.what} has no interval, as it was taken once"
+            first, second = (shown(ours(course, one, taken), one) for one in lines)
+            why = f"{line.what} has no interval, as it was taken once (here {first} and {second})"
         else:
             known.append(Interval(found.value, found.low, found.high))
             continue

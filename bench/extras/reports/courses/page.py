@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.extras.reports import filled
-from bench.extras.reports.courses import claims, tables
+from bench.extras.reports.courses import claims, remarks, tables
 from bench.extras.reports.courses.presets import Course, Figure, Matrix
 from bench.extras.reports.filled import Page
 from bench.extras.reports.needs import Taken
@@ -36,7 +36,10 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
         command="course",
         heading=f"{course.title}, on {env.gpu or env.cpu or 'this machine'}",
         source=course.source,
-        strip=[(_KINDS[one.kind], one.sentence) for one in held],
+        strip=[
+            *((_KINDS[one.kind], one.sentence) for one in held),
+            *(("", remarks.sentence(course, remark, taken)) for remark in course.remarks),
+        ],
         notes=(*few * (0 < taken.images < 10_000), *course.notes),
         tables=[
             *(tables.of_lines(course, table, taken) for table in course.tables),
@@ -111,24 +114,12 @@ def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> P
     return None if chart is None else form.chart(chart, stem)
 
 
-_ADDED = ("htod", "conv", "fc", "dtoh", "maxpool")  # what a pass consists of, on their machine and ours
-
-
 def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
     """What a pass takes by batch size, theirs and ours: kernels and copies together."""
-    own = tables.own_seconds(course, matrix, taken)
-    named = [name for name in matrix.columns if name in _ADDED]
-    theirs = [
-        Point(
-            x=row[0],
-            y=sum(ms * 1e-3 for name, ms in zip(matrix.columns, row[1:], strict=True) if name in named),
-        )
-        for row in matrix.rows
-    ]
-    ours = [
-        Point(x=batch, y=sum(seconds[name] or 0.0 for name in named))
-        for batch, seconds in sorted(own.items())
-    ]
+    theirs, ours = (
+        [Point(x=batch, y=seconds) for batch, seconds in sorted(found.items())]
+        for found in tables.totals(course, matrix, taken)
+    )
     name = course.need(matrix.need).backend(matrix.who)
     one = partial(Series, precision="fp32", dashed=False, marker="o")
     lines = (
@@ -145,19 +136,7 @@ def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
         name="course-total",
         model=course.title,
         title="Kernels and copies by batch size",
-        finding=_grown(theirs, ours),
+        finding=remarks.grown(*tables.totals(course, matrix, taken)),
         panels=(panel,),
         notes=(f"Published: {matrix.hardware}.",),
     )
-
-
-def _grown(theirs: list[Point], ours: list[Point]) -> str:
-    """How time grows with the batch size, from one end of what both measured to the other."""
-    if len(ours) < 2:
-        return ""
-    first, last = ours[0], ours[-1]
-    known = {point.x: point.y for point in theirs}
-    said = f"From batch {first.x:,.0f} to {last.x:,.0f} the time here grows {last.y / first.y:,.1f}-fold"
-    if first.x in known and last.x in known:
-        said += f"; published: {known[last.x] / known[first.x]:,.1f}-fold"
-    return f"{said}."

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from bench.extras.reports import presets
 from bench.extras.reports.needs import Limits
 from bench.extras.reports.presets import Need, Report, Who, Words
@@ -40,16 +42,28 @@ class PublishedTable(Words, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
+class Took(msgspec.Struct, frozen=True, array_like=True):
+    """A kernel or a call: its share of the time of all, as a fraction; seconds of all its calls together; how
+    many calls, and of one the mean, the shortest and the longest, in seconds. 0 where not published."""
+
+    name: str
+    share: float
+    seconds: float = 0.0
+    calls: int = 0
+    mean: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+
+
 class Ranked(Words, frozen=True, kw_only=True):
-    """What took most of the time, by rank: (name, fraction of the time, seconds; 0 where not published). of:
-    the kernels of a pass, or all calls from creation to close."""
+    """What took most of the time, by rank. of: the kernels of a pass, or all calls from creation to close."""
 
     title: str
     hardware: str
     need: str
     who: Who = "own"
     of: Literal["activities", "calls"] = "activities"
-    rows: tuple[tuple[str, float, float], ...]
+    rows: tuple[Took, ...]
 
 
 class Matrix(Words, frozen=True, kw_only=True):
@@ -83,6 +97,17 @@ class Claim(Words, frozen=True, kw_only=True):
     quote: str = ""
 
 
+class Remark(Words, frozen=True, kw_only=True):
+    """What a report says that no two of its figures decide, answered with ours: of: one of courses.remarks;
+    need: a profile."""
+
+    says: str
+    quote: str
+    of: str
+    need: str
+    who: Who = "own"
+
+
 class Course(Report, frozen=True, kw_only=True):
     """One report. Lines are named by their `what` in claims."""
 
@@ -92,6 +117,7 @@ class Course(Report, frozen=True, kw_only=True):
     matrices: tuple[Matrix, ...] = ()
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     def line(self, what: str) -> Line:
         return next(line for table in self.tables for line in table.lines if line.what == what)

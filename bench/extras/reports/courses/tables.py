@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from bench.extras.reports.courses.presets import Course, Line, Matrix, PublishedTable, Ranked
+from bench.extras.reports.courses.presets import Course, Line, Matrix, PublishedTable, Ranked, Remark, Took
 from bench.extras.reports.courses.values import ours
 from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, NOT_MEASURED, Taken
 from bench.results import doubt
 from bench.views.tables.table import Column, Table
 from bench.words import orders, units
+
+if TYPE_CHECKING:
+    from bench.views.tables.event_lines import By
 
 _TEXT = {
     "s": lambda value: units.si(value, "s", 4),
@@ -22,6 +25,11 @@ _TEXT = {
     "count": lambda value: f"{value:,.0f}",
     "ratio": units.times,
 }
+
+
+def shown(found: Figure, line: Line) -> str:
+    """A figure of ours without its interval; or why there is none."""
+    return found.why if found.value is None else doubt.marked(_TEXT[line.unit](found.value), found.doubts)
 
 
 @dataclass(frozen=True)
@@ -37,10 +45,9 @@ class Beside:
 
     @property
     def own(self) -> str:
-        found = self.ours
+        found, text = self.ours, shown(self.ours, self.line)
         if found.value is None:
-            return found.why
-        text = doubt.marked(_TEXT[self.line.unit](found.value), found.doubts)
+            return text
         if found.low is not None and found.high is not None:
             text += f" ({' to '.join(_TEXT[self.line.unit](end) for end in (found.low, found.high))})"
         return f"{text}, of {found.few:,} images" if found.few else text
@@ -67,77 +74,118 @@ def of_lines(course: Course, table: PublishedTable, taken: Taken) -> Table[Besid
     return Table(_LINES, rows, table.title, (_whose(table.hardware, taken),), key="lines")
 
 
-Ranking = tuple[str, float, float]  # a name, the share of the time, seconds (0: not known)
-
-
 @dataclass(frozen=True)
 class Rank:
     """What stands at a rank, theirs and ours."""
 
     rank: int
-    published: Ranking | None
-    here: Ranking | None
+    published: Took | None
+    here: Took | None
 
 
-def _ranked(whose: str, end: str) -> tuple[Column[Rank], ...]:
+_OF_TIME = {
+    "share": "share",
+    "seconds": "time",
+    "calls": "calls",
+    "mean": "mean",
+    "least": "shortest",
+    "most": "longest",
+}
+
+
+def _took(whose: str, end: str, names: Iterable[str]) -> tuple[Column[Rank], ...]:
     """The columns of theirs or ours."""
 
-    def part(place: int) -> Callable[[Rank], Any]:
+    def column(name: str) -> Column[Rank]:
         def value(row: Rank) -> Any:
-            found: Ranking | None = getattr(row, whose)
-            return None if found is None or (place == 2 and not found[2]) else found[place]
+            found: Took | None = getattr(row, whose)
+            return None if found is None else getattr(found, name) or None
 
-        return value
+        text = units.percent if name == "share" else _TEXT["count" if name == "calls" else "s"]
+        shown = (lambda v: text(v, 2)) if name == "share" else text
+        return Column(f"{whose}_{name}", value, shown, title=_OF_TIME[name] + end)
 
-    return (
-        Column(whose, part(0), title=whose, left=True),
-        Column(f"{whose}_share", part(1), lambda v: units.percent(v, 2), title=f"share{end}"),
-        Column(f"{whose}_s", part(2), lambda v: units.si(v, "s", 4), title=f"time{end}"),
-    )
+    def called(row: Rank) -> Any:
+        found: Took | None = getattr(row, whose)
+        return None if found is None else found.name
+
+    return (Column(whose, called, title=whose, left=True), *map(column, names))
 
 
 MOST = 0.9
+WHOLE = 0.99
 
 
 def of_ranks(course: Course, ranked: Ranked, taken: Taken) -> Table[Rank]:
-    """By rank: names differ from program to program, and what takes most is what is asked."""
-    own, why = _own_lines(course, ranked, taken)
-    pairs = itertools.zip_longest(ranked.rows, [(why, 0.0, 0.0)] if why else own)
+    """By rank: names differ from program to program, and what takes most is what is asked. Where a report
+    lists all there was, all of ours stands beside it."""
+    own, why = own_took(course, ranked, taken)
+    pairs = itertools.zip_longest(ranked.rows, [Took(why, 0.0)] if why else own)
     rows = [Rank(place, *pair) for place, pair in enumerate(pairs, 1)]
-    here = _ranked("here", " here")
-    columns = (Column[Rank]("rank"), *_ranked("published", ""), *(here[:1] if why else here))
+    each = any(row.calls for row in ranked.rows)
+    names = [name for name in _OF_TIME if each or name in ("share", "seconds")]
+    columns = (
+        Column[Rank]("rank"),
+        *_took("published", "", names),
+        *_took("here", " here", () if why else names),
+    )
     most = f"Here those are listed that take {MOST:.0%} of the time together."
-    notes = (_whose(ranked.hardware, taken), *(() if why else (most,)))
+    notes = (_whose(ranked.hardware, taken), *(() if why or _whole(ranked) else (most,)))
     return Table(columns, rows, ranked.title, notes, key="ranks")
 
 
-def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[Ranking], str]:
+def _whole(ranked: Ranked) -> bool:
+    """Whether a report lists all there was, and not only what took most of the time."""
+    return sum(row.share for row in ranked.rows) >= WHOLE
+
+
+def own_took(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[Took], str]:
+    """Ours, from the top: all of it beside a whole list, else until most of the time is told; or why there is
+    nothing."""
     from bench.results import kernel_names as names
+
+    share = 1.0 if _whole(ranked) else MOST
+    found, why = profiled_table(course, ranked, taken, ranked.of)
+    own: list[Took] = []
+    so_far = 0.0
+    for row in found:
+        if so_far >= share:
+            break
+        so_far += row["share"]
+        times = (row[f"{name}_ns"] * 1e-9 for name in ("mean", "min", "max"))
+        own.append(
+            Took(names.short(row["name"], 60), row["share"], row["time_ns"] * 1e-9, row["calls"], *times)
+        )
+    return own, why
+
+
+def profiled_table(
+    course: Course,
+    shown: Ranked | Remark,
+    taken: Taken,
+    of: Literal["activities", "calls"],
+    window: str = "",
+    by: By = "name",
+) -> tuple[Sequence[Mapping[str, Any]], str]:
+    """The lines of a profile's table of kernels or of calls (window "": of a pass, or from creation to
+    close); or none, and why."""
     from bench.results.event_files import events_in
     from bench.views.tables import profile_tables
 
-    if ranked.need in taken.why:
-        return [], taken.why[ranked.need]
-    folder = taken.run(ranked.need)
-    made = next(iter(_profiled(course, ranked, taken)), None)
+    if shown.need in taken.why:
+        return (), taken.why[shown.need]
+    made = next(iter(profiled(course, shown, taken)), None)
     if made is None:
-        return [], NOT_MEASURED
-    events = events_in(folder.path, made)
-    if ranked.of == "calls" and not events.calls:
-        return [], NEEDS_GPU
-    calls = ranked.of == "calls"
-    found = profile_tables.calls(made, events, "all") if calls else profile_tables.activities(made, events)
-    own: list[Ranking] = []
-    so_far = 0.0
-    for row in found.rows:
-        if so_far >= MOST:
-            break
-        so_far += row["share"]
-        own.append((names.short(row["name"], 60), row["share"], row["time_ns"] * 1e-9))
-    return own, ""
+        return (), NOT_MEASURED
+    events = events_in(taken.run(shown.need).path, made)
+    if of == "activities":
+        return profile_tables.activities(made, events, by, window or "pass").rows, ""
+    if not events.calls:
+        return (), NEEDS_GPU
+    return profile_tables.calls(made, events, window or "all").rows, ""
 
 
-def _profiled(course: Course, shown: Ranked | Matrix, taken: Taken) -> list[Any]:
+def profiled(course: Course, shown: Ranked | Matrix | Remark, taken: Taken) -> list[Any]:
     """The profiles that were taken of a table's backend."""
     wanted = course.need(shown.need).backend(shown.who)
     measured = taken.run(shown.need).measurements()
@@ -202,7 +250,7 @@ def _course_rows(course: Course, matrix: Matrix, taken: Taken) -> list[dict[str,
     if matrix.need in taken.why:
         return []
     path = taken.run(matrix.need).path
-    return [profile_course.row(made, events_in(path, made)) for made in _profiled(course, matrix, taken)]
+    return [profile_course.row(made, events_in(path, made)) for made in profiled(course, matrix, taken)]
 
 
 def own_seconds(course: Course, matrix: Matrix, taken: Taken) -> dict[int, dict[str, float | None]]:
@@ -211,6 +259,22 @@ def own_seconds(course: Course, matrix: Matrix, taken: Taken) -> dict[int, dict[
         row["batch"]: {name: row[f"{name}_ns"] * 1e-9 for name in matrix.columns}
         for row in _course_rows(course, matrix, taken)
     }
+
+
+_ADDED = ("htod", "conv", "fc", "dtoh", "maxpool")  # what a pass consists of, on their machine and ours
+
+
+def totals(course: Course, matrix: Matrix, taken: Taken) -> tuple[dict[int, float], dict[int, float]]:
+    """Seconds of a pass by batch size, theirs and ours: kernels and copies together."""
+    named = [name for name in matrix.columns if name in _ADDED]
+    theirs = {int(batch): dict(zip(matrix.columns, ms, strict=True)) for batch, *ms in matrix.rows}
+    return (
+        {batch: sum(found[name] * 1e-3 for name in named) for batch, found in theirs.items()},
+        {
+            batch: sum(found[name] or 0.0 for name in named)
+            for batch, found in own_seconds(course, matrix, taken).items()
+        },
+    )
 
 
 def _whose(hardware: str, taken: Taken) -> str:

@@ -92,6 +92,20 @@ def _gpu_peak(need: Need, line: Line, taken: Taken) -> Figure:
     return Figure(why=NOT_MEASURED if need.device == "cpu" else NEEDS_GPU)
 
 
+def _recorded(need: Need, line: Line, taken: Taken) -> Figure:
+    """A layer in a recorded pass: once, so without an interval."""
+    from bench.results.event_files import events_in
+    from bench.views.tables import profile_tables
+
+    folder = taken.run(need.name)
+    for made in folder.measurements():
+        if made.case.backend == need.backend(line.who) and made.disposition == "ok":
+            rows = profile_tables.activities(made, events_in(folder.path, made), "node").rows
+            found = sum(row["mean_ns"] for row in rows if line.layer in row["name"].split("+"))
+            return Figure(found * 1e-9) if found else Figure(why=f"no layer {line.layer} was recorded")
+    return Figure(why=NOT_MEASURED)
+
+
 # ---------------------------------------------------------------------------------------------------- ladders
 
 
@@ -132,5 +146,6 @@ _VALUES: dict[str, Callable[[Need, Line, Taken], Figure]] = {
     "forward": _used("answer.forward_ns", 1e-9),
     "rung": _rung,
     "gpu_peak": _gpu_peak,
+    "recorded": _recorded,
 }
 VALUES = tuple(_VALUES)

@@ -13,7 +13,7 @@ import pytest
 
 import main
 from bench.extras.reports import needs, program
-from bench.extras.reports.courses import claims, page, presets, tables, values
+from bench.extras.reports.courses import claims, page, presets, remarks, tables, values
 from bench.extras.reports.courses.presets import Claim, Line
 from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, Limits, Taken
@@ -47,14 +47,17 @@ def test_what_a_file_names_is_there(name: str) -> None:
                 assert registry.find(need.device, "conv", line.rung).number
         else:
             assert line.note, line.what
-        assert line.published is None or line.published > 0
+        assert line.published is None or line.published >= 0
     used = {line.need for line in lines} | {
-        r.need for r in (*course.ranked, *course.matrices, *course.figures)
+        r.need for r in (*course.ranked, *course.matrices, *course.figures, *course.remarks)
     }
     assert used - {""} <= known
     assert known <= used, "nothing is measured that no table or figure shows"
     for claim in course.claims:
         assert course.line(claim.first).unit == course.line(claim.second).unit
+    for remark in course.remarks:
+        assert remark.of in remarks.REMARKS
+        assert course.need(remark.need).kind == "profile"
     for matrix in course.matrices:
         assert all(len(row) == 1 + len(matrix.columns) for row in matrix.rows)
 
@@ -76,7 +79,7 @@ def test_every_published_figure_is_told_even_where_nothing_was_measured(name: st
                 assert line.what in text
                 assert beside.published in text
         for ranked in course.ranked:
-            assert all(row[0] in text for row in ranked.rows)
+            assert all(row.name in text for row in ranked.rows)
         assert NEEDS_GPU in text
         assert course.title in text
     assert "Ours contradicts it" not in text
@@ -156,7 +159,8 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
     assert elapsed.kind == "open"
     assert elapsed.sentence == (
         "By their figures (4.13×) the framework's whole program takes longer on the CPU than on the GPU. "
-        "Ours does not decide it: CPU: elapsed has no interval, as it was taken once."
+        "Ours does not decide it: CPU: elapsed has no interval, as it was taken once "
+        "(here 9.000 s and 3.000 s)."
     )
 
 
@@ -183,8 +187,9 @@ def test_what_a_report_does_not_say_is_not_put_into_its_mouth(name: str) -> None
         assert said.startswith("They say that ") == bool(claim.quote)
         assert said.startswith("By their figures") != bool(claim.quote)
         first, second = (course.line(what).published for what in (claim.first, claim.second))
-        assert first
-        assert second
+        assert claim.quote or (first and second)
+        if not (first and second):
+            continue
         # What their figures are said to say, they do say.
         assert abs(first / second - 1) < 0.02 if claim.same else first > second, claim.says
 
@@ -257,6 +262,43 @@ def test_fewer_images_are_told_and_held_against_nothing() -> None:
         line = course.line("CPU: elapsed")
         beside = tables.Beside(line, values.ours(course, line, taken))
         assert (beside.own, beside.times) == (told, ratio)
+
+
+def test_what_no_two_figures_decide_is_answered_with_ours() -> None:
+    """A recorded CPU profile beside what the report says; what needs a GPU says so."""
+    course = presets.load("alexnet")
+    recorded = PROFILE.open(RECORDED)
+    taken = Taken(
+        runs=({"table-cpu": recorded}, {}),
+        why={"table-cuda": NEEDS_GPU},
+        environment=recorded.header.environment,
+    )
+    said = {(one.of, one.need): remarks.sentence(course, one, taken) for one in course.remarks}
+    assert "needs a GPU" in said["free_host", "table-cuda"]
+    assert "Ours, recorded once: from batch " in said["growth", "table-cpu"]
+    assert re.search(r"the time here grows \d+\.\d-fold; published: \d", said["growth", "table-cpu"])
+    assert "steady state" in said["cold", "table-cpu"]
+    own = presets.Remark(says="s", quote="q", of="share", need="table-cpu")
+    line = Line(what="w", need="table-cpu", value="recorded", layer="conv2")
+    assert 0 < (values.ours(course, line, taken).value or 0) < 1
+    share = re.search(r"convolutions take ([\d.]+) %", remarks.sentence(course, own, taken))
+    assert share is not None
+    assert 0 < float(share[1]) < 100
+
+
+def test_the_checklist_tells_each_item_and_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", "course", "--checklist", "it.md"]) == 0
+    lines = [line.split(" | ") for line in Path("it.md").read_text("utf-8").splitlines() if line[:2] == "| "]
+    told = [(line[0].lstrip("| "), line[1]) for line in lines[2:]]
+    assert len(told) == len(set(told)), "two items of one report have one name"
+    for name in COURSES:
+        course = presets.load(name)
+        kinds = ("tables", "ranked", "matrices", "figures", "claims", "remarks")
+        assert sum(report == name for report, _ in told) == sum(len(getattr(course, kind)) for kind in kinds)
+    assert all("no" in line for line in lines[2:])
 
 
 def test_records_of_programs_are_json_a_line(tmp_path: Path) -> None:
