@@ -134,5 +134,17 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Course:
-    """The report of that name. Raises InputError where there is none."""
-    return presets.load(FOLDER, name, Course, "course report")
+    """The report of that name, with trained weights where a need names some and they were imported. Raises
+    InputError where there is none."""
+    from models import names as known
+
+    course = presets.load(FOLDER, name, Course, "course report")
+    there = {need.trained for need in course.needs if need.trained} & set(known.models())
+    if not there:
+        return course
+    needs = tuple(
+        msgspec.structs.replace(need, models=(need.trained,)) if need.trained in there else need
+        for need in course.needs
+    )
+    notes = (*course.notes, f"Here with the weights of {' and '.join(sorted(there))}, which were imported.")
+    return msgspec.structs.replace(course, needs=needs, notes=notes)

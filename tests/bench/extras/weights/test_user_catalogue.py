@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import main
+from bench.extras.reports.courses import presets as courses
 from bench.extras.weights.importing import import_file, readers
 from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError, ModelError
@@ -53,6 +54,16 @@ def test_menus_have_it_last(file: Path) -> None:
     before = names.model_titles()
     import_file(file, "bvlc")
     assert list(names.model_titles()) == [*before, "bvlc"], "behind those that were there"
+
+
+def test_the_report_that_gave_these_weights_up_is_measured_with_them(
+    tmp_path: Path, caffe_weights: made.Weights
+) -> None:
+    assert {need.models for need in courses.load("alexnet").needs} == {("alexnet",)}
+    import_file(made.npy(tmp_path / "bvlc_alexnet.npy", made.layers_of_caffe(caffe_weights)))
+    course = courses.load("alexnet")
+    assert {need.models for need in course.needs} == {("bvlc_alexnet",)}
+    assert "Here with the weights of bvlc_alexnet, which were imported." in course.notes
 
 
 def test_labels_are_a_class_a_line_and_go_into_the_file(file: Path, tmp_path: Path) -> None:
