@@ -30,8 +30,8 @@ class Need(Words, frozen=True, kw_only=True):
     precisions, images, tune_reference, end_to_end: as in bench.results.records.Job; layers: also the times of
     our own layers; trained: the name of a model that a user can import; where it is there, it is measured in
     place of `models`; fixed: of a comparison or a profile the rungs that are not chosen, by node; node,
-    rungs: of a ladder (() all); all_calls: of a profile, one pass from creation to close, for the table by batch
-    size. once: of `backends`, those that are left out of a second run."""
+    rungs: of a ladder (() all); all_calls: of a profile, one pass from creation to close, for the table by
+    batch size. once: of `backends`, those that are left out of a second run."""
 
     name: str
     device: Literal["cpu", "cuda"]

@@ -101,9 +101,8 @@ def _took(whose: str, end: str, names: Iterable[str]) -> tuple[Column[Rank], ...
             found: Took | None = getattr(row, whose)
             return None if found is None else getattr(found, name) or None
 
-        text = units.percent if name == "share" else _TEXT["count" if name == "calls" else "s"]
-        shown = (lambda v: text(v, 2)) if name == "share" else text
-        return Column(f"{whose}_{name}", value, shown, title=_OF_TIME[name] + end)
+        text = _TEXT[{"share": "fraction", "calls": "count"}.get(name, "s")]
+        return Column(f"{whose}_{name}", value, text, title=_OF_TIME[name] + end)
 
     def called(row: Rank) -> Any:
         found: Took | None = getattr(row, whose)
