@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from kernels.cpu import rates
 from kernels.errors import KernelError
 from kernels.registry import Rung
 
+FOLDER = registry.ROOT / "cuda" / "probe"
 SECONDS = 0.25  # of each probe
 COPIED_NBYTES = 64 << 20  # at least
 CACHES = 4  # so many times the last cache
@@ -41,6 +43,10 @@ MMA_ROUNDS, MMA_A_ROUND = 512, 4 * 8  # a warp; as in probe/mma_*.cu
 # By the precision of the factors: operations of one product of a warp.
 MMA = {"tf32": 2 * 16 * 8 * 8, "fp16": 2 * 16 * 8 * 16}
 MMA_CAPABILITY = (8, 0)
+WGMMA_CAPABILITY = (9, 0)  # that one alone
+WGMMA_A_ROUND, WGMMA_FORMATS = 4, {"tf32": 32, "fp16": 16}  # a group of four warps; as in probe/wgmma.cu
+# Operations of one product of a group.
+WGMMA = {"tf32": 2 * 64 * 192 * 8, "fp16": 2 * 64 * 192 * 16}
 
 
 @dataclass(frozen=True)
@@ -159,10 +165,7 @@ def cuda() -> Reached:
         words = cache_nbytes // 4 // 16
         reading = _best_on_device(cupy, "cache", arch, blocks, (*both, np.int64(words))) if words else 0.0
         multiplying = _best_on_device(cupy, "fma", arch, blocks, (*both, np.int64(FMA_ROUNDS)))
-        matrices = {
-            precision: _best_on_device(cupy, f"mma_{precision}", arch, blocks, (*both, np.int64(MMA_ROUNDS)))
-            for precision in ({} if missing else MMA)
-        }
+        matrices, units = ({}, "") if missing else _matrix_units(cupy, capability, arch, blocks, both)
     moved = [(2 * DEVICE_COPIED_NBYTES / copying, "copying"), (DEVICE_COPIED_NBYTES / streaming, "reading")]
     bytes_per_s, doing = max(moved)
     return Reached(
@@ -170,15 +173,35 @@ def cuda() -> Reached:
         flops_per_s=2.0 * FMA_ROUNDS * FMA_A_ROUND * blocks * BLOCK / multiplying,
         copied_by=f"a kernel {doing} {DEVICE_COPIED_NBYTES >> 20} MiB, 16 bytes a thread",
         multiplied_by="a kernel of float32 multiply-adds in registers",
-        matrix_flops_per_s={
-            precision: float(MMA[precision]) * MMA_ROUNDS * MMA_A_ROUND * blocks * WARPS / seconds
-            for precision, seconds in matrices.items()
-        },
-        matrix_by="" if missing else "kernels of mma.sync in registers, sums in float32",
+        matrix_flops_per_s=matrices,
+        matrix_by=units,
         matrix_missing=missing or "",
         cache_nbytes=cache_nbytes,
         cache_bytes_per_s=CACHE_ROUNDS * 16 * words / reading if reading else 0.0,
     )
+
+
+def _matrix_units(
+    cupy: Any, capability: tuple[int, int], arch: str, blocks: int, both: tuple[np.uint64, np.uint64]
+) -> tuple[dict[str, float], str]:
+    """Operations a second by precision, with the instruction by which this device has most, and how they were
+    measured."""
+    ways = {"mma": (MMA, MMA_A_ROUND * WARPS)}
+    if capability == WGMMA_CAPABILITY:
+        ways["wgmma"] = (WGMMA, WGMMA_A_ROUND * WARPS // 4)
+    rates = {
+        (precision, way): of_one[precision] * float(MMA_ROUNDS * a_round * blocks)
+        / _best_on_device(cupy, f"{way}_{precision}", arch, blocks, (*both, np.int64(MMA_ROUNDS)))
+        for way, (of_one, a_round) in ways.items()
+        for precision in of_one
+    }  # fmt: skip
+    best = {precision: max(ways, key=lambda way: rates[precision, way]) for precision in MMA}
+    words = {
+        "mma": "kernels of mma.sync in registers, sums in float32",
+        "wgmma": "kernels of wgmma with both operands in shared memory, sums in float32",
+    }
+    said = " and ".join(words[way] for way in dict.fromkeys(best.values()))
+    return {precision: rates[precision, way] for precision, way in best.items()}, said
 
 
 def no_matrix_units(capability: tuple[int, int]) -> str | None:
@@ -192,9 +215,12 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 def probe(name: str) -> Rung:
     """A kernel of the probe as the compiler takes it. The file is read once."""
     rounds = {"cache": CACHE_ROUNDS, "memory": 1}.get(name)
+    way, _, precision = name.partition("_")
+    if way == "wgmma":
+        found = registry.code(FOLDER / "wgmma.cu", "probe", FORMAT=WGMMA_FORMATS[precision])
+        return replace(found, needs=MappingProxyType({"architecture": WGMMA_CAPABILITY}))
     file = name if rounds is None else "reading"
-    defines = {} if rounds is None else {"ROUNDS": rounds}
-    return registry.code(registry.ROOT / "cuda" / "probe" / f"{file}.cu", "probe", **defines)
+    return registry.code(FOLDER / f"{file}.cu", "probe", **({} if rounds is None else {"ROUNDS": rounds}))
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # Why something can be beyond what was measured as the limit.
 ABOVE = (
     "the work was done with fewer operations than it counts (as Winograd's and Fourier's ways do), or by "
-    "units of which the probe asks less (mma.sync does not reach what wgmma does), or its data lay nearer to "
-    "the cores than the caches that were probed, or the machine was busy while it was probed"
+    "numbers that cost the units less power than the probe's random ones (zeros do), or its data lay nearer "
+    "to the cores than the caches that were probed, or the machine was busy while it was probed"
 )
 WORDS = {"unsupported": "refused"} | tables.WORDS
 
