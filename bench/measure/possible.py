@@ -26,8 +26,8 @@ from kernels.ops import METHODS, Params
 from kernels.precision import EXACT
 
 BEYOND = 1.1  # of a limit: what is surely faster than that cannot be
-# By the data sheets, over what the matrix units were measured to reach. Of H100 and H200 in float16: 989 of 650
-# by mma.sync; 989 of about 790 by wgmma, as random numbers take the power that the clock would need.
+# By the data sheets, over what the matrix units were measured to reach. Of H100 and H200 in float16: 989 of
+# 650 by mma.sync; 989 of about 790 by wgmma, as random numbers take the power that the clock would need.
 WGMMA = 1.55
 
 
