@@ -502,7 +502,7 @@ class Line:
         """Begin to tell the worker its job: first, which files are needed."""
         assert self._sent is not None
         if not self._spoke:
-            self.say(Progress(text=f"{self._place.name}: sending what the job names"))
+            self.say(Progress(text=f"sending what the job names to {self._place.name}"))
         self.talk.say(Offer(tuple(self._sent.sources)))
 
     def _send(self, files: Sequence[str]) -> None:
@@ -655,7 +655,7 @@ class Line:
         name = self._place.name
         if self._waits and not self._spoke and not (away and self.talk.opened):
             return f"waiting in the queue of {name}"
-        return f"{name} does not answer; measuring goes on there" if self.talk.opened else f"reaching {name}"
+        return f"no answer from {name}; measuring goes on there" if self.talk.opened else f"reaching {name}"
 
     def _back(self) -> None:
         """It answers."""
