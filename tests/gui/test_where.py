@@ -207,11 +207,13 @@ def test_a_machine_that_cannot_be_reached_is_said_in_a_sentence(make_window, add
     assert "lab cannot be reached: ssh: connect to host lab port 22: Connection refused" in window.banner.text
 
 
-def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
+def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot, tmp_path):
     add("lab")
-    window = make_window("ok")
+    add("farm")
+    (tmp_path / "config" / "kernelscope.toml").write_text('on = "lab"\n')
+    window = make_window("ok", begin=False)
+    assert window.where.name == "lab", "as the configuration says"
     page = window.page_of(LadderPage)
-    choose(window.form.where, "lab")
     window.tabs.setCurrentWidget(page)
     qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest)
     window.redraw.flush()

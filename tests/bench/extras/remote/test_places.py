@@ -19,10 +19,12 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.remote import asking, installing, packing, places
+from bench.commands import checks
+from bench.extras.remote import asking, doctor, installing, packing, places
 from bench.extras.remote.places import Place
 from bench.extras.remote.there import WHOLE
 from bench.words import version
+from engine.cpu import precompile
 from kernels.errors import UnavailableError
 from tests.bench.extras.remote.loopback import HOST, Loopback, needs_sshd
 
@@ -49,6 +51,7 @@ def placed(lab: Loopback, home: Path | None = None) -> Path:
 def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     (lab.home / ".bashrc").write_text("echo Welcome; echo -n 'you have no mail'\n")
     folder = placed(lab)
+    monkeypatch.setattr(installing, "COMPILE", "")  # what takes seconds, and is tried below
     assert remote("add", "lab", HOST, "--python", PYTHON, "--lease", "5") == 0
     shown = capsys.readouterr()
     assert "ort-cpu" in shown.out
@@ -70,7 +73,7 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     ):
         places.program(places.load("lab"), "bench.extras.remote.doctor")
     with monkeypatch.context() as patch:
-        patch.setattr(installing, "examined", lambda place, says: place)  # as before: that takes seconds
+        patch.setattr(installing, "examined", lambda place, says, new: place)  # as before: that takes seconds
         assert remote("update", "lab") == 0
     assert "sending" not in capsys.readouterr().err, "what is there was sent again"
     assert places.load("lab").version == version.described()
@@ -100,6 +103,18 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     assert not folder.exists()
     assert Path(sys.prefix, "pyvenv.cfg").exists()
     assert places.names() == []
+
+
+def test_the_kernels_are_compiled_before_the_doctor_looks(monkeypatch, capsys):
+    done = []
+    monkeypatch.setattr(precompile, "finish", lambda: done.append("compiled"))
+    monkeypatch.setattr(checks, "checks", lambda: done.append("looked") or ())
+    monkeypatch.setattr(installing, "lines", lambda place, module, *words, says: doctor.main(words) or ["[]"])
+    monkeypatch.setattr(places, "save", lambda place: None)
+    installing.examined(Place(name="lab"), print, new=True)
+    installing.examined(Place(name="lab"), print)
+    assert done == ["compiled", "looked", "looked"]
+    assert "compiling the CPU's kernels" in capsys.readouterr().err
 
 
 def test_a_host_that_cannot_be_reached_is_told_in_the_words_of_ssh(lab, capsys):
