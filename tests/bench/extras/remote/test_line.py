@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.extras.remote import frames
-from bench.extras.remote.line import NOTE, note_of
+from bench.extras.remote.line import AT_ONCE_NBYTES, NOTE, note_of
 from bench.results.messages import CaseStarted, Log, Progress
 from bench.run import client
 from bench.run.kinds.comparison import KIND as COMPARISON
@@ -102,9 +102,10 @@ def test_what_the_job_names_travels_once_and_nothing_else(near, tmp_path):
     before = set(blobs.iterdir())
     assert not any(blob.read_bytes() == b"secret" for blob in before)
     (kernels / "90_mine.cu").write_text('#include "../common.cuh"\n// saved again\n')
+    weights.write_text("weights" * (AT_ONCE_NBYTES // 7))  # so much that it is asked first what is there
     (made,) = measure(tmp_path / "again", run, near).measurements
     assert "saved again" in made.facts["90_mine.cu"]
-    assert len(set(blobs.iterdir()) - before) == 1
+    assert len(set(blobs.iterdir()) - before) == 2
 
 
 def test_a_line_that_drops_is_told_and_comes_back(near, tmp_path):
