@@ -35,11 +35,19 @@ SHAPE = ("--shape", "1,8,16,16,8,3")
 SAVES = 4
 # What measurements say of one machine's time and moment.
 OF_TIME = {
+    # When it was, how often and how long, and in what state the machine was then.
     *("started_at", "samples_ns", "runs_per_sample", "rounds", "instances", "quantile", "load", "telemetry"),
     *("validity", "first_run_ns", "phases", "wall_ns", "launched_ns", "dataset_ns", "time_ns", "clock"),
-    *("finding", "cold", "process", "breakdown", "passes", "events", "beyond", "memory", "facts", "notes"),
-    *("checks", "pass_ns", "breakdowns", "unrest"),  # how many passes there were, and what was seen of them
-    *("sum", "timed", "unprofiled_ns", "profiled_ns", "clocks", "chosen", "rung"),
+    *("cold", "passes", "pass_ns", "breakdown", "breakdowns", "sum", "timed", "unprofiled_ns", "profiled_ns"),
+    *("clocks", "process", "memory", "unrest"),
+    # Sentences made of times, or about them; which machine it was.
+    *("finding", "beyond", "notes", "facts"),
+    # Of the passes that were checked: which they were is drawn, and how many the budget says.
+    "checks",
+    # How many there are hangs on which kernels were taken; that their files came is compared.
+    "events",
+    # Which kernel is the fastest was measured by each: two that are nearly as fast change places.
+    *("chosen", "rung"),
 }
 
 
