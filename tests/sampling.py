@@ -11,6 +11,8 @@ A test with parameters says by its mark how many it takes:
     @pytest.mark.parametrize("rung", RUNGS)
     def test_...(rung): ...
 
+Several tests that are alike in what they protect may share one sample, by a name: `sampled(4, "lines")`.
+
 A case whose kernel was changed by the last commit or since, or a header that the kernel includes, is always
 taken. A test that goes through them in a loop is marked `sampled` without a number, and asks `some` or
 `number`. Where a test with this mark fails, the seed that repeats it stands below its traceback.
@@ -73,10 +75,10 @@ def of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
     for item in items:
         mark = item.get_closest_marker("sampled")
         if mark is not None and mark.args and not whole():
-            groups[item.nodeid.partition("[")[0]].append(item)
+            groups[mark.args[1] if mark.args[1:] else item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
     for test, group in groups.items():
-        (share,) = group[0].get_closest_marker("sampled").args  # type: ignore[union-attr]
+        share = group[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
         taken = {*some(test, group, -(-len(group) // share)), *filter(_changed, group)}
         left |= set(group) - taken
     return [item for item in items if item not in left], [item for item in items if item in left]

@@ -45,6 +45,12 @@ def test_one_in_so_many_is_taken_and_the_same_by_the_same_seed() -> None:
     assert sorted([*kept, *left], key=ITEMS.index) == ITEMS
 
 
+def test_tests_of_one_group_share_a_sample() -> None:
+    alike = [Item(f"test_{letter}", 0, share=(4, "alike")) for letter in "abcdefgh"]  # type: ignore[arg-type]
+    assert len(taken(alike)) == 2
+    assert len(taken([*alike, *ITEMS])) == 5
+
+
 def test_over_many_seeds_every_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     found = set()
     for seed in range(40):

@@ -115,7 +115,7 @@ def measure(
         return Ending()
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
-    _tell_place(folders, where)
+    where = _where_begun(folders, where)
     if where.cluster or len(where.on) > 1:
         return _on_several(folders[0], missing[0], where)
     command = elsewhere.worker_command(where.on[0], kind) if where.on else None
@@ -132,13 +132,27 @@ def measure(
     return Ending(cancelled, tuple(reasons))
 
 
-def _tell_place(folders: Sequence[Folder[H, M]], where: Where) -> None:
-    """Say it where a run was begun elsewhere, and so has measurements of another machine, or such that nobody
-    has fetched."""
+def _where_begun(folders: Sequence[Folder[H, M]], where: Where) -> Where:
+    """Where it is gone on: where a run was begun elsewhere, and may have what nobody has fetched, unless the
+    user says another place."""
     from bench.run import elsewhere
 
-    for place in {elsewhere.of_run(folder.path) for folder in folders} - {elsewhere.HERE, *where.on}:
-        print(f"warning: this run was begun on {place}; --on {place} goes on there", file=sys.stderr)
+    begun = {name for folder in folders for name in elsewhere.of_run(folder.path).split(",") if name}
+    if not begun - {*where.on} or where.cluster:
+        return where
+    told = ",".join(sorted(begun))
+    if where.on:
+        print(f"warning: this run was begun on {told}; --on {told} goes on there", file=sys.stderr)
+        return where
+    if gone := begun - {place.name for place in elsewhere.offered()}:
+        names = " and ".join(sorted(gone))
+        print(
+            f"warning: this run was begun on {names}, which is no place any more; it goes on here",
+            file=sys.stderr,
+        )
+        return where
+    print(f"this run was begun on {told} and goes on there", file=sys.stderr)
+    return Where(on=tuple(sorted(begun)))
 
 
 def _on_several(folder: Folder[H, M], missing: Sequence[Any], where: Where) -> Ending:

@@ -2,7 +2,8 @@
 
 The claim is a lock on a file in the folder. The system releases it when the process ends, however it ends.
 The file holds the number of the process, for messages. Where a file system has no locks, or over a network,
-there is no claim.
+there is no claim. Who only asks whether there is one holds the lock together with others who ask, so that
+whoever wants it can tell them from one who writes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from pathlib import Path
 
 from kernels.errors import InputError, system_words
 
 LOCK_FILE = ".lock"
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+_ASKED_S = 0.002  # between two tries, where others only ask
 _FAR = 1 << 30  # the byte that Windows locks, behind what is to be read
 
 
@@ -40,7 +43,14 @@ class Claim:
             words = system_words(error)
             raise InputError(f"cannot write {path}: {words}; name another folder") from error
         try:
-            _lock(descriptor)
+            while True:
+                try:
+                    _lock(descriptor)
+                    break
+                except OSError as error:
+                    if error.errno not in _HELD or not _is_asked(descriptor):
+                        raise
+                time.sleep(_ASKED_S)
         except OSError as error:
             whose = _whose(descriptor) if error.errno in _HELD else ""
             os.close(descriptor)
@@ -68,6 +78,18 @@ class Claim:
         self.release()
 
 
+def claimed(folder: Path) -> bool:
+    """Whether somebody writes into a folder now. It hinders nobody who takes the claim meanwhile."""
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False  # nobody ever wrote, or nobody can
+    try:
+        return not _is_asked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _whose(descriptor: int) -> str:
     with contextlib.suppress(OSError, ValueError):
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -82,8 +104,28 @@ if sys.platform == "win32":
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
+
+    def _is_asked(descriptor: int) -> bool:
+        """There is one kind of lock: who asks is taken for one who writes, if that is at the same moment."""
+        try:
+            _lock(descriptor)
+        except OSError:
+            return False
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
 else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _is_asked(descriptor: int) -> bool:
+        """Whether nobody writes: at most others ask as well."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno not in _HELD  # without locks nobody can tell
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        return True

@@ -19,9 +19,9 @@ from bench.results import reading
 from bench.results.kinds import Kind
 from bench.results.messages import Done, Start
 from bench.results.records import BackendInfo
-from bench.run import client
+from bench.run import client, settings
 from bench.words.called import command_line
-from kernels.errors import KernelscopeError, UnavailableError
+from kernels.errors import InputError, KernelscopeError, UnavailableError
 from kernels.processes import exit_words
 
 LAST_S = 12.0  # that a worker may take to end
@@ -50,6 +50,15 @@ class Offered:
 def offered() -> tuple[Offered, ...]:
     """Every place that was added, by name."""
     return tuple(place for found in modules("extras/*/elsewhere.py") for place in found.offered())
+
+
+def preset(offered: Sequence[Offered]) -> str:
+    """The place of these that the settings name, as a form begins; of several the first. HERE where they name
+    none, or cannot be taken, which is told where a job is made of them."""
+    with contextlib.suppress(InputError):
+        wanted = settings.values([settings.LASTING["on"]]).get("on", ())
+        return next((name for name in wanted if any(name == place.name for place in offered)), HERE)
+    return HERE
 
 
 def worker_command(place: str, kind: Kind[Any, Any], files: bool = False) -> list[str]:
@@ -108,7 +117,8 @@ def backends(places: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_run(folder: Path) -> str:
-    """The place where a run was measured, which may have what nobody has fetched yet; HERE for none."""
+    """The place where a run was measured, which may have what nobody has fetched yet; HERE for none. Where
+    several shared it, as `--on` names them ("lab,farm")."""
     return next(filter(None, (found.of_run(folder) for found in modules("extras/*/elsewhere.py"))), HERE)
 
 

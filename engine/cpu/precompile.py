@@ -25,10 +25,21 @@ _started: list[subprocess.Popen[bytes]] = []
 def start() -> None:
     """In processes of their own, which nobody waits for. Not twice, nor where Numba was tried before, since
     what it compiles is kept then, nor where these processes would take the cores of what is measured."""
-    if _started or numba_support.known() or host.physical_cores() < CORES:
-        return
+    if not _started and not numba_support.known() and host.physical_cores() >= CORES:
+        _begin(host.physical_cores() // 2)
+
+
+def finish() -> None:
+    """As `start`, whatever cores there are, and wait until all is compiled."""
+    if not _started and not numba_support.known():
+        _begin(host.physical_cores())
+    for process in _started:
+        process.wait()
+
+
+def _begin(parts: int) -> None:
+    parts = max(1, min(PARTS, parts))
     with contextlib.suppress(OSError):
-        parts = min(PARTS, host.physical_cores() // 2)
         for part in range(parts):
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "engine.cpu.precompile", str(part), str(parts)],

@@ -343,7 +343,7 @@ class WorkerProcess(QObject):
 
     def quit(self, leave: bool = False) -> None:
         """End the worker, by force if needed. What it has not measured is lost. Takes 1.5 s at most. leave:
-        only the line to it ends; a worker elsewhere goes on."""
+        only the line to it ends; a worker elsewhere goes on. What has come and was not read yet is told."""
         machine, self.supervisor = self.supervisor, None
         self._ticker.stop()
         self._batch.stop()
@@ -352,8 +352,8 @@ class WorkerProcess(QObject):
             return
         if leave and not self._warm:
             process.leave()
-            return
-        process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to finish
+        else:
+            process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to finish
         if machine is not None:
             self._do(machine.feed(process.read(), self._clock()))
             self._tell()

@@ -464,7 +464,7 @@ class Session(QObject):
                 part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
             elif isinstance(message, CaseStarted) and message.stage == AWAY:
-                words = f"{self.on} does not answer; measuring goes on there"
+                words = f"no answer from {self.on}; measuring goes on there"
             elif isinstance(message, CaseStarted):
                 words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)
@@ -509,7 +509,8 @@ class Session(QObject):
 
     def _on_finished(self) -> None:
         if self._supervisor is not None and (reason := self._supervisor.reason):
-            self.message.emit(reason[:1].upper() + reason[1:])
+            named = bool(self.on) and reason.startswith(self.on)  # a name is written as the user wrote it
+            self.message.emit(reason if named else reason[:1].upper() + reason[1:])
         if self._writer is not None:
             self._writer.beside(self._pace.keep)
             self._writer.finish()

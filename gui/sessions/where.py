@@ -17,9 +17,9 @@ _SEEN = "where-seen"  # what each place could run when it was asked last
 
 
 class Where(QObject):
-    """One choice for all sessions of a window, kept in its settings. `changed`: another is chosen, or what is
-    offered has changed. `can_run` carries what can run there (tuple[BackendInfo, ...]); () as long as that is
-    not known."""
+    """One choice for all sessions of a window, kept in its settings; as long as nothing was chosen, it is
+    what the user's configuration says. `changed`: another is chosen, or what is offered has changed.
+    `can_run` carries what can run there (tuple[BackendInfo, ...]); () as long as that is not known."""
 
     changed = Signal()
     can_run = Signal(object)
@@ -33,8 +33,10 @@ class Where(QObject):
         self.locked = False  # something is being measured: it stays where it is
         self._seen: dict[str, tuple[BackendInfo, ...]] = {}
         if settings is not None:
-            self.name = str(settings.value(_KEY, HERE))
-            self._take(elsewhere.offered())
+            offered, kept = elsewhere.offered(), settings.value(_KEY)
+            preset = elsewhere.preset(offered) if kept is None else ""
+            self.name = preset or str(kept or HERE)
+            self._take(offered)
 
     @property
     def place(self) -> Offered | None:

@@ -19,7 +19,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.results import baseline, note, packed, trust
-from bench.results.claim import Claim
+from bench.results.claim import claimed
 from bench.results.folders import copy
 from bench.results.kinds import kind_of
 from bench.results.records import Job, Measurement, Run, stem
@@ -335,13 +335,7 @@ def left_behind(path: Path) -> Summary | None:
     run = listed(path)
     if run is None or not run.resumable:
         return None
-    claim = Claim(path)
-    try:
-        claim.take()
-    except InputError:
-        return None
-    claim.release()
-    return run
+    return None if claimed(path) else run
 
 
 def listed_runs(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:

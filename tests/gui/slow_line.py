@@ -17,6 +17,7 @@ from pathlib import Path
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
+from bench.extras.remote import installing
 from bench.results.records import Job
 from bench.views.diff.between import between
 from bench.views.sentences.diff_sentences import summary
@@ -85,7 +86,8 @@ def main() -> int:
             loopback.entered(server),
         ):
             server.lead_through(port)
-            there.make(folder, host=loopback.HOST, launch=(), shared=True)
+            place = there.make(folder, host=loopback.HOST, launch=(), shared=True)
+            installing.examined(place, print, new=True)  # as `remote add` leaves it
             settings = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
             settings.setValue(TOUR_SEEN, True)
             theming = Theming("light")

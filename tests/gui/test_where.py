@@ -1,6 +1,5 @@
 """Runs on a machine elsewhere, seen from the window: chosen, waited for, lost and found again."""
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.commands.checks import Check
 from bench.extras.remote import places
+from bench.extras.remote.line import note_of
 from bench.extras.remote.places import Place
 from bench.results.records import BackendInfo, Job
 from bench.run import elsewhere
@@ -19,7 +19,7 @@ from bench.words.version import described
 from gui.form.where_box import ADD, WhereRow
 from gui.pages.ladder import LadderPage
 from gui.pages.timeline import TimelinePage
-from tests.bench.extras.remote import there
+from tests.bench.extras.remote import scripted, there
 
 HERE = Path(__file__).parent
 JOB = Job(models=("net",), backends=("engine-cuda", "ort-cuda"), batches=(1, 2), timeout_s=60)
@@ -81,6 +81,7 @@ def greyed(window):
     return {i.text(): i.toolTip() for i in shown if not i.flags() & Qt.ItemFlag.ItemIsEnabled}
 
 
+@pytest.mark.sampled(3, "where")
 def test_without_a_place_there_is_this_machine_and_how_to_add_one(make_window, add):
     window = make_window("ok")
     box = window.form.where
@@ -98,6 +99,7 @@ def test_without_a_place_there_is_this_machine_and_how_to_add_one(make_window, a
         assert row.isHidden(), "the forms of ladder and profile are as small as before"
 
 
+@pytest.mark.sampled(3, "where")
 def test_a_place_that_was_added_meanwhile_is_offered_when_the_user_comes_back(make_window, add, qtbot):
     window = make_window("ok")
     add("lab")
@@ -130,6 +132,7 @@ def test_what_cannot_run_there_is_grey_with_the_reason(make_window, add, qtbot, 
     assert greyed(window) == here
 
 
+@pytest.mark.sampled(3, "where")
 def test_what_is_here_alone_is_not_offered_there(make_window, add, qtbot):
     add("lab")
     window = make_window("ok")
@@ -165,6 +168,7 @@ def test_a_run_there_looks_as_one_here_and_says_where_it_was(make_window, add, r
     assert greyed(again) == {}
 
 
+@pytest.mark.sampled(3, "where")
 def test_waiting_in_a_queue_is_shown_and_is_no_time_of_the_run(make_window, add, qtbot, tmp_path):
     add("lab", plan="queued", launch=("srun", "-p", "gpu"))
     window = make_window("ok")
@@ -185,13 +189,14 @@ def test_waiting_in_a_queue_is_shown_and_is_no_time_of_the_run(make_window, add,
     assert window.form.where.isEnabled()
 
 
+@pytest.mark.sampled(3, "where")
 def test_a_line_that_drops_is_told_and_nothing_is_lost(make_window, add, qtbot, tmp_path):
     add("lab", plan="drops")
     window = make_window("ok")
     choose(window.form.where, "lab")
     window.start(JOB)
     words = window.progress.words
-    qtbot.waitUntil(lambda: words.text() == "Lab does not answer; measuring goes on there")
+    qtbot.waitUntil(lambda: words.text() == "No answer from lab; measuring goes on there")
     qtbot.waitUntil(lambda: len(COMPARISON.open(window.state.folder).measurements()) == 1)
     with qtbot.waitSignal(window.session.ended):
         (tmp_path / "back").touch()
@@ -199,6 +204,7 @@ def test_a_line_that_drops_is_told_and_nothing_is_lost(make_window, add, qtbot, 
     assert not window.problems.lines
 
 
+@pytest.mark.sampled(3, "where")
 def test_a_machine_that_cannot_be_reached_is_said_in_a_sentence(make_window, add, run_to_end, tmp_path):
     add("lab", plan="refused")
     window = make_window("ok")
@@ -207,11 +213,14 @@ def test_a_machine_that_cannot_be_reached_is_said_in_a_sentence(make_window, add
     assert "lab cannot be reached: ssh: connect to host lab port 22: Connection refused" in window.banner.text
 
 
-def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
+@pytest.mark.sampled(3, "where")
+def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot, tmp_path):
     add("lab")
-    window = make_window("ok")
+    add("farm")
+    (tmp_path / "config" / "kernelscope.toml").write_text('on = "lab"\n')
+    window = make_window("ok", begin=False)
+    assert window.where.name == "lab", "as the configuration says"
     page = window.page_of(LadderPage)
-    choose(window.form.where, "lab")
     window.tabs.setCurrentWidget(page)
     qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest)
     window.redraw.flush()
@@ -229,34 +238,35 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
     assert window.form.where.currentData() == "", "one choice for the whole window"
 
 
-# Two windows in one process: where a machine is several times overloaded the second may wait for ever.
-@pytest.mark.skipif(os.environ.get("KERNELSCOPE_SEED") != "all", reason="`make test-whole` runs it")
-@pytest.mark.sampled
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, goes_on):
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("how", ["it goes on there", "it is ended there", "it has ended there"])
+def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, how):
     buttons = QMessageBox.StandardButton
-    answers = [buttons.Cancel, buttons.No if goes_on else buttons.Yes]
+    answers = [buttons.Cancel, buttons.Yes if how == "it is ended there" else buttons.No]
     asked = []
     monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[2]), answers.pop(0))[1])
     window = make_window("ok")
     choose(window.form.where, "lab")
-    run = there.run_of(60)
+    run = there.run_of(4, "gated")
     folder = window.session.new_folder(run)
     window.session.begin(folder, run.cases)
     qtbot.waitUntil(lambda: window.session.standing.done >= 1)
     assert not window.close()
     assert window.session.active
+    measure = Path(real.folder, scripted.OPEN).touch
+    if how == "it has ended there":
+        measure()
+        there.until(lambda: note_of(folder.path).done)  # all has come, and the window has read nothing of it
     assert window.close()
     assert all(words.startswith("End it on lab, too?") for words in asked)
-    if goes_on:
-        there.until(lambda: len(there.said(real)) == 60)
-        there.until(lambda: not [p for p in there.processes(real) if there.SCRIPTED[-1] in p.cmdline()])
-    else:
-        there.until(lambda: not there.processes(real))
-    again = make_window("ok", begin=False)
-    choose(again.form.where, "")  # a run is gone on with where it was
-    with qtbot.waitSignal(again.session.ended):
-        again.library.resume(folder.path)
+    measure()
+    there.until(lambda: not there.workers(real))
+    if how != "it has ended there":
+        again = make_window("ok", begin=False)
+        choose(again.form.where, "")  # a run is gone on with where it was
+        with qtbot.waitSignal(again.session.ended):
+            again.library.resume(folder.path)
+        assert again.session.on == "", "the next run is on this machine again"
     figures = [m.samples_ns[0] for m in COMPARISON.open(folder.path).measurements()]
     assert figures == [figure for _, figure in there.said(real)], "each was measured once, and none is lost"
-    assert again.session.on == "", "the next run is on this machine again"
+    assert len(figures) == len(run.cases)

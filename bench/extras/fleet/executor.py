@@ -127,12 +127,17 @@ class _Shelf:
         """The next piece for a device; None where none will come any more."""
         with self._change:
             while not self.stop.is_set() and place.name in self._serving:
-                for at, (work, gave_up) in enumerate(self._waiting):
-                    if place.name not in gave_up and place.serves(work.device, work.gpu, work.backends):
+                able = [
+                    (at, work, gave_up)
+                    for at, (work, gave_up) in enumerate(self._waiting)
+                    if place.name not in gave_up and place.serves(work.device, work.gpu, work.backends)
+                ]
+                for at, work, gave_up in able:
+                    if work.first in gave_up or self._serving.get(work.first, place) is place:
                         del self._waiting[at]
                         self._in_hands += 1
                         return work, gave_up
-                if not self._in_hands:
+                if not (self._in_hands or able):
                     break
                 self._change.wait()  # somebody may give up what is in his hands
             return None

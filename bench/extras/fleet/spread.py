@@ -7,6 +7,7 @@ machine's environment lies in `machines/` of the folder.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +21,8 @@ from bench.results.folder import Folder
 from bench.results.inside import inside
 from bench.results.messages import Hello
 from bench.results.records import MACHINE, Environment
-from bench.results.store import write_atomically
+from bench.results.store import PIECES, write_atomically
+from bench.run import elsewhere
 
 MACHINES = "machines"
 
@@ -32,7 +34,10 @@ def works(folder: Folder[Any, Any], missing: Sequence[Any], gpu: str = "") -> li
     for case in missing:
         groups.setdefault(_together(folder, case), []).append(case)
     made = []
-    for (device, *_), cases in groups.items():
+    for key, cases in groups.items():
+        device = key[0]
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        kept = (folder.path / PIECES / name).absolute()
         named = cases[0].words if len(cases) == 1 else f"{len(cases)} cases such as {cases[0].words}"
         made.append(
             Work(
@@ -44,6 +49,8 @@ def works(folder: Folder[Any, Any], missing: Sequence[Any], gpu: str = "") -> li
                 gpu=gpu if device == "cuda" else "",
                 keeps=True,
                 alone=True,
+                kept=str(kept),
+                first=elsewhere.of_run(kept),
             )
         )
     return sorted(made, key=lambda work: -max(getattr(case, "batch", 0) for case in work.cases))

@@ -46,8 +46,10 @@ class Work:
     device: "cpu" or "cuda"; gpu: which kind of GPU, as Ray calls it ("": any). files: laid into its folder
     first, by relative name. keeps: whether files that the worker writes there belong to the run. alone: the
     device is nobody else's from the beginning to the end (else the worker itself asks for it). cores: it
-    keeps busy, where it runs on the CPU and not alone. twice: dispositions that are settled at the second
-    time only: a busy machine may make a case late that is no endless one."""
+    keeps busy, where it runs on the CPU and not alone. kept: its folder where a place elsewhere does it,
+    which stays until all is handed over; first: the place that has some of it already, by its name. twice:
+    dispositions that are settled at the second time only: a busy machine may make a case late that is no
+    endless one."""
 
     name: str
     kind: str
@@ -59,6 +61,8 @@ class Work:
     keeps: bool = False
     alone: bool = False
     cores: int = 1
+    kept: str = ""
+    first: str = ""
     twice: tuple[str, ...] = ()
     walls: Walls | None = None
 
@@ -164,8 +168,13 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
     """Do it here, on the device `place`. Everything is said; returns how it ended. A case whose worker was
     killed from outside is tried once more."""
     kind, left = work.described, contextlib.ExitStack()
-    # Its name says whose it is: what was killed leaves it, and the next one removes it.
-    base = Path(tempfile.mkdtemp(prefix=f"kernelscope-work-{os.getpid()}-"))
+    lasts = bool(place.on and work.kept)
+    if lasts:  # a program that is killed leaves it, and the next one knows by it what to ask for there
+        base = Path(work.kept)
+        base.mkdir(parents=True, exist_ok=True)
+    else:  # its name says whose it is: what was killed leaves it, and the next one removes it
+        base = Path(tempfile.mkdtemp(prefix=f"kernelscope-work-{os.getpid()}-"))
+    outcome = Outcome((), reason="it did not begin")
     try:
         for name, text in work.files.items():
             path = base / name
@@ -181,7 +190,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
         kept = _Kept(base, kind, say, place.name)
         kept.told, kept.twice = set(work.files) if work.keeps else None, work.twice
         kept.limit_s = work.job.timeout_s * work.cores
-        cases, outcome = work.cases, Outcome(())
+        cases = work.cases
         for number in range(TRIES):
             kept.again, kept.last = [], number == TRIES - 1
             with _held(place, alone=work.alone):
@@ -200,7 +209,11 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
         return outcome
     finally:
         left.close()
-        shutil.rmtree(base, ignore_errors=True)
+        if not (lasts and outcome.reason and elsewhere.of_run(base)):
+            shutil.rmtree(base, ignore_errors=True)
+        if lasts:
+            with contextlib.suppress(OSError):  # others are at work
+                base.parent.rmdir()
 
 
 @contextlib.contextmanager

@@ -1,17 +1,28 @@
-"""`python -m bench.extras.remote.doctor`, run at a place: its doctor's report, for who asked."""
+"""`python -m bench.extras.remote.doctor [--compile]`, run at a place: its doctor's report, for who asked.
+--compile: before, the CPU's kernels are compiled, for which else the first run there would have to wait."""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
 
 import msgspec
 
 from bench.commands import checks
 from bench.extras.remote import there
 
+COMPILE = "--compile"
 
-def main() -> None:
+
+def main(words: Sequence[str]) -> None:
+    if COMPILE in words:  # first: the doctor tries Numba, after which nothing is compiled ahead
+        from engine.cpu import precompile
+
+        print("compiling the CPU's kernels, unless they are", file=sys.stderr, flush=True)
+        precompile.finish()
     found = [check for check in checks.checks() if check.topic != "window"]  # nobody opens one there
     print(f"\n{there.MARK}{msgspec.json.encode(found).decode()}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.extras.remote import places
 from bench.results.records import BackendInfo
+from bench.results.store import PIECES
 from bench.run.elsewhere import Offered
 from bench.words.called import CALLED
 from bench.words.option import one_of
@@ -23,6 +24,8 @@ def worker_command(
     """The command of a line to a worker there. worker: what follows `python -m`. parts: the folders of a
     run's folder that it may write here. files: all that lies in the run's folder goes there first. Raises
     InputError, UnavailableError."""
+    if "," in name:
+        raise InputError(f"several places share a run on the command line alone: --on {name} goes on there")
     places.program(places.load(name), "")
     options = [f"--parts={','.join(parts)}", *(["--files"] if files else [])]
     return [sys.executable, "-P", "-m", "bench.extras.remote.line", name, *options, "--", *worker]
@@ -97,5 +100,6 @@ def of_run(folder: Path) -> str:
     """See bench.run.elsewhere."""
     from bench.extras.remote import line
 
-    note = line.note_of(folder)
-    return note.place if note is not None else ""
+    shared = (folder / PIECES).glob("*")
+    notes = [note for path in (folder, *shared) if (note := line.note_of(path)) is not None]
+    return ",".join(sorted({note.place for note in notes}))

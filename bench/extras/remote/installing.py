@@ -17,6 +17,7 @@ import msgspec
 from bench.commands.checks import Check
 from bench.extras.remote import packing, places
 from bench.extras.remote.asking import Says, ask, lines, python_of, token_of
+from bench.extras.remote.doctor import COMPILE
 from bench.extras.remote.places import Place
 from bench.results import reading
 from bench.run import pick_extra
@@ -92,11 +93,13 @@ def updated(place: Place, python: str, says: Says) -> Place:
     return _installed(place, seen, says)
 
 
-def examined(place: Place, says: Says) -> Place:
-    """What its doctor says now, kept. Raises as `added`."""
+def examined(place: Place, says: Says, new: bool = False) -> Place:
+    """What its doctor says now, kept. new: it was installed just now, and compiles what all runs need first.
+    Raises as `added`."""
     told = f"waiting for `{shlex.join(place.launch)}`" if place.launch else "asking its doctor"
     says(told)
-    for line in lines(place, "bench.extras.remote.doctor", says=says):
+    asked = [COMPILE] if new else []
+    for line in lines(place, "bench.extras.remote.doctor", *asked, says=says):
         try:
             doctor = reading.decoded(line.encode(), tuple[Check, ...])
         except reading.Unreadable as error:
@@ -201,7 +204,7 @@ def _installed(place: Place, seen: Looked, says: Says) -> Place:
         says(str(told["lacks"]))
     place = msgspec.structs.replace(place, env=env, program=program, extra=extra, version=described())
     places.save(place)
-    return examined(place, says)
+    return examined(place, says, new=True)
 
 
 def _send(place: Place, files: Sequence[Path], says: Says) -> None:

@@ -74,6 +74,7 @@ from bench.words import plain
 from kernels.errors import InputError, KernelscopeError, system_words
 
 TICK_S = 0.25
+AT_ONCE_NBYTES = 1 << 15  # that are sent unasked: to ask whether they are there takes as long
 SAID_S = 1.0  # how often it is said that a machine does not answer, so that no time limit counts
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 FIRST_TRIES = 3
@@ -502,8 +503,12 @@ class Line:
         """Begin to tell the worker its job: first, which files are needed."""
         assert self._sent is not None
         if not self._spoke:
-            self.say(Progress(text=f"{self._place.name}: sending what the job names"))
-        self.talk.say(Offer(tuple(self._sent.sources)))
+            self.say(Progress(text=f"sending what the job names to {self._place.name}"))
+        sources = self._sent.sources
+        if sum(map(_nbytes, sources.values())) <= AT_ONCE_NBYTES:
+            self._send(tuple(sources))
+        else:
+            self.talk.say(Offer(tuple(sources)))
 
     def _send(self, files: Sequence[str]) -> None:
         assert self._sent is not None
@@ -655,7 +660,7 @@ class Line:
         name = self._place.name
         if self._waits and not self._spoke and not (away and self.talk.opened):
             return f"waiting in the queue of {name}"
-        return f"{name} does not answer; measuring goes on there" if self.talk.opened else f"reaching {name}"
+        return f"no answer from {name}; measuring goes on there" if self.talk.opened else f"reaching {name}"
 
     def _back(self) -> None:
         """It answers."""
@@ -770,6 +775,15 @@ class Line:
             case "model_loaded" | "limits_measured" | "log":
                 return True
         return False
+
+
+def _nbytes(source: Path | bytes) -> int:
+    """How much a file has. One that cannot be read is told of as it is sent."""
+    if isinstance(source, bytes):
+        return len(source)
+    with contextlib.suppress(OSError):
+        return source.stat().st_size
+    return 0
 
 
 def _quoted(text: str) -> bytes:

@@ -29,3 +29,24 @@ def test_it_is_started_once_and_not_where_it_was_tried_before(monkeypatch: pytes
     precompile.start()
     count = precompile.CORES // 2
     assert [words[-2:] for words in started] == [[str(part), str(count)] for part in range(count)]
+
+
+def test_who_waits_for_it_has_it_on_few_cores_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[list[str]] = []
+
+    class Process:
+        def __init__(self, words: list[str], **_: object) -> None:
+            self.words = words
+
+        def wait(self) -> None:
+            waited.append(self.words[-2:])
+
+    monkeypatch.setattr(precompile.subprocess, "Popen", Process)
+    monkeypatch.setattr(precompile.host, "physical_cores", lambda: 1)
+    monkeypatch.setattr(precompile, "_started", [])
+    monkeypatch.setattr(precompile.numba_support, "known", lambda: True)
+    precompile.finish()
+    assert waited == []
+    monkeypatch.setattr(precompile.numba_support, "known", lambda: False)
+    precompile.finish()
+    assert waited == [["0", "1"]]

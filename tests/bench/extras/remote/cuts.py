@@ -25,7 +25,10 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from bench.run import client
+from bench.extras.fleet import executor as fleet
+from bench.extras.fleet import spread
+from bench.extras.remote import elsewhere as remote
+from bench.run import client, elsewhere
 from bench.run.kinds.comparison import KIND as COMPARISON
 from tests.bench.extras.remote import there
 
@@ -36,8 +39,14 @@ LOSES = ("worker", "keeper", "disk")
 
 
 def measure(folder: Path, name: str) -> int:
-    """One program that measures: what is missing of a run. The exit status: whether nothing is."""
+    """One program that measures: what is missing of a run. name: of the place, or of several ("lab,farm").
+    The exit status: whether nothing is."""
     with COMPARISON.resume(folder) as run:
+        if "," in name:
+            elsewhere.worker_command = lambda on, kind, files=False: _command(on)
+            executor = fleet.elsewhere(name.split(","))
+            spread.measure(run, run.missing(), executor, lambda event: None)
+            return 1 if run.missing() else 0
         outcome = client.run(run.job, run.missing(), run, command=_command(name), on_event=lambda event: None)
         left = run.missing()
     if outcome.reason:
@@ -46,9 +55,7 @@ def measure(folder: Path, name: str) -> int:
 
 
 def _command(name: str) -> list[str]:
-    from bench.extras.remote import elsewhere
-
-    return elsewhere.worker_command(name, there.SCRIPTED, COMPARISON.parts)
+    return remote.worker_command(name, there.SCRIPTED, COMPARISON.parts)
 
 
 class Campaign:
@@ -95,7 +102,7 @@ class Campaign:
 
     def cut(self, kind: str, program: int) -> bool:
         """Break something; whether there was something to break."""
-        line = [p for p in _below(program) if "bench.extras.remote.line" in _words(p)]
+        line = [p for p in _below(program) if "bench.extras.remote.line" in there.words(p)]
         match kind:
             case "here":
                 found = [psutil.Process(program)]
@@ -106,7 +113,7 @@ class Campaign:
             case _:
                 found = there.processes(self.place)
                 if kind == "worker":
-                    found = [p for p in found if there.SCRIPTED[0] in _words(p)]
+                    found = [p for p in found if there.SCRIPTED[0] in there.words(p)]
                 else:
                     found = [p for p in found if _keeps(p)]
         for process in found:
@@ -162,7 +169,7 @@ class Campaign:
         try:
             there.until(lambda: not there.processes(self.place), 30)
         except AssertionError:
-            words = [" ".join(_words(p))[-80:] for p in there.processes(self.place)]
+            words = [" ".join(there.words(p))[-80:] for p in there.processes(self.place)]
             self.problems.append(f"left behind: {words}")
 
 
@@ -177,17 +184,10 @@ def _below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
 def _keeps(process: psutil.Process) -> bool:
     """Whether it has a worker: no connection does."""
     try:
-        return any(there.SCRIPTED[0] in _words(child) for child in process.children())
+        return any(there.SCRIPTED[0] in there.words(child) for child in process.children())
     except psutil.Error:
         return False
 

@@ -3,7 +3,8 @@ of a second, writes a file into the run's folder, and says a figure that no othe
 said is also appended to the file that the variable SAID names, at once.
 
 The models of a job may ask for more: "flood": noise on both streams; "big": a file of some megabytes for each
-case; "endless": a case that never ends; "idle": one that ends when it is asked to;
+case; "endless": a case that never ends; "idle": one that ends when it is asked to; "gated": all but the first
+case begin once the file OPEN lies beside that of SAID, and are left out where the worker is stopped before;
 "reads": the answer is the content of the files that the job names.
 """
 
@@ -19,6 +20,7 @@ from bench.results.messages import CaseStarted, Done, Hello, Measured, Start
 from bench.results.records import Case, Environment, Job, Measurement
 
 SAID = "KERNELSCOPE_TEST_SAID"
+OPEN = "open"
 
 
 def _warm_up(say) -> None:
@@ -33,6 +35,9 @@ def _run(start: Start[Job, Case], say, stopped) -> int:
             for _ in range(64):
                 os.write(stream, b"printf from a kernel\n" * 10_000)
     for case in start.cases:
+        if "gated" in models and case != start.cases[0]:
+            while not (Path(os.environ[SAID]).with_name(OPEN).exists() or stopped()):
+                time.sleep(0.02)
         if stopped():
             say(Done(reason="cancelled"))
             return 0

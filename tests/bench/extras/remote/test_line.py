@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.extras.remote import frames
-from bench.extras.remote.line import NOTE, note_of
+from bench.extras.remote.line import AT_ONCE_NBYTES, NOTE, note_of
 from bench.results.messages import CaseStarted, Log, Progress
 from bench.run import client
 from bench.run.kinds.comparison import KIND as COMPARISON
@@ -102,11 +102,13 @@ def test_what_the_job_names_travels_once_and_nothing_else(near, tmp_path):
     before = set(blobs.iterdir())
     assert not any(blob.read_bytes() == b"secret" for blob in before)
     (kernels / "90_mine.cu").write_text('#include "../common.cuh"\n// saved again\n')
+    weights.write_text("weights" * (AT_ONCE_NBYTES // 7))  # so much that it is asked first what is there
     (made,) = measure(tmp_path / "again", run, near).measurements
     assert "saved again" in made.facts["90_mine.cu"]
-    assert len(set(blobs.iterdir()) - before) == 1
+    assert len(set(blobs.iterdir()) - before) == 2
 
 
+@pytest.mark.sampled(5, "lines")
 def test_a_line_that_drops_is_told_and_comes_back(near, tmp_path):
     heard = []
     # While nobody is reached there, connections fail as those of a machine that is off.
@@ -140,6 +142,7 @@ def test_a_line_that_drops_is_told_and_comes_back(near, tmp_path):
     assert "slow answers again" in told
 
 
+@pytest.mark.sampled(5, "lines")
 @needs_sshd
 def test_connections_of_ssh_that_break_lose_nothing(lab, far, tmp_path):
     heard = []
@@ -163,7 +166,7 @@ def test_connections_of_ssh_that_break_lose_nothing(lab, far, tmp_path):
     there.until(lambda: not there.processes(far))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(5, "lines")
 def test_cuts_at_random_moments_lose_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CONFIG", "")
     campaign = cuts.Campaign(tmp_path, sampling.number("cuts"))
@@ -172,6 +175,7 @@ def test_cuts_at_random_moments_lose_nothing(tmp_path, monkeypatch):
     assert not campaign.problems, campaign.made
 
 
+@pytest.mark.sampled(5, "lines")
 def test_whoever_is_gone_finds_later_what_was_measured_meanwhile(near, tmp_path):
     path = tmp_path / "run"
     COMPARISON.create(path, there.run_of(40))
@@ -193,6 +197,7 @@ def test_whoever_is_gone_finds_later_what_was_measured_meanwhile(near, tmp_path)
     assert any("fetching what lab measured" in e.text for e in heard if isinstance(e, Log))
 
 
+@pytest.mark.sampled(5, "lines")
 def test_an_hour_without_anybody_ends_it(near, tmp_path):
     path = tmp_path / "run"
     COMPARISON.create(path, there.run_of(1, "idle"))
@@ -205,6 +210,7 @@ def test_an_hour_without_anybody_ends_it(near, tmp_path):
     there.until(lambda: not there.processes(near))
 
 
+@pytest.mark.sampled(5, "lines")
 def test_cancel_here_ends_it_there(near, tmp_path):
     stop = threading.Event()
     heard = []
@@ -216,6 +222,7 @@ def test_cancel_here_ends_it_there(near, tmp_path):
     there.until(lambda: not there.processes(near), 10)
 
 
+@pytest.mark.sampled(5, "lines")
 def test_a_case_that_takes_too_long_is_ended_there_and_the_next_is_measured(near, tmp_path):
     run = there.run_of(1, "endless", timeout_s=1.0)
     outcome = measure(tmp_path / "run", run, near)
@@ -223,6 +230,7 @@ def test_a_case_that_takes_too_long_is_ended_there_and_the_next_is_measured(near
     there.until(lambda: not there.processes(near), 10)
 
 
+@pytest.mark.sampled(5, "lines")
 def test_waiting_in_a_queue_is_no_time_of_a_case(tmp_path, near):
     script = 'sleep 4; exec "$@"'
     launch = ("sh", "-c", script, "sh", *near.launch)
@@ -246,6 +254,7 @@ while not isinstance(talk.next(), frames.Ended):
 """
 
 
+@pytest.mark.sampled(5, "lines")
 def test_a_second_program_takes_the_session_over_and_the_first_is_told(near, tmp_path):
     heard = []
     path = tmp_path / "run"
@@ -261,6 +270,7 @@ def test_a_second_program_takes_the_session_over_and_the_first_is_told(near, tmp
     assert "another program listens" in first[0].reason
 
 
+@pytest.mark.sampled(5, "lines")
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -287,6 +297,7 @@ def test_what_comes_back_is_not_believed_beyond_its_limits(tmp_path, near, how, 
     assert {path.name for path in (tmp_path / "run").iterdir() if path.is_file()} <= OWN
 
 
+@pytest.mark.sampled(5, "lines")
 def test_lines_that_no_worker_says_are_passed_over(tmp_path, near):
     launch = (
         "env",
@@ -304,6 +315,7 @@ def test_lines_that_no_worker_says_are_passed_over(tmp_path, near):
     assert sum("no message" in e.text for e in heard if isinstance(e, Log)) == 3
 
 
+@pytest.mark.sampled(5, "lines")
 def test_a_banner_is_passed_over_and_an_unreachable_place_says_why(tmp_path, near):
     noisy = there.make(
         tmp_path, "noisy", launch=("sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *near.launch)

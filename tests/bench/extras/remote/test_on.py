@@ -6,10 +6,13 @@ import pytest
 from bench.commands import measuring
 from bench.commands.checks import Check
 from bench.extras.remote import places
-from bench.run import elsewhere
+from bench.extras.remote.line import NOTE, Note
+from bench.run import client, elsewhere
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.words.version import described
 from kernels.errors import InputError, UnavailableError
+from tests.bench.extras.remote import there
 
 
 @pytest.fixture
@@ -52,3 +55,23 @@ def test_what_cannot_be_is_said_with_what_mends_it(known):
     places.save(msgspec.structs.replace(places.load("plain"), version="0.0.1"))
     with pytest.raises(UnavailableError, match=r"plain has Kernelscope 0\.0\.1, .*remote update plain"):
         elsewhere.worker_command("plain", LADDER)
+
+
+def test_a_run_goes_on_where_it_was_begun(known, tmp_path, monkeypatch, capsys):
+    taken = []
+
+    def run(*_, command, **__):
+        taken.append(command and command[4])
+        return client.Outcome(())
+
+    monkeypatch.setattr(client, "run", run)
+    folder = COMPARISON.create(tmp_path / "run", there.run_of(1))
+    (folder.path / NOTE).write_bytes(msgspec.json.encode(Note("plain", "0" * 32, "job", 1)))
+    measuring.measure([folder])
+    assert "this run was begun on plain and goes on there" in capsys.readouterr().err
+    measuring.measure([folder], where=measuring.Where(on=("lab",)))
+    assert "begun on plain; --on plain goes on there" in capsys.readouterr().err
+    places.forget("plain")
+    measuring.measure([folder])
+    assert "begun on plain, which is no place any more; it goes on here" in capsys.readouterr().err
+    assert taken == ["plain", "lab", None]

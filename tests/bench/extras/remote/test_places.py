@@ -19,10 +19,12 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.remote import asking, installing, packing, places
+from bench.commands import checks
+from bench.extras.remote import asking, doctor, installing, packing, places
 from bench.extras.remote.places import Place
 from bench.extras.remote.there import WHOLE
 from bench.words import version
+from engine.cpu import precompile
 from kernels.errors import UnavailableError
 from tests.bench.extras.remote.loopback import HOST, Loopback, needs_sshd
 
@@ -46,9 +48,11 @@ def placed(lab: Loopback, home: Path | None = None) -> Path:
     return folder
 
 
+@pytest.mark.sampled(3, "places")
 def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     (lab.home / ".bashrc").write_text("echo Welcome; echo -n 'you have no mail'\n")
     folder = placed(lab)
+    monkeypatch.setattr(installing, "COMPILE", "")  # what takes seconds, and is tried below
     assert remote("add", "lab", HOST, "--python", PYTHON, "--lease", "5") == 0
     shown = capsys.readouterr()
     assert "ort-cpu" in shown.out
@@ -70,7 +74,7 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     ):
         places.program(places.load("lab"), "bench.extras.remote.doctor")
     with monkeypatch.context() as patch:
-        patch.setattr(installing, "examined", lambda place, says: place)  # as before: that takes seconds
+        patch.setattr(installing, "examined", lambda place, says, new: place)  # as before: that takes seconds
         assert remote("update", "lab") == 0
     assert "sending" not in capsys.readouterr().err, "what is there was sent again"
     assert places.load("lab").version == version.described()
@@ -102,6 +106,19 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     assert places.names() == []
 
 
+def test_the_kernels_are_compiled_before_the_doctor_looks(monkeypatch, capsys):
+    done = []
+    monkeypatch.setattr(precompile, "finish", lambda: done.append("compiled"))
+    monkeypatch.setattr(checks, "checks", lambda: done.append("looked") or ())
+    monkeypatch.setattr(installing, "lines", lambda place, module, *words, says: doctor.main(words) or ["[]"])
+    monkeypatch.setattr(places, "save", lambda place: None)
+    installing.examined(Place(name="lab"), print, new=True)
+    installing.examined(Place(name="lab"), print)
+    assert done == ["compiled", "looked", "looked"]
+    assert "compiling the CPU's kernels" in capsys.readouterr().err
+
+
+@pytest.mark.sampled(3, "places")
 def test_a_host_that_cannot_be_reached_is_told_in_the_words_of_ssh(lab, capsys):
     """Nothing waits for an answer, and nothing is kept of it."""
     (known,) = lab.folder.glob("known_hosts")
@@ -156,6 +173,7 @@ def test_nothing_of_here_goes_along_and_a_connection_of_the_users_is_taken(lab):
     assert not any("ControlPath" in word for word in places.command(Place(name="kept", host="kept"), "true"))
 
 
+@pytest.mark.sampled(3, "places")
 def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, tmp_path):
     def told(*words: str, code: int = 2) -> str:
         assert remote("add", "lab", HOST, *words) == code
@@ -219,6 +237,7 @@ def test_what_a_place_says_of_itself_names_nothing_here(monkeypatch, capsys, tol
     assert asked == ["look"]
 
 
+@pytest.mark.sampled(3, "places")
 def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, capsys, monkeypatch, tmp_path):
     """As `docker exec` does; and one that sees the same takes what measures alone, as a queue does."""
     queue = tmp_path / "queue"
@@ -290,6 +309,7 @@ def _package(folder: Path, name: str, nbytes: int = 0) -> tuple[Path, str]:
     return path, f"{name}==1.0 \\\n    --hash=sha256:{packing.digest(path)}\n"
 
 
+@pytest.mark.sampled(3, "places")
 def test_packages_are_sent_and_installed_once_whatever_breaks(lab, tmp_path):
     """The connection breaks while a file is sent, then while packages are installed: what came stays, nothing
     goes on there, and the same again ends well."""

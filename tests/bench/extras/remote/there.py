@@ -71,6 +71,19 @@ def processes(place: places.Place) -> list[psutil.Process]:
     return found
 
 
+def words(process: psutil.Process) -> list[str]:
+    """Its command line; nothing of one that is gone."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def workers(place: places.Place) -> list[psutil.Process]:
+    """Of `processes`, those that measure known figures, and the lines to them."""
+    return [process for process in processes(place) if SCRIPTED[0] in words(process)]
+
+
 def until(what, seconds: float = 20.0) -> None:
     """Wait until `what()` holds. Raises AssertionError where it does not in time."""
     end = time.monotonic() + seconds

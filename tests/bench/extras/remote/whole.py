@@ -1,9 +1,10 @@
 """The commands that measure, here and at a place: `python -m tests.bench.extras.remote.whole [PLACE]`.
 
-Without PLACE it makes one that is this machine, by a launch prefix: another home, another cache. Each command
-runs here and there. What does not depend on time has to be the same: cases, how they ended, answers, their
-errors, files. Then a kernel is saved some times under `ladder --watch`, here and there, and it is told how
-long its verdict takes.
+Without PLACE it makes one that is this machine with another home and another cache: through a server of
+OpenSSH on the loopback, and where there is none by a launch prefix. First a kernel is saved some times under
+`ladder --watch`, here and there, and it is told how long its verdict takes. Then each command runs here and
+there. What does not depend on time has to be the same: cases, how they ended, answers, their errors, files.
+On a machine with a GPU the comparison is the default one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -23,19 +25,29 @@ from typing import Any
 import numpy as np
 
 from bench.results.kinds import kind_of
+from bench.run import defaults
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import backends
-from tests.bench.extras.remote import there
+from tests.bench.extras.remote import loopback, there
 
 MAIN = there.ROOT / "main.py"
 SHAPE = ("--shape", "1,8,16,16,8,3")
 SAVES = 4
 # What measurements say of one machine's time and moment.
 OF_TIME = {
+    # When it was, how often and how long, and in what state the machine was then.
     *("started_at", "samples_ns", "runs_per_sample", "rounds", "instances", "quantile", "load", "telemetry"),
     *("validity", "first_run_ns", "phases", "wall_ns", "launched_ns", "dataset_ns", "time_ns", "clock"),
-    *("finding", "cold", "process", "breakdown", "passes", "events", "beyond", "memory", "facts", "notes"),
-    *("checks", "pass_ns", "breakdowns", "unrest"),  # how many passes there were, and what was seen of them
-    *("sum", "timed", "unprofiled_ns", "profiled_ns", "clocks", "chosen", "rung"),
+    *("cold", "passes", "pass_ns", "breakdown", "breakdowns", "sum", "timed", "unprofiled_ns", "profiled_ns"),
+    *("clocks", "process", "memory", "unrest"),
+    # Sentences made of times, or about them; which machine it was.
+    *("finding", "beyond", "notes", "facts"),
+    # Of the passes that were checked: which they were is drawn, and how many the budget says.
+    "checks",
+    # How many there are hangs on which kernels were taken; that their files came is compared.
+    "events",
+    # Which kernel is the fastest was measured by each: two that are nearly as fast change places.
+    *("chosen", "rung"),
 }
 
 
@@ -48,8 +60,9 @@ def commands(kernels: Path) -> dict[str, list[str]]:
     """The words of each command, without where and out."""
     where = device()
     both = ("--backend", f"engine-{where}", "--backend", f"ort-{where}")
+    short = ["compare", "lenet5-digits", *both, "--batch", "8", "--budget", "0.3"]
     return {
-        "compare": ["compare", "lenet5-digits", *both, "--batch", "8", "--budget", "0.3"],
+        "compare": COMPARISON.arguments(defaults.job()) if where == "cuda" else short,
         "ladder": ["ladder", "conv", *SHAPE, "--device", where, "--kernels", str(kernels), "--budget", "0.2"],
         "profile": ["profile", "lenet5-digits", *both, "--batch", "8", "--budget", "0.2", "--runs", "2"],
     }
@@ -166,20 +179,41 @@ def _settled(log: Path, drawn: int) -> int:
     return drawn
 
 
+def _made(folder: Path, ends: contextlib.ExitStack) -> str:
+    """The name of a place that is this machine, until `ends` is closed."""
+    if loopback.SSHD and shutil.which("ssh"):
+        data = {name: value for name in ("KERNELSCOPE_DATA",) if (value := os.environ.get(name))}
+        ends.enter_context(loopback.entered(ends.enter_context(loopback.loopback(folder / "sshd", **data))))
+        print("the place: this machine, through ssh on the loopback")
+        return there.make(folder, host=loopback.HOST, launch=(), shared=True, lease_s=60.0).name
+    os.environ["KERNELSCOPE_CONFIG"] = str(folder / "config" / "config.toml")
+    print("the place: this machine, by a launch prefix")
+    return there.make(folder, lease_s=60.0).name
+
+
 def main(place: str = "") -> int:
     bad = 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, too
-    with tempfile.TemporaryDirectory(prefix="kernelscope-whole-", ignore_cleanup_errors=True) as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelscope-whole-", ignore_cleanup_errors=True) as directory,
+        contextlib.ExitStack() as ends,
+    ):
         folder = Path(directory)
         os.chdir(folder)
         if not place:
-            os.environ["KERNELSCOPE_CONFIG"] = str(folder / "config" / "config.toml")
-            place = there.make(folder, lease_s=60.0).name
+            place = _made(folder, ends)
         # What a cache knows of earlier runs decides which kernels are taken: both begin with nothing.
         os.environ["KERNELSCOPE_CACHE"] = str(folder / "cache-here")
         kernels = folder / "mine"
         made = run(["ladder", "conv", str(kernels), "--new", "--device", device()])
         kernel = Path(made.stdout.strip())
+        words = ["ladder", "conv", *SHAPE, "--device", device(), "--kernels", str(kernels), "--rung", "mine"]
+        took = [saves(kernel, [*words, *on], folder) for on in ([], ["--on", place])]
+        for where, seconds in zip(("here", "there"), took, strict=True):
+            print(f"saved → judged {where}: {', '.join(f'{s:.2f}' for s in seconds)} s")
+        more = statistics.median(took[1]) - statistics.median(took[0])
+        print(f"there it takes {more:+.2f} s more (at most 2)")
+        bad += more > 2
         for name, words in commands(kernels).items():
             paths = {where: folder / f"{name}-{where}" for where in ("here", "there")}
             for where, path in paths.items():
@@ -192,13 +226,6 @@ def main(place: str = "") -> int:
             problems = compared(paths["here"], paths["there"])
             bad += len(problems)
             print("\n".join([f"{name}: {len(problems)} differences", *problems]))
-        words = ["ladder", "conv", *SHAPE, "--device", device(), "--kernels", str(kernels), "--rung", "mine"]
-        took = [saves(kernel, [*words, *on], folder) for on in ([], ["--on", place])]
-        for where, seconds in zip(("here", "there"), took, strict=True):
-            print(f"saved → judged {where}: {', '.join(f'{s:.2f}' for s in seconds)} s")
-        more = statistics.median(took[1]) - statistics.median(took[0])
-        print(f"there it takes {more:+.2f} s more (at most 2)")
-        bad += more > 2
     return bool(bad)
 
 
