@@ -342,7 +342,8 @@ def packages(modules: Iterable[str]) -> list[Path]:
                 if name in sys.stdlib_module_names:
                     continue
                 raise UnavailableError(
-                    f"a kernel may import {name}, by the assignment, and that is not installed here"
+                    f"a kernel may import {name}, by the assignment, and that is not installed here: "
+                    f"`pip install {name}`, or take it out of `modules` in assignment.toml"
                 ) from None
             needs = found[key].requires or ()
             wanted += [
