@@ -256,7 +256,8 @@ def shut_in(kept: int = 2) -> None:
 
     root, tmp = os.environ[WALLED_ROOT], os.environ[WALLED_TMP]
     null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 2)
+    for printed in (1, 2):  # which else lead to a file of the judge's, and may fill the disk
+        os.dup2(null, printed)
     os.closerange(3, kept)
     os.closerange(max(3, kept + 1), os.sysconf("SC_OPEN_MAX"))
     if not stranger():
@@ -297,6 +298,14 @@ def become_stranger() -> None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     _without(*range(_LAST_CAP + 1))
+
+
+def remove(folder: Path) -> None:
+    """Remove what a stranger may have made: so many files and folders, in each other to any depth, that
+    `shutil.rmtree` does not manage. A folder that something is mounted at stays, empty."""
+    import subprocess
+
+    subprocess.run(["/bin/rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 @contextlib.contextmanager
@@ -407,6 +416,9 @@ _REFUSED_WALLED = {  # for a stranger's, beside those
     # Sockets of any family; what is there to be asked through stays.
     "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
     "listen": (50, 201), "socketpair": (53, 199),
+    # What the system has said of others, and dates of files, by which one kernel could tell the next.
+    "syslog": (103, 116), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1),
+    "utimensat": (280, 88),
     # Memory that no limit counts.
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "mq_open": (240, 180),
@@ -421,7 +433,8 @@ _REFUSED_WITH = {
     "fcntl": ((72, 25), 1, (8, 10, 15, 1024, 1026, 1031)),
     "ioctl": ((16, 29), 1, (0x8901, 0x8902, 0x5412)),  # FIOSETOWN, SIOCSPGRP, TIOCSTI
     "madvise": ((28, 233), 2, (12,)),  # MADV_MERGEABLE: the system compares pages meanwhile
-    "prctl": ((157, 167), 0, (67,)),  # PR_SET_MEMORY_MERGE
+    # PR_SCHED_CORE: a core whose other half stands still meanwhile; PR_SET_MEMORY_MERGE.
+    "prctl": ((157, 167), 0, (62, 67)),
 }
 # or where it is neither of this process nor, if that is said, 0.
 _ALLOWED_OF_ITSELF = {

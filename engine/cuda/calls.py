@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.cuda import bounds
 from engine.cuda.runtime import load_module
 from engine.cuda.stages import CublasLibrary, kernel_calls
 from engine.graph.plan import Plan
@@ -81,6 +82,7 @@ def compile_calls(
         cubin = nvrtc.compile_rung(rung, arch, shape.defines)
         how = settled(shape, rung, cubin)
         if cubin not in modules:
+            bounds.admit(cupy, rung, cubin, shape.workspace_nbytes or 0)
             modules[cubin] = load_module(cupy, cubin)
         inputs = [
             constants[packed_inputs[i]] if i in packed_inputs else pointer(name)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.cuda import bounds
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.runtime import ON_DEVICE, Staging, capability_of, import_cupy, load_module, translated
 from engine.cuda.stages import kernel_calls
@@ -58,6 +59,7 @@ class CudaRungSession(KernelSession):
         shape = launch.launch(params, rung)
         cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
         shape = settled(shape, rung, cubin)
+        bounds.admit(cupy, rung, cubin, shape.workspace_nbytes or 0)
         module = load_module(cupy, cubin)
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)

@@ -58,7 +58,8 @@ class TaskEntry(Work, frozen=True, kw_only=True):
 
 class Limits(_Entry, frozen=True):
     """Of one task of one student. seconds: those in which it waits for the device not among them; budget:
-    seconds of samples a kernel; memory_mib: of the process that runs it."""
+    seconds of samples a kernel; memory_mib: of the process that runs it, or what a CUDA kernel itself takes
+    of the GPU's."""
 
     seconds: float = 120.0
     budget: float = 0.5

@@ -44,6 +44,11 @@ class TaskMark:
         return f"passed, reached {', '.join(reached)}" if reached else "passed, no threshold reached"
 
     @property
+    def short(self) -> str:
+        """The band without the reason why a speed is not decided."""
+        return self.band.partition(":")[0] if self.graded is not None and self.graded.undecided else self.band
+
+    @property
     def hint(self) -> str:
         """The teacher's, for what was found; "" where there is none."""
         graded = self.graded

@@ -159,11 +159,12 @@ class Student(Record, frozen=True):
     remarks: tuple[str, ...] = ()
 
     def called(self, name: str) -> bool:
-        """Whether somebody means this one by a name."""
+        """Whether somebody means this one by a name; also by the first part of the e-mail, or by that of
+        what was handed in."""
         wanted = unicodedata.normalize("NFC", name).strip().casefold()
         return any(
             unicodedata.normalize("NFC", own).casefold() == wanted
-            for own in (self.key, self.name, self.id, self.email)
+            for own in (self.key, self.name, self.id, self.email, self.email.partition("@")[0], *self.sources)
             if own
         )
 

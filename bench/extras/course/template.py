@@ -39,7 +39,7 @@ modules = ["numpy", "numba"]
 [limits]  # of one task of one student
 seconds = 120       # the time that it waits for the device is not counted
 budget = 0.5        # seconds of samples a kernel, at most
-memory_mib = 4096   # of the process that runs it (cpu)
+memory_mib = 4096   # of the process that runs it (cpu); of the GPU, what a kernel itself takes (cuda)
 
 # What a student is told, by what was found: stray_write, input_written, unwritten, nan, stale, remembers,
 # race, pad, stride, bias, …, wrong; or by how it ended: crashed, timed_out, out_of_memory, unsupported,

@@ -4,7 +4,6 @@ what was standard output."""
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,11 @@ def _empty_tmp() -> None:
     """Another judge of the same student may have been here: nothing tells this one what was seen then."""
     if confine.walled():
         tmp = Path(os.environ[confine.WALLED_ROOT], os.environ[confine.WALLED_TMP].lstrip("/"))
-        for path in tmp.iterdir():
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        was = tmp.stat()
+        confine.remove(tmp)
+        if not tmp.exists():  # as where it is a file system of its own, which is new for each judge
+            tmp.mkdir(mode=0o700)
+            os.chown(tmp, was.st_uid, was.st_gid)
 
 
 def _judge(start: Any, say: Any, stopped: Any) -> int:
@@ -45,6 +47,8 @@ def _judge(start: Any, say: Any, stopped: Any) -> int:
     from bench.run.supervisor import RESTART_STATUS, TUNE
     from engine.isolated import pool
 
+    if start.job.device == "cuda":  # what a kernel prints there comes out here, without end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     at: list[GradeCase] = list(start.cases[:1])
     lock = DeviceLock.of_this_process(lambda: say(CaseStarted(case=at[0], stage=TUNE)))
     if start.job.device == "cpu":

@@ -38,6 +38,7 @@ class Cupy:
         attributes = {
             "L2CacheSize": device.settings.l2_nbytes,
             "MultiProcessorCount": device.settings.multiprocessors,
+            "MaxThreadsPerMultiProcessor": 2048,
             "WarpSize": 32,
         }
 

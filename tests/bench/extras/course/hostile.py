@@ -2,7 +2,8 @@
 each beside an honest classmate, graded behind a wall; what of it succeeded (a bite) is counted.
 
 `python -m tests.bench.extras.course.hostile [--walls bubblewrap|uid] [--part 1/4] [NAME…]` grades them and
-says what bit; exit code 1 where something did. Without walls nothing of this is to be run.
+says what bit; exit code 1 where something did. `--no-walls` grades the few that do no harm to this machine
+(`HARMLESS`), and each of them has to bite: else this command would not see what it is to find.
 
 A bite is:
 - what a student is told holds a hidden shape, a secret of the grader's environment, a file that is not
@@ -44,6 +45,8 @@ SAMPLE = (
     "environment-on-the-stack", "says-it-later", "slows-all", "a-listener-by-its-path", "onnxruntime",
     "cuda-secrets",
 )  # fmt: skip
+# Without a wall these do what they are to do, and no more.
+HARMLESS = ("environment", "passwd", "secrets", "a-rung-by-name")
 ASSIGNMENT = """\
 name = "hostile"
 [limits]
@@ -218,8 +221,9 @@ def graded(base: Path, wall: str, at_once: int) -> tuple[int, int, str, dict[str
     each."""
     command = [
         sys.executable, str(ROOT / "main.py"), "course", "grade", str(base / "in"), "--assignment", str(base),
-        "--out", str(base / "out"), "--walls", wall, "--at-once", str(at_once),
+        "--out", str(base / "out"), "--at-once", str(at_once),
     ]  # fmt: skip
+    command += ["--no-walls"] if wall == walls.NONE else ["--walls", wall]
     told = {"KEPT_SECRET": SECRET, "KERNELSCOPE_DEVICE_LOCKS": str(base / "locks")}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **told}
@@ -243,16 +247,22 @@ class Found:
 
 
 def measured(
-    submissions: Sequence[Submission], base: Path, wall: str, at_once: int = 2, budget: float = 0.3
+    submissions: Sequence[Submission],
+    base: Path,
+    wall: str,
+    at_once: int = 2,
+    budget: float = 0.3,
+    seconds: int = 15,
 ) -> Found:
-    """Grade these, an honest classmate beside each, in an empty folder."""
+    """Grade these in an empty folder; behind a wall with an honest classmate beside each."""
     processes.keep_orphans()
     outside, found = Outside(base / "outside"), Found()
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
     submissions = [each for each in submissions if not each.cuda]
-    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=15, budget=budget) + f"# {CANARY}\n")
-    others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(submissions))}
+    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=seconds, budget=budget) + f"# {CANARY}\n")
+    beside = submissions if wall != walls.NONE else []
+    others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(beside))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
     secrets = [
         str(base / "assignment.toml"), str(outside.folder / "canary.txt"),
@@ -281,7 +291,7 @@ def measured(
         if name in came:
             found.dispositions[each.name] = f"{came[name].disposition}: {came[name].reason}"
     same = 0
-    for (name, _), each in zip(others.items(), submissions, strict=True):
+    for (name, _), each in zip(others.items(), beside, strict=True):
         band = came[name].band if name in came else -1
         same += band == ALONE
         if band >= 0 and came[name].undecided:
@@ -377,25 +387,41 @@ def compiled(submissions: Sequence[Submission], base: Path, wall: str) -> Found:
     return found
 
 
+def _unseen(submissions: Sequence[Submission]) -> int:
+    """How many of these are not seen to bite where nothing keeps them in."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        found = measured(submissions, Path(folder), walls.NONE, seconds=60)  # none of them goes on for ever
+    bitten = {name for name, _ in found.bites}
+    missed = [each.name for each in submissions if each.name not in bitten]
+    for name in missed:
+        print(f"NOT SEEN {name}: {found.dispositions.get(name, 'it has no row')}")
+    print(f"no walls: {len(submissions) - len(missed)} of {len(submissions)} that are harmless bite")
+    return len(missed)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", help="of submissions; default: all")
     parser.add_argument("--walls", choices=walls.WALLS, action="append", default=[])
+    parser.add_argument("--no-walls", action="store_true", help="whether what is harmless bites")
     parser.add_argument("--part", default="1/1", help="K/N: every Nth from the Kth on")
     parser.add_argument("--sample", action="store_true", help="a few that stand for the others")
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=15, help="of a task; more on a busy machine")
     given = parser.parse_args()
     part, parts = map(int, given.part.split("/"))
     names = given.names or (SAMPLE if given.sample else ())
     chosen = [each for each in corpus() if not names or each.name in names][part - 1 :: parts]
     bites = 0
-    for wall in given.walls or walls.WALLS:
+    if given.no_walls or given.sample:
+        bites += _unseen([each for each in corpus() if each.name in HARMLESS])
+    for wall in () if given.no_walls else given.walls or walls.WALLS:
         if lacking := walls.standing()[wall]:
             print(f"{wall}: not to be had here ({lacking})")
             continue
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-            found = measured(chosen, Path(folder) / "cpu", wall, given.at_once)
+            found = measured(chosen, Path(folder) / "cpu", wall, given.at_once, seconds=given.seconds)
             more = compiled(chosen, Path(folder) / "cuda", wall)
         for name, what in sorted((found.dispositions | more.dispositions).items()):
             print(f"  {name}: {what[:160]}")
