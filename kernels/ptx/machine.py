@@ -790,7 +790,7 @@ def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             y = math.cos(x)
         else:
             t = math.exp(-2 * abs(x))
-            y = (1 - t) / (1 + t)
+            y = (1 - t) / (1 + t) if abs(x) > 1e-3 else abs(x) * (1 - x * x / 3)
             y = -y if x < 0 else y
         low[32 + lane] = np.float32(y)
 
