@@ -7,6 +7,7 @@ promises of each; a device may differ in the last bits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kernels.ptx import machine
@@ -57,6 +58,10 @@ class Table:
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
         return 0 if instruction.op[0] in _NO_RESULT else 1
+
+    @staticmethod
+    def adds(instruction: Instruction) -> bool:
+        return instruction.op[:2] == ("wgmma", "mma_async")
 
     @staticmethod
     def wait(t: Translator, instruction: Instruction) -> None:
@@ -1359,12 +1364,15 @@ def _atomic(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("membar", "fence")
 def _fence(t: Translator, i: Instruction) -> None:
+    if i.op[:3] == ("fence", "proxy", "async"):
+        t.machine("shown", t.site())
+        return
     if "proxy" in i.op or any("cluster" in part for part in i.op):
         raise missing(i)
     t.machine("fence", t.site())
 
 
-@TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent")
+@TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent", "setmaxnreg")
 def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
 
@@ -1419,6 +1427,58 @@ def _multiplied(t: Translator, i: Instruction) -> None:
     t.machine("multiply", machine.pack(t.site(), 4, 1, kinds[op[3], op[7]]))
     for n, part in enumerate(d.parts):
         t.put(part, t.load_slot(10 + n, "float"), "float")
+
+
+_WIDE_KINDS = {("f16", 16): machine.HALF, ("bf16", 16): machine.BFLOAT, ("tf32", 8): machine.TF32}
+
+
+@TABLE.of("wgmma")
+def _multiplied_by_four_warps(t: Translator, i: Instruction) -> None:
+    op = i.op
+    if op[1] == "fence":
+        return  # registers are always as the program says here
+    if op[1] == "commit_group":
+        t.machine("products", machine.pack(t.site(), 0, 1, 0))
+        return
+    if op[1] == "wait_group" and len(i.operands) == 1 and i.operands[0].kind == "number":
+        t.machine("products", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 1))
+        return
+    shape = re.fullmatch(r"m64n(\d+)k(\d+)", op[4])
+    if op[1] != "mma_async" or shape is None or len(op) != 8 or op[5] != "f32" or op[6] != op[7]:
+        raise missing(i)
+    columns, kind = int(shape[1]), _WIDE_KINDS.get((op[6], int(shape[2])))
+    d, a, b, more, *signs = i.operands
+    if kind is None or columns % 8 or not 8 <= columns <= 256 or len(d.parts) != columns // 2:
+        raise missing(i)
+    values = [o.value for o in signs]
+    held = a.kind == "vector"
+    turned = values[2:] if kind != machine.TF32 else []
+    if (
+        any(o.kind != "number" for o in signs)
+        or len(values) != (2 if kind == machine.TF32 else 3 if held else 4)
+        or any(v not in (1, -1) for v in values[:2])
+        or any(v not in (0, 1) for v in turned)
+        or (held and len(a.parts) != 4)
+    ):
+        raise missing(i)
+    flags = machine.REGISTERS * held
+    flags |= machine.NEGATED_A * (values[0] == -1) | machine.NEGATED_B * (values[1] == -1)
+    if turned:
+        flags |= machine.TRANSPOSED_B * turned[-1] | machine.TRANSPOSED_A * (turned[0] if not held else 0)
+    if held:
+        for slot, part in enumerate(a.parts):
+            t.store_slot(6 + slot, t.get(part, "i32"), "i32")
+    else:
+        t.store_slot(0, t.get(a, "i64"), "i64")
+    t.store_slot(1, t.get(b, "i64"), "i64")
+    t.store_slot(2, t.cast("zext", t.get(more, "i1"), "i1", "i64"), "i64")
+    wide = t.emit(f"load ptr, ptr {t.word(machine.W_WIDE)}", "p")
+    places = [t.emit(f"getelementptr i8, ptr {wide}, i64 {128 * n}", "p") for n in range(len(d.parts))]
+    for place, part in zip(places, d.parts, strict=True):
+        t.line(f"store <32 x float> {t.get(part, 'float')}, ptr {place}, align 64")
+    t.machine("multiply_wide", machine.pack(t.site(), columns // 8, 1, kind, flags, 0))
+    for place, part in zip(places, d.parts, strict=True):
+        t.put(part, t.emit(f"load <32 x float>, ptr {place}, align 64"), "float")
 
 
 @TABLE.of("ldmatrix")

@@ -42,6 +42,8 @@ _WORDS = {
     machine.ENDLESS: "endless",
     machine.MISMATCH: "barrier_mismatch",
     machine.TOO_MANY: "endless",
+    machine.OVERTAKEN: "race",
+    machine.UNSEEN: "race",
 }
 
 
@@ -332,7 +334,9 @@ class _Run:
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
-        each = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
+        own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        each = own + -(-wide // 64) * 64
         states = _aligned(each * warps * resident)
         addresses = np.zeros(warps * resident, np.int64)
         shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
@@ -349,6 +353,7 @@ class _Run:
         ]
         for slot in range(resident):
             block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
+            block_states[slot, m.B_SLOT] = slot
             block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
             for w in range(warps):
                 at = each * (slot * warps + w)
@@ -362,6 +367,9 @@ class _Run:
                 state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
                 if made.copies:
                     state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
+                if made.products:
+                    state[m.W_WIDE] = base + own
+                    state[m.W_PRODUCTS] = base + own + m.WIDE_NBYTES
                 if made.local_nbytes:
                     state[m.W_LOCAL_INIT] = state[m.W_LOCAL] + 32 * made.local_nbytes
                 for axis in range(3):
@@ -502,8 +510,17 @@ class _Run:
                 f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind in (m.OVERTAKEN, m.UNSEEN):
+            others = self._thread(other_serial, other_thread)
+            why = (
+                f"the product that reads {element} is not waited for before {others} writes there at {there}"
+                if kind == m.OVERTAKEN
+                else f"the product reads {element}, which {others} writes at {there}; no fence.proxy.async "
+                "lies between"
+            )
+            words = f"{at}: {why} ({who}){again}"
         elif kind == m.TOO_MANY:
-            words = f"{at}: {who} begins more copies than it waits for"
+            words = f"{at}: {who} begins more copies or products than it waits for"
         else:
             words = f"{at}: the kernel goes round this loop and does not end"
         return Finding(_WORDS[kind], words, site.place, other.place if other_number else None, count)
