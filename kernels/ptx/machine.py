@@ -40,9 +40,7 @@ W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits 
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
-W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE = range(
-    546, 551
-)  # in the background
+W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE = range(546, 551)  # in the background
 W_TILE = 576  # of a product
 W_WORDS = 768
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
@@ -1293,7 +1291,7 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
 
 @compiled
 def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """wgmma.mma_async: descriptors of rows and columns, and whether the sums go on, in slots 0 to 2 (64 bits);
+    """wgmma.mma_async: descriptors of rows and columns and whether the sums go on in slots 0 to 2 (64 bits);
     rows that are in registers in slots 6 to 9 (32 bits). Eight columns as many times as the size says; sums
     in the warp's wide place. Each warp has 16 of the 64 rows. What is read counts as read until it is waited
     for."""
@@ -1352,7 +1350,7 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 @compiled
 def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """wgmma.commit_group (space 0), and wgmma.wait_group (1): all groups but the newest are done, whose number
+    """wgmma.commit_group (space 0), wgmma.wait_group (1): all groups but the newest are done, whose number
     is in the size."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     if packed >> 36 & 0xF == 0:

@@ -28,6 +28,7 @@ LARGE = 1500  # instructions; more are compiled with less optimization, which ta
 HOST = 1  # whoever wrote it before the first launch
 
 _SPACES = ("global", "shared", "local", "param", "generic")
+_KINDS = {"atom": "atom", "red": "atom", "cp": "async"}  # of accesses, by an instruction's first word
 _WORDS = {
     machine.OUTSIDE: "outside",
     machine.MISALIGNED: "misaligned",
@@ -63,7 +64,8 @@ class Finding:
 class LineCounts:
     """What one line of source has cost, in warp instructions and in requests of memory. units: sectors of 32
     bytes of global and local memory, least: as few as could carry the bytes; wavefronts likewise of shared
-    memory. divergent: branches at which lanes of a warp went apart."""
+    memory. kinds: units by (space, "ld", "st", "atom" or "async", which copies in the background). divergent:
+    branches at which lanes of a warp went apart."""
 
     instructions: int = 0
     lanes: int = 0
@@ -73,6 +75,7 @@ class LineCounts:
     requests: dict[str, int] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)
+    kinds: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: LineCounts) -> None:
         for name in ("instructions", "lanes", "divergent", "barriers", "atomics"):
@@ -84,6 +87,8 @@ class LineCounts:
         ):
             for space, count in its.items():
                 mine[space] = mine.get(space, 0) + count
+        for key, count in other.kinds.items():
+            self.kinds[key] = self.kinds.get(key, 0) + count
 
 
 @dataclass
@@ -416,6 +421,8 @@ class _Run:
                 counts.requests[space] = counts.requests.get(space, 0) + requests
                 counts.units[space] = counts.units.get(space, 0) + units
                 counts.least[space] = counts.least.get(space, 0) + least
+                kind = _KINDS.get(first, "st" if site.stores else "ld")
+                counts.kinds[space, kind] = counts.kinds.get((space, kind), 0) + units
             if divergent and sites:
                 lines[_key(self.made.sites[sites[-1]])].divergent += divergent
         return lines
