@@ -51,13 +51,13 @@ def examine(
     seed: int = 0,
     threads: int | None = None,
     quick: bool = False,
-    simulated: bool = False,
+    simulated: bool | str = False,
 ) -> Trial:
     """The rung's trial on `params`, its session open, once it has passed every shape. Raises Wrong with the
     finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_devices.prepare does.
 
-    quick: only the shapes that say most. simulated: a CUDA kernel runs without a GPU; UnsupportedError where
-    it cannot.
+    quick: only the shapes that say most. simulated: a CUDA kernel runs without a GPU, compiled for this
+    architecture ("sm_90") or the usual one (True); UnsupportedError where it cannot.
     """
     make = functools.partial(Trial, simulated=simulated)
     failures: list[tuple[Shape, Failure]] = []

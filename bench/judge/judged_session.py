@@ -65,7 +65,7 @@ class JudgedSession:
     broken: Exception | None = None
     first: Self | None = None
     given: Sample | None = None
-    simulated: bool = False
+    simulated: bool | str = False
 
     def __post_init__(self) -> None:
         of = self.first

@@ -23,21 +23,23 @@ SECONDS = 20.0  # after which a launch is ended
 
 class SimulatedRungSession:
     """See engine.rung_session.RungSession; `report` has all findings, and the counts of the last pass.
-    seed: in which order warps take turns (kernels.ptx.machine.run).
+    seed: in which order warps take turns (kernels.ptx.machine.run). arch: that it is compiled for (see ptx_of).
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
     the instruction that is missing and its line."""
 
     compiled: Mapping[str, float] = {}
 
-    def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given], seed: int = 0) -> None:
+    def __init__(
+        self, rung: Rung, params: Params, inputs: Sequence[Given], seed: int = 0, arch: str = ""
+    ) -> None:
         self._rung, self._params, self._seed = rung, params, seed
         self._how = how = launch.launch(params, rung)
         if rung.language:
             raise UnsupportedError(f"{rung.label}: kernels in {rung.language} are not run without a GPU")
         if any(isinstance(stage, Product) for stage in how.stages(rung.op)):
             raise UnsupportedError(f"{rung.label}: cuBLAS is not there without a GPU")
-        self._program = program_of(rung, how)
+        self._program = program_of(rung, how, arch)
         arrays = [
             how.packed[i](np.asarray(array)) if i in how.packed else np.asarray(array)
             for i, array in enumerate(inputs)
@@ -124,16 +126,19 @@ class SimulatedRungSession:
         self._device.buffers.clear()
 
 
-def ptx_of(rung: Rung, how: launch.Launch) -> str:
-    """The PTX of a launch, for the architecture that the rung asks for, at least ARCH. Raises KernelError."""
+def ptx_of(rung: Rung, how: launch.Launch, arch: str = "") -> str:
+    """The PTX of a launch for an architecture ("sm_90"); "": the one that the rung asks for, at least ARCH.
+    Raises KernelError."""
+    if arch:
+        return nvrtc.ptx(rung, arch, how.defines)
     needed = tuple(rung.needs.get("architecture", rung.needs.get("compute_capability", (8, 0))))
-    arch = f"sm_{needed[0]}{needed[1]}" if needed > (8, 0) else ARCH
-    return nvrtc.ptx(rung, arch, how.defines)
+    least = f"sm_{needed[0]}{needed[1]}" if needed > (8, 0) else ARCH
+    return nvrtc.ptx(rung, least, how.defines)
 
 
-def program_of(rung: Rung, how: launch.Launch) -> Program:
+def program_of(rung: Rung, how: launch.Launch, arch: str = "") -> Program:
     """The kernels of a launch, translated. Raises KernelError, UnsupportedError with what is missing."""
-    program = Program(ptx_of(rung, how))
+    program = Program(ptx_of(rung, how, arch))
     for stage in how.kernels(rung.op):
         program.translated(stage.function)
     return program

@@ -57,7 +57,7 @@ def members_of(instruction: Instruction) -> Operand | None:
     op = instruction.op
     if op[:3] in (("bar", "warp", "sync"),):
         return instruction.operands[0]
-    if op[0] in ("shfl", "vote", "match", "redux"):
+    if op[0] in ("shfl", "vote", "match", "redux", "elect"):
         return instruction.operands[-1]
     return None
 

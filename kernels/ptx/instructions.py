@@ -7,6 +7,7 @@ promises of each; a device may differ in the last bits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kernels.ptx import machine
@@ -57,6 +58,10 @@ class Table:
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
         return 0 if instruction.op[0] in _NO_RESULT else 1
+
+    @staticmethod
+    def adds(instruction: Instruction) -> bool:
+        return instruction.op[:2] == ("wgmma", "mma_async")
 
     @staticmethod
     def wait(t: Translator, instruction: Instruction) -> None:
@@ -113,6 +118,24 @@ def _narrowed(t: Translator, value: str, part: str) -> str:
     return t.cast("trunc", t.two("lshr", "i32", rounded, "splat (i32 16)"), "i32", "i16")
 
 
+def _half_directed(t: Translator, value: str, part: str, how: str) -> str:
+    """16 bits of float32, rounded towards zero (rz), down (rm) or up (rp)."""
+    near = _narrowed(t, value, part)
+    back = _widened(t, near, part)
+    negative = t.emit(f"icmp slt <32 x i16> {near}, zeroinitializer")
+    nothing = t.emit(f"icmp eq <32 x i16> {t.two('and', 'i16', near, 'splat (i16 32767)')}, zeroinitializer")
+    inward, outward = (t.two(o, "i16", near, "splat (i16 1)") for o in ("sub", "add"))
+    above = t.emit(f"fcmp ogt <32 x float> {back}, {value}")
+    below = t.emit(f"fcmp olt <32 x float> {back}, {value}")
+    if how == "rz":
+        return t.select(t.select(negative, "i1", below, above), "i16", inward, near)
+    if how == "rm":
+        down = t.select(negative, "i16", outward, inward)
+        return t.select(above, "i16", t.select(nothing, "i16", "splat (i16 -32767)", down), near)
+    up = t.select(negative, "i16", inward, outward)
+    return t.select(below, "i16", t.select(nothing, "i16", "splat (i16 1)", up), near)
+
+
 def _to_odd(t: Translator, value: str) -> str:
     """float32 of float64, of which the last bit says whether it is exact: it can be rounded once more."""
     near = t.cast("fptrunc", value, "double", "float")
@@ -127,9 +150,34 @@ def _to_odd(t: Translator, value: str) -> str:
     return t.cast("bitcast", t.select(exact, "i32", bits, odd), "i32", "float")
 
 
-def _in_halves(t: Translator, part: str, work, *operands: Operand) -> None:
-    """work(values as float32) → float32, on one or two numbers of 16 bits."""
+def _half_flushed(t: Translator, value: str) -> str:
+    """Numbers too small to be normal as float16 as zeros of their sign."""
+    least = t.splat("float", 0x38800000)
+    small = t.emit(f"fcmp olt <32 x float> {t.vector('fabs', 'float', value)}, {least}")
+    return t.select(small, "float", t.vector("copysign", "float", t.splat("float", 0), value), value)
+
+
+def _without_negative(t: Translator, value: str) -> str:
+    """.relu: no less than zero; what is no number stays so."""
+    keep = t.emit(f"fcmp ugt <32 x float> {value}, {t.splat('float', 0)}")
+    return t.select(keep, "float", value, t.splat("float", 0))
+
+
+def _in_halves(t: Translator, part: str, exactly, *operands: Operand) -> None:
+    """exactly(values as float32) → float32, on one or two numbers of 16 bits, with .ftz, .sat and .relu."""
     kind = part.removesuffix("x2")
+    modes = set(t.here.op)
+
+    def work(*values: str) -> str:
+        if "ftz" in modes and kind == "f16":
+            values = tuple(_half_flushed(t, v) for v in values)
+        value = exactly(*values)
+        if "ftz" in modes and kind == "f16":
+            value = _half_flushed(t, _widened(t, _narrowed(t, value, kind), kind))
+        if "sat" in modes:
+            value = _saturated(t, value, "float")
+        return _without_negative(t, value) if "relu" in modes else value
+
     if part == kind:
         values = [_widened(t, t.get(o, "i16"), kind) for o in operands]
         t.put(t.here.operands[0], _narrowed(t, work(*values), kind), "i16")
@@ -198,6 +246,51 @@ def _directed(t: Translator, exact: str, error: str, how: str) -> str:
     return t.cast("bitcast", chosen, "i32", "float")
 
 
+def _directed_double(t: Translator, near: str, error: str, how: str) -> str:
+    """float64 of `near`, the nearest, + `error`, what it lacks, rounded towards zero, down or up."""
+    zero = t.splat("double", 0)
+    less = t.emit(f"fcmp olt <32 x double> {error}, {zero}")  # near is above what it stands for
+    more = t.emit(f"fcmp ogt <32 x double> {error}, {zero}")
+    bits = t.cast("bitcast", near, "double", "i64")
+    negative = t.emit(f"icmp slt <32 x i64> {bits}, zeroinitializer")
+    inward, outward = (t.two(o, "i64", bits, "splat (i64 1)") for o in ("sub", "add"))
+    if how == "rz":
+        chosen = t.select(t.select(negative, "i1", more, less), "i64", inward, bits)
+    elif how == "rm":
+        chosen = t.select(less, "i64", t.select(negative, "i64", outward, inward), bits)
+    else:
+        chosen = t.select(more, "i64", t.select(negative, "i64", inward, outward), bits)
+    return t.cast("bitcast", chosen, "i64", "double")
+
+
+def _lacking(t: Translator, a: str, b: str, near: str) -> str:
+    """A number of the sign of a · b − near. Of what is too small to have bits for it, 2¹²⁰⁰ times as much."""
+
+    def larger(value: str) -> str:
+        many = t.splat("double", 0x6570000000000000)  # 2⁶⁰⁰
+        return t.two("fmul", "double", t.two("fmul", "double", value, many), many)
+
+    def size(value: str) -> str:
+        return t.vector("fabs", "double", value)
+
+    first = t.emit(f"fcmp olt <32 x double> {size(a)}, {size(b)}")
+    small, other = (t.select(first, "double", *pair) for pair in ((a, b), (b, a)))
+    plain = t.vector("fma", "double", a, b, t.one("fneg", "double", near))
+    more = t.vector("fma", "double", larger(small), other, t.one("fneg", "double", larger(near)))
+    tiny = t.emit(f"fcmp olt <32 x double> {size(near)}, {t.splat('double', 0x0DF0000000000000)}")  # 2⁻⁸⁰⁰
+    return t.select(tiny, "double", more, plain)
+
+
+def _zero_downwards(t: Translator, value: str, a: str, b: str, kind: str) -> str:
+    """A sum that is zero is minus zero where it is rounded down, but that of two plus zeros."""
+    whole = WHOLE[kind]
+    zero = t.emit(f"fcmp oeq <32 x {kind}> {value}, {t.splat(kind, 0)}")
+    none = t.two("or", whole, t.cast("bitcast", a, kind, whole), t.cast("bitcast", b, kind, whole))
+    some = t.emit(f"icmp ne <32 x {whole}> {none}, zeroinitializer")
+    minus = t.splat(kind, 1 << BITS[kind] - 1)
+    return t.select(t.two("and", "i1", zero, some), kind, minus, value)
+
+
 def _sum_with_error(t: Translator, a: str, b: str) -> tuple[str, str]:
     """Knuth's sum: a + b in float64, and what that lacks."""
     whole = t.two("fadd", "double", a, b)
@@ -229,13 +322,18 @@ def _rounding(t: Translator) -> str:
 # --- add, sub, mul, fma ---
 
 
-@TABLE.of("add", "sub", "mul", "fma", "mad")
+@TABLE.of("add", "sub", "mul", "fma", "mad", "madc")
 def _arithmetic(t: Translator, i: Instruction) -> None:
     op, part = i.op, i.op[-1]
     first = op[0]
     if part in ("f16", "bf16", "f16x2", "bf16x2"):
-        _only(t, "rn", *("ftz",) if "bf16" not in part else ())
+        _only(t, "rn", "relu", *("ftz", "sat") if "bf16" not in part else ())
         _half_arithmetic(t, i)
+    elif part in ("u16x2", "s16x2"):
+        _only(t, "u16x2", "s16x2")
+        if first != "add":
+            raise missing(i)
+        _in_two(t, lambda a, b: t.two("add", "i16", a, b), *_count(t, 3)[1:])
     elif part in ("f32", "f64"):
         _only(t, "rn", "rz", "rm", "rp", "ftz", "sat")
         _count(t, 4 if first in ("fma", "mad") else 3)
@@ -265,7 +363,15 @@ def _float_arithmetic(t: Translator, first: str, kind: str, v: Sequence[str]) ->
             return t.vector("fma", kind, *v)
         return t.two({"add": "fadd", "sub": "fsub", "mul": "fmul"}[first], kind, v[0], v[1])
     if kind != "float":
-        raise missing(t.here)
+        a, b = v[0], v[1]
+        if first == "mul":
+            near = t.two("fmul", kind, a, b)
+            return _directed_double(t, near, _lacking(t, a, b, near), how)
+        if first not in ("add", "sub"):
+            raise missing(t.here)
+        b = t.one("fneg", kind, b) if first == "sub" else b
+        value = _directed_double(t, *_sum_with_error(t, a, b), how)
+        return _zero_downwards(t, value, a, b, kind) if how == "rm" else value
     wide = [t.cast("fpext", x, "float", "double") for x in v]
     if first == "mul":
         return _directed(t, t.two("fmul", "double", wide[0], wide[1]), t.splat("double", 0), how)
@@ -273,7 +379,20 @@ def _float_arithmetic(t: Translator, first: str, kind: str, v: Sequence[str]) ->
         a, b = t.two("fmul", "double", wide[0], wide[1]), wide[2]
     else:
         a, b = wide[0], t.one("fneg", "double", wide[1]) if first == "sub" else wide[1]
-    return _directed(t, *_sum_with_error(t, a, b), how)
+    value = _directed(t, *_sum_with_error(t, a, b), how)
+    if how != "rm":
+        return value
+    return _zero_downwards(t, value, *(t.cast("fptrunc", x, "double", "float") for x in (a, b)), "float")
+
+
+def _in_two(t: Translator, work, *operands: Operand) -> None:
+    """work(values of 16 bits) on both halves of 32."""
+    values = [t.get(o, "i32") for o in operands]
+    low = work(*(t.cast("trunc", v, "i32", "i16") for v in values))
+    tops = (t.two("lshr", "i32", v, "splat (i32 16)") for v in values)
+    high = work(*(t.cast("trunc", v, "i32", "i16") for v in tops))
+    top = t.two("shl", "i32", t.cast("zext", high, "i16", "i32"), "splat (i32 16)")
+    t.put(t.here.operands[0], t.two("or", "i32", top, t.cast("zext", low, "i16", "i32")), "i32")
 
 
 def _integer_arithmetic(t: Translator, i: Instruction) -> None:
@@ -295,7 +414,7 @@ def _integer_arithmetic(t: Translator, i: Instruction) -> None:
         else:
             t.put(operands[0], t.two(first, kind, a, b), kind)
         return
-    _only(t, "lo", "hi", "wide")
+    _only(t, "lo", "hi", "wide", *("cc",) if first in ("mad", "madc") else ())
     _count(t, 3 if first == "mul" else 4)
     a, b = (t.get(o, kind, signed) for o in operands[1:3])
     wide = f"i{2 * BITS[kind]}"
@@ -308,9 +427,37 @@ def _integer_arithmetic(t: Translator, i: Instruction) -> None:
         value = t.cast("trunc", t.two("lshr", wide, product, f"splat ({wide} {BITS[kind]})"), wide, kind)
     else:
         value = t.two("mul", kind, a, b)
-    if first in ("mad", "fma"):
+    if first == "madc" or "cc" in op:
+        if first == "madc" and not t.carry:
+            raise missing(i)
+        before, carry = t.carry, t.carry if first == "madc" else ""
+        value = _carried(t, "add", kind, value, t.get(operands[3], kind, signed), carry)
+        t.carry = t.carry if "cc" in op else before
+    elif first in ("mad", "fma"):
         value = t.two("add", kind, value, t.get(operands[3], kind, signed))
     t.put(operands[0], value, kind)
+
+
+@TABLE.of("mul24", "mad24")
+def _of_24_bits(t: Translator, i: Instruction) -> None:
+    _only(t, "lo", "hi")
+    _, x, y, *more = _count(t, 3 if i.op[0] == "mul24" else 4)
+    kind, signed, _ = _type(t, i.op[-1])
+    if kind != "i32" or ("hi" in i.op and "sat" in i.op):
+        raise missing(i)
+    down = "ashr" if signed else "lshr"
+    factors = []
+    for operand in (x, y):
+        up = t.two("shl", "i32", t.get(operand, "i32"), "splat (i32 8)")
+        low = t.two(down, "i32", up, "splat (i32 8)")
+        factors.append(t.cast("sext" if signed else "zext", low, "i32", "i64"))
+    product = t.two("mul", "i64", *factors)
+    if "hi" in i.op:
+        product = t.two("lshr", "i64", product, "splat (i64 16)")
+    value = t.cast("trunc", product, "i64", "i32")
+    if more:
+        value = t.two("add", "i32", value, t.get(more[0], "i32"))
+    t.put(i.operands[0], value, "i32")
 
 
 def _carried(t: Translator, first: str, kind: str, a: str, b: str, carry: str) -> str:
@@ -335,8 +482,22 @@ def _with_carry(t: Translator, i: Instruction) -> None:
     _, x, y = _count(t, 3)
     if not t.carry:
         raise missing(i)
-    a, b = t.get(x, kind, signed), t.get(y, kind, signed)
-    t.put(i.operands[0], _carried(t, i.op[0], kind, a, b, t.carry), kind)
+    a, b, before = t.get(x, kind, signed), t.get(y, kind, signed), t.carry
+    value = _carried(t, i.op[0], kind, a, b, before)
+    t.carry = t.carry if "cc" in i.op else before
+    t.put(i.operands[0], value, kind)
+
+
+def _through_double(t: Translator, kind: str, work, *values: str) -> str:
+    """A quotient or a root of float32 in the direction that is asked for. In float64 it is nearer to what it
+    stands for than a float32 that is not equal to it can be."""
+    how = _rounding(t)
+    if how == "rn":
+        return work(kind, *values)
+    if kind != "float":
+        raise missing(t.here)
+    wide = work("double", *(t.cast("fpext", v, "float", "double") for v in values))
+    return _directed(t, wide, t.splat("double", 0), how)
 
 
 @TABLE.of("div", "rem")
@@ -345,10 +506,10 @@ def _division(t: Translator, i: Instruction) -> None:
     kind, signed, real = _type(t, i.op[-1])
     first = i.op[0]
     if real:
-        _only(t, "rn", "approx", "full", "ftz")
-        if _rounding(t) != "rn" or first != "div":
+        _only(t, "rn", "rz", "rm", "rp", "approx", "full", "ftz")
+        if first != "div":
             raise missing(i)
-        _float(t, lambda k, a, b: t.two("fdiv", k, a, b), x, y)
+        _float(t, lambda k, a, b: _through_double(t, k, lambda w, *v: t.two("fdiv", w, *v), a, b), x, y)
         return
     _only(t)
     a, b = t.get(x, kind, signed), t.get(y, kind, signed)
@@ -405,18 +566,29 @@ def _sign(t: Translator, i: Instruction) -> None:
 @TABLE.of("min", "max")
 def _extreme(t: Translator, i: Instruction) -> None:
     first, part = i.op[0], i.op[-1]
-    _only(t, "ftz", "NaN")
+    _only(t, "ftz", "NaN", "u16x2", "s16x2", *("relu",) if part in ("s32", "s16x2") else ())
     _, x, y = _count(t, 3)
     name = f"{first}imum" + ("" if "NaN" in i.op else "num")
     if part in ("f16", "bf16", "f16x2", "bf16x2"):
         _in_halves(t, part, lambda a, b: t.vector(name, "float", a, b), x, y)
+        return
+    if part in ("u16x2", "s16x2"):
+
+        def of_two(a: str, b: str) -> str:
+            value = t.vector(part[0] + first, "i16", a, b)
+            return t.vector("smax", "i16", value, "zeroinitializer") if "relu" in i.op else value
+
+        _in_two(t, of_two, x, y)
         return
     kind, signed, real = _type(t, part)
     if real:
         _float(t, lambda k, a, b: t.vector(name, k, a, b), x, y)
         return
     a, b = t.get(x, kind, signed), t.get(y, kind, signed)
-    t.put(i.operands[0], t.vector(("s" if signed else "u") + first, kind, a, b), kind, signed)
+    value = t.vector(("s" if signed else "u") + first, kind, a, b)
+    if "relu" in i.op:
+        value = t.vector("smax", kind, value, "zeroinitializer")
+    t.put(i.operands[0], value, kind, signed)
 
 
 @TABLE.of("sad")
@@ -444,16 +616,31 @@ def _products_of_bytes(t: Translator, i: Instruction) -> None:
     t.put(d, total, "i32")
 
 
+@TABLE.of("dp2a")
+def _products_of_two(t: Translator, i: Instruction) -> None:
+    d, x, y, z = _count(t, 4)
+    if len(i.op) != 4 or i.op[1] not in ("lo", "hi") or not {*i.op[2:]} <= {"s32", "u32"}:
+        raise missing(i)
+    a, b, total = t.get(x, "i32"), t.get(y, "i32"), t.get(z, "i32")
+    for n in range(2):
+        values = []
+        byte = n + 2 * (i.op[1] == "hi")
+        for value, part, bits, at in ((a, i.op[2], 16, 16 * n), (b, i.op[3], 8, 8 * byte)):
+            left = 32 - bits - at
+            up = t.two("shl", "i32", value, f"splat (i32 {left})") if left else value
+            values.append(t.two("ashr" if part == "s32" else "lshr", "i32", up, f"splat (i32 {32 - bits})"))
+        total = t.two("add", "i32", total, t.two("mul", "i32", *values))
+    t.put(d, total, "i32")
+
+
 # --- functions ---
 
 
 @TABLE.of("rcp", "sqrt", "rsqrt")
 def _roots(t: Translator, i: Instruction) -> None:
-    _only(t, "rn", "approx", "ftz")
+    _only(t, "rn", "rz", "rm", "rp", "approx", "ftz")
     d, x = _count(t, 2)
     first = i.op[0]
-    if _rounding(t) != "rn":
-        raise missing(i)
     if i.op[-1] == "f64" and "approx" in i.op:
         value = t.get(x, "double")
         if first == "rsqrt":
@@ -467,12 +654,13 @@ def _roots(t: Translator, i: Instruction) -> None:
         return
 
     def work(kind: str, a: str) -> str:
+        ones = {"float": 0x3F800000, "double": 0x3FF0000000000000}
         if first == "sqrt":
-            return t.vector("sqrt", kind, a)
+            return _through_double(t, kind, lambda k, v: t.vector("sqrt", k, v), a)
         if first == "rcp":
-            return t.two(
-                "fdiv", kind, t.splat(kind, 0x3F800000 if kind == "float" else 0x3FF0000000000000), a
-            )
+            return _through_double(t, kind, lambda k, v: t.two("fdiv", k, t.splat(k, ones[k]), v), a)
+        if _rounding(t) != "rn":
+            raise missing(i)
         wide = t.vector("sqrt", "double", t.cast("fpext", a, kind, "double"))
         return t.cast(
             "fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind
@@ -484,7 +672,8 @@ def _roots(t: Translator, i: Instruction) -> None:
 @TABLE.of("ex2", "lg2", "sin", "cos", "tanh")
 def _function(t: Translator, i: Instruction) -> None:
     _only(t, "approx", "ftz")
-    if i.op[-1] != "f32":
+    half = i.op[-1] in ("f16", "bf16", "f16x2", "bf16x2") and i.op[0] in ("ex2", "tanh")
+    if i.op[-1] != "f32" and not half:
         raise missing(i)
     which = {
         "ex2": machine.EX2, "lg2": machine.LG2, "sin": machine.SIN, "cos": machine.COS, "tanh": machine.TANH,
@@ -496,7 +685,10 @@ def _function(t: Translator, i: Instruction) -> None:
         t.machine("function", machine.pack(site, 4, 1, which))
         return t.load_slot(1, "float")
 
-    _float(t, work, _count(t, 2)[1])
+    if half:
+        _in_halves(t, i.op[-1], lambda a: work("float", a), _count(t, 2)[1])
+    else:
+        _float(t, work, _count(t, 2)[1])
 
 
 @TABLE.of("copysign")
@@ -598,9 +790,10 @@ def _funnel(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("lop3")
 def _three_inputs(t: Translator, i: Instruction) -> None:
-    if i.op[1:] != ("b32",):
+    join = i.op[1] if i.op[1:] in (("and", "b32"), ("or", "b32"), ("xor", "b32")) else ""
+    if not join and i.op[1:] != ("b32",):
         raise missing(i)
-    d, *inputs, table = _count(t, 5)
+    d, *inputs, table = _count(t, 6 if join else 5)[:5]
     if table.kind != "number":
         raise missing(i)
     values = [t.get(o, "i32") for o in inputs]
@@ -613,15 +806,35 @@ def _three_inputs(t: Translator, i: Instruction) -> None:
             )
             both = t.two("and", "i32", t.two("and", "i32", a, b), c)
             result = t.two("or", "i32", result, both)
-    t.put(d, result, "i32")
+    if join:
+        some = t.emit(f"icmp ne <32 x i32> {result}, zeroinitializer")
+        flag = t.two(join, "i1", some, t.get(i.operands[5], "i1"))
+        t.put(d.parts[0], result, "i32")
+        t.put(d.parts[1], flag, "i1")
+    else:
+        t.put(d, result, "i32")
+
+
+# Which bytes a mode of prmt takes, by the last two bits of its third operand.
+_BYTES = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}  # fmt: skip
 
 
 @TABLE.of("prmt")
 def _permuted(t: Translator, i: Instruction) -> None:
-    if i.op[1:] != ("b32",):
+    if i.op[1:2] != ("b32",) or len(i.op) > 3 or (len(i.op) == 3 and i.op[2] not in _BYTES):
         raise missing(i)
     d, x, y, z = _count(t, 4)
     low, high, selector = (t.get(o, "i32") for o in (x, y, z))
+    if len(i.op) == 3:
+        which = t.two("and", "i32", selector, "splat (i32 3)")
+        selector, z = f"splat (i32 {_BYTES[i.op[2]][0]})", Operand("none")
+        for number in (1, 2, 3):
+            its = t.emit(f"icmp eq <32 x i32> {which}, splat (i32 {number})")
+            selector = t.select(its, "i32", f"splat (i32 {_BYTES[i.op[2]][number]})", selector)
     whole = t.two(
         "or", "i64", t.two("shl", "i64", t.cast("zext", high, "i32", "i64"), "splat (i64 32)"),
         t.cast("zext", low, "i32", "i64"),
@@ -748,9 +961,30 @@ def _compared(t: Translator, order: str, part: str, x: Operand, y: Operand) -> s
     return t.emit(f"icmp {name} <32 x {kind}> {a}, {b}")
 
 
+def _two_predicates(t: Translator, d: Operand, x: Operand, y: Operand) -> None:
+    """setp of two pairs of 16 bits: a condition of the low ones, and one of the high ones."""
+    part = t.here.op[-1].removesuffix("x2")
+    a, b = t.get(x, "i32"), t.get(y, "i32")
+    if d.kind != "pair" or len(t.here.operands) != 3 or t.here.op[1] not in _FLOAT_ORDERS:
+        raise missing(t.here)
+    found = []
+    for shift in (0, 16):
+        halves = []
+        for value in (a, b):
+            low = t.two("lshr", "i32", value, f"splat (i32 {shift})") if shift else value
+            wide = _widened(t, t.cast("trunc", low, "i32", "i16"), part)
+            halves.append(_half_flushed(t, wide) if "ftz" in t.here.op and part == "f16" else wide)
+        found.append(t.emit(f"fcmp {_FLOAT_ORDERS[t.here.op[1]]} <32 x float> {halves[0]}, {halves[1]}"))
+    for target, value in zip(d.parts, found, strict=True):
+        t.put(target, value, "i1")
+
+
 @TABLE.of("setp")
 def _predicate(t: Translator, i: Instruction) -> None:
     d, x, y, *more = _count(t, 3, 4)
+    if i.op[-1] in ("f16x2", "bf16x2"):
+        _two_predicates(t, d, x, y)
+        return
     value = _compared(t, i.op[1], i.op[-1], x, y)
     opposite = t.two("xor", "i1", value, "splat (i1 true)") if d.kind == "pair" else ""
     if more:
@@ -880,17 +1114,18 @@ def _converted(t: Translator, i: Instruction) -> None:
         _to_tf32(t, modes)
         return
     if to in ("f16x2", "bf16x2") and of == "f32":
-        if modes - {"rn"}:
+        if modes - {"rn", "rz", "relu"}:
             raise missing(i)
         d, x, y = _count(t, 3)
         high, low = (
-            t.cast("zext", _narrowed(t, t.get(o, "float"), to.removesuffix("x2")), "i16", "i32")
+            t.cast("zext", _to_half(t, t.get(o, "float"), to.removesuffix("x2"), modes), "i16", "i32")
             for o in (x, y)
         )
         t.put(d, t.two("or", "i32", t.two("shl", "i32", high, "splat (i32 16)"), low), "i32")
         return
     if (
-        modes - {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz"}
+        modes - {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz", "relu"}
+        or ("relu" in modes and (to not in ("f16", "bf16") or of != "f32"))
         or to not in TYPES
         or of not in TYPES
     ):
@@ -922,9 +1157,15 @@ def _converted(t: Translator, i: Instruction) -> None:
         t.put(d, _to_integer(t, value, its, kind, signed), kind, signed)
         return
     if real or half:
+        s = "s" if its_signed else "u"
+        if modes & {"rz", "rm", "rp"}:
+            if kind != "float":
+                raise missing(i)
+            value = _directed(t, *_in_doubles(t, value, its, its_signed), _rounding(t))
+            t.put(d, _saturated(t, value, kind) if "sat" in modes else value, kind)
+            return
         if modes - {"rn", "sat"}:
             raise missing(i)
-        s = "s" if its_signed else "u"
         if half:
             wide = t.cast(f"{s}itofp", value, its, "double")
             t.put(d, _narrowed(t, _to_odd(t, wide), to), "i16")
@@ -933,8 +1174,11 @@ def _converted(t: Translator, i: Instruction) -> None:
         t.put(d, _saturated(t, value, kind) if "sat" in modes else value, kind)
         return
     if "sat" in modes:
-        if BITS[its] == 64 and not its_signed:
-            raise missing(i)
+        if not its_signed:
+            most = (1 << BITS[kind] - signed) - 1
+            wide = t.cast("zext", value, its, "i64")
+            t.put(d, t.fit(t.vector("umin", "i64", wide, t.splat("i64", most)), "i64", kind), kind, signed)
+            return
         wide = t.cast("sext" if its_signed else "zext", value, its, "i64") if its != "i64" else value
         bits = BITS[kind]
         least, most = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -947,12 +1191,27 @@ def _converted(t: Translator, i: Instruction) -> None:
     t.put(d, t.fit(value, its, kind, its_signed), kind, signed)
 
 
+def _in_doubles(t: Translator, value: str, its: str, signed: bool) -> tuple[str, str]:
+    """A whole number as a float64 and what that lacks."""
+    wide = t.cast("sext" if signed else "zext", value, its, "i64")
+    low = t.cast("uitofp", t.two("and", "i64", wide, t.splat("i64", 0xFFFFFFFF)), "i64", "double")
+    top = t.two("ashr" if signed else "lshr", "i64", wide, "splat (i64 32)")
+    high = t.cast("sitofp", top, "i64", "double")
+    return _sum_with_error(t, t.two("fmul", "double", high, t.splat("double", 0x41F0000000000000)), low)
+
+
+def _to_half(t: Translator, value: str, to: str, modes: set[str]) -> str:
+    """16 bits of float32, as the modes of cvt say."""
+    if "relu" in modes:
+        value = _without_negative(t, value)
+    how = next((m for m in ("rz", "rm", "rp") if m in modes), "")
+    return _half_directed(t, value, to, how) if how else _narrowed(t, value, to)
+
+
 def _to_float(t: Translator, value: str, its: str, kind: str, modes: set[str], half: bool, to: str) -> str:
     how = next((m for m in ("rz", "rm", "rp") if m in modes), "rn")
     if half:
-        if how != "rn":
-            raise missing(t.here)
-        return _narrowed(t, _to_odd(t, value) if its == "double" else value, to)
+        return _to_half(t, _to_odd(t, value) if its == "double" else value, to, modes)
     if its == kind:
         return value
     if kind == "double":
@@ -1105,12 +1364,15 @@ def _atomic(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("membar", "fence")
 def _fence(t: Translator, i: Instruction) -> None:
+    if i.op[:3] == ("fence", "proxy", "async"):
+        t.machine("shown", t.site())
+        return
     if "proxy" in i.op or any("cluster" in part for part in i.op):
         raise missing(i)
     t.machine("fence", t.site())
 
 
-@TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent")
+@TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent", "setmaxnreg")
 def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
 
@@ -1165,6 +1427,58 @@ def _multiplied(t: Translator, i: Instruction) -> None:
     t.machine("multiply", machine.pack(t.site(), 4, 1, kinds[op[3], op[7]]))
     for n, part in enumerate(d.parts):
         t.put(part, t.load_slot(10 + n, "float"), "float")
+
+
+_WIDE_KINDS = {("f16", 16): machine.HALF, ("bf16", 16): machine.BFLOAT, ("tf32", 8): machine.TF32}
+
+
+@TABLE.of("wgmma")
+def _multiplied_by_four_warps(t: Translator, i: Instruction) -> None:
+    op = i.op
+    if op[1] == "fence":
+        return  # registers are always as the program says here
+    if op[1] == "commit_group":
+        t.machine("products", machine.pack(t.site(), 0, 1, 0))
+        return
+    if op[1] == "wait_group" and len(i.operands) == 1 and i.operands[0].kind == "number":
+        t.machine("products", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 1))
+        return
+    shape = re.fullmatch(r"m64n(\d+)k(\d+)", op[4])
+    if op[1] != "mma_async" or shape is None or len(op) != 8 or op[5] != "f32" or op[6] != op[7]:
+        raise missing(i)
+    columns, kind = int(shape[1]), _WIDE_KINDS.get((op[6], int(shape[2])))
+    d, a, b, more, *signs = i.operands
+    if kind is None or columns % 8 or not 8 <= columns <= 256 or len(d.parts) != columns // 2:
+        raise missing(i)
+    values = [o.value for o in signs]
+    held = a.kind == "vector"
+    turned = values[2:] if kind != machine.TF32 else []
+    if (
+        any(o.kind != "number" for o in signs)
+        or len(values) != (2 if kind == machine.TF32 else 3 if held else 4)
+        or any(v not in (1, -1) for v in values[:2])
+        or any(v not in (0, 1) for v in turned)
+        or (held and len(a.parts) != 4)
+    ):
+        raise missing(i)
+    flags = machine.REGISTERS * held
+    flags |= machine.NEGATED_A * (values[0] == -1) | machine.NEGATED_B * (values[1] == -1)
+    if turned:
+        flags |= machine.TRANSPOSED_B * turned[-1] | machine.TRANSPOSED_A * (turned[0] if not held else 0)
+    if held:
+        for slot, part in enumerate(a.parts):
+            t.store_slot(6 + slot, t.get(part, "i32"), "i32")
+    else:
+        t.store_slot(0, t.get(a, "i64"), "i64")
+    t.store_slot(1, t.get(b, "i64"), "i64")
+    t.store_slot(2, t.cast("zext", t.get(more, "i1"), "i1", "i64"), "i64")
+    wide = t.emit(f"load ptr, ptr {t.word(machine.W_WIDE)}", "p")
+    places = [t.emit(f"getelementptr i8, ptr {wide}, i64 {128 * n}", "p") for n in range(len(d.parts))]
+    for place, part in zip(places, d.parts, strict=True):
+        t.line(f"store <32 x float> {t.get(part, 'float')}, ptr {place}, align 64")
+    t.machine("multiply_wide", machine.pack(t.site(), columns // 8, 1, kind, flags, 0))
+    for place, part in zip(places, d.parts, strict=True):
+        t.put(part, t.emit(f"load <32 x float>, ptr {place}, align 64"), "float")
 
 
 @TABLE.of("ldmatrix")
@@ -1281,6 +1595,20 @@ def _voted(t: Translator, i: Instruction) -> None:
     else:
         raise missing(i)
     t.put(d, t.uniform("i1", value), "i1")
+
+
+@TABLE.of("elect")
+def _elected(t: Translator, i: Instruction) -> None:
+    d, _ = _count(t, 2)
+    if i.op != ("elect", "sync") or d.kind != "pair":
+        raise missing(i)
+    members = t.get(i.operands[1], "i32")
+    ones = t.select(t.condition(t.active()), "i32", members, "zeroinitializer")
+    its = t.call("llvm.vector.reduce.or.v32i32", "i32", ("<32 x i32>", ones))
+    t.intrinsics["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+    leader = t.uniform("i32", t.emit(f"call i32 @llvm.cttz.i32(i32 {its}, i1 false)"))
+    t.put(d.parts[0], leader, "i32")
+    t.put(d.parts[1], t.emit(f"icmp eq <32 x i32> {leader}, {t.lanes}"), "i1")
 
 
 @TABLE.of("activemask")

@@ -40,12 +40,15 @@ W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits 
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
+W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE = range(546, 551)  # in the background
 W_TILE = 576  # of a product
 W_WORDS = 768
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
+PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
+WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of one of them
 
 # --- of a block ---
-B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_FENCE = range(12)
+B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_SLOT = range(12)
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_WORDS = 64
 
@@ -71,8 +74,8 @@ F_WORDS = 12
 MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
-    STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY,
-) = range(1, 14)  # fmt: skip
+    STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
+) = range(1, 16)  # fmt: skip
 
 # --- counters of an access ---
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
@@ -92,6 +95,7 @@ SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
 NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
 EXITED, AT_BARRIER, YIELDED = 1, 2, 3
 _WARP_WIDE, _BLOCK_WIDE, _GRID_WIDE, _STRONG = 1 << 10, 1 << 11, 1 << 12, 1 << 13
+_BACKGROUND = 1 << 14  # written by a copy in the background
 _TID = 0x3FF
 
 
@@ -790,7 +794,7 @@ def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             y = math.cos(x)
         else:
             t = math.exp(-2 * abs(x))
-            y = (1 - t) / (1 + t)
+            y = (1 - t) / (1 + t) if abs(x) > 1e-3 else abs(x) * (1 - x * x / 3)
             y = -y if x < 0 else y
         low[32 + lane] = np.float32(y)
 
@@ -890,6 +894,7 @@ def begin(launch, slot):
             warp[i] = 0
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
         warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
+        warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
         for lane in range(32):
             warp[W_GROUPS + lane] = 0
         if warp[W_LOCAL_INIT]:
@@ -1191,6 +1196,197 @@ def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED)
             for lane in range(32):
                 low[32 * (4 + i) + lane] = low[lane]
+
+
+# --- products of matrices in shared memory, which a warpgroup has done in the background ---
+
+REGISTERS, TRANSPOSED_A, TRANSPOSED_B, NEGATED_A, NEGATED_B = 1, 2, 4, 8, 16
+
+
+@inlined
+def chunk_of(descriptor, outer, inner, transposed):
+    """Where 16 bytes of a matrix lie: of row (or column) `outer` the `inner`-th piece of its sum; transposed:
+    of step `inner` of the sum the `outer`-th piece of eight. Layouts: PTX ISA, "Asynchronous Warpgroup Level
+    Matrix Shared Memory Layout"."""
+    start, leading = (descriptor & 0x3FFF) << 4, (descriptor >> 16 & 0x3FFF) << 4
+    stride, mode = (descriptor >> 32 & 0x3FFF) << 4, descriptor >> 62 & 3
+    width = 1 if mode == 0 else 16 >> mode  # pieces of 16 bytes that lie side by side in a swizzled row
+    if transposed:
+        if mode == 0:
+            place = outer * stride + (inner & 7) * 16 + (inner >> 3) * leading
+        else:
+            place = (outer // width) * leading + (outer % width) * 16
+            place += (inner & 7) * 16 * width + (inner >> 3) * stride
+    elif mode == 0:
+        place = (outer >> 3) * stride + (outer & 7) * 16 + inner * leading
+    else:
+        place = (outer >> 3) * stride + (outer & 7) * 16 * width + inner * 16
+    address = start + place
+    return address ^ (address >> 3 & 16 * (width - 1))
+
+
+@inlined
+def background_read(warp, launch, block, address, site, since):
+    """Watch 16 bytes that are read in the background. since: at the end, the block's clock at the beginning;
+    0 at the beginning. The place, or −1."""
+    at = shared_at(warp, launch, address, 16, site, 0, 0xFFFFFFFF)
+    if at < 0:
+        return at
+    thread, granule = warp[W_INDEX] << 5, launch[L_SHARED_GRANULE]
+    states = simd.integers(launch[L_WARP_STATES])
+    slot = (simd.integers(warp[W_BLOCK])[B_SLOT]) * launch[L_WARPS]
+    for j in range(16 >> granule):
+        place = (address >> granule) + j
+        record = simd.integers(block[B_SHADOW] + 32 * place)
+        serial, clock, its = record[0] >> 32, record[1] >> 32, record[1] & 0xFFFFFFFF
+        offset = place << granule
+        if serial != block[B_SERIAL]:
+            if since == 0:
+                found(
+                    launch, UNWRITTEN, site, 0, -SHARED, offset, block[B_SERIAL], thread, 0, 0, 0xFFFFFFFF, 4
+                )
+        elif since:
+            if clock >= since:
+                found(
+                    launch, OVERTAKEN, site, record[0] & 0xFFFFFFFF, -SHARED, offset, block[B_SERIAL], thread,
+                    serial, its & _TID, 0, 0,
+                )  # fmt: skip
+        elif its & _BACKGROUND == 0 and clock >= warp[W_PROXY]:
+            writer = simd.integers(states[slot + ((its & _TID) >> 5)])
+            if clock >= writer[W_PROXY]:
+                found(
+                    launch, UNSEEN, site, record[0] & 0xFFFFFFFF, -SHARED, offset, block[B_SERIAL], thread,
+                    serial, its & _TID, 0, 0,
+                )  # fmt: skip
+        if since == 0 or clock < since:
+            read_now(launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED, offset)
+    return at
+
+
+@inlined
+def operand_read(warp, launch, block, descriptor, first, count, transposed, kind, site, since, into, negated):
+    """Read a matrix of `count` rows or columns from `first` on: `into` has a row of the sum's steps each."""
+    each = 4 if kind == TF32 else 2
+    depth, pieces = 32 // each, 16 // each
+    outer = count // pieces if transposed else count
+    for o in range(outer):
+        for i in range(depth if transposed else 2):
+            place = first // pieces + o if transposed else first + o
+            address = chunk_of(descriptor, place, i, transposed)
+            at = background_read(warp, launch, block, address, site, since)
+            if since:
+                continue
+            for e in range(pieces):
+                value = np.float32(0)
+                if at >= 0:
+                    word = simd.words(at)[e if each == 4 else e >> 1]
+                    value = factor(word, e & 1, kind)
+                if negated:
+                    value = -value
+                if transposed:
+                    into[(o * pieces + e) * depth + i] = value
+                else:
+                    into[o * depth + i * pieces + e] = value
+
+
+@compiled
+def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """wgmma.mma_async: descriptors of rows and columns and whether the sums go on in slots 0 to 2 (64 bits);
+    rows that are in registers in slots 6 to 9 (32 bits). Eight columns as many times as the size says; sums
+    in the warp's wide place. Each warp has 16 of the 64 rows. What is read counts as read until it is waited
+    for."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    values = simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, columns, kind, flags = (
+        packed & 0xFFFFFF,
+        (packed >> 24 & 0xFF) * 8,
+        packed >> 36 & 0xF,
+        packed >> 40,
+    )
+    sums = simd.floats(warp[W_WIDE])
+    rows = simd.shifted(sums, 128 * 32)
+    others = simd.shifted(rows, 256)
+    depth = 8 if kind == TF32 else 16
+    each = 1 if kind == TF32 else 2
+    if flags & REGISTERS:
+        for lane in range(32):
+            g, t = lane // 4, lane % 4
+            for part in range(4):
+                row, far = g + 8 * (part & 1), part >> 1
+                for i in range(each):
+                    k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                    value = factor(low[32 * (6 + part) + lane], i, kind)
+                    rows[row * depth + k] = -value if flags & NEGATED_A else value
+    else:
+        operand_read(
+            warp, launch, block, values[0], 16 * (warp[W_INDEX] & 3), 16, flags & TRANSPOSED_A, kind, site, 0,
+            rows, flags & NEGATED_A,
+        )  # fmt: skip
+    operand_read(
+        warp, launch, block, values[32], 0, columns, flags & TRANSPOSED_B, kind, site, 0, others,
+        flags & NEGATED_B,
+    )  # fmt: skip
+    more = values[64] != 0
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        for n in range(columns // 2):
+            row, column = g + 8 * (n >> 1 & 1), (n >> 2) * 8 + 2 * t + (n & 1)
+            total = np.float64(sums[32 * n + lane]) if more else 0.0
+            for k in range(depth):
+                total += np.float64(rows[row * depth + k]) * np.float64(others[column * depth + k])
+            sums[32 * n + lane] = np.float32(total)
+    block[B_CLOCK] += 1
+    count = warp[W_PRODUCTS_BEGUN]
+    if count >= PRODUCTS:
+        found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], warp[W_INDEX] << 5, 0, 0, mask, 0)
+        return
+    entry = simd.shifted(simd.integers(warp[W_PRODUCTS]), count * P_WORDS)
+    entry[0], entry[1], entry[2], entry[3], entry[4] = (
+        packed, values[0], values[32], block[B_CLOCK], warp[W_PRODUCT_GROUPS],
+    )  # fmt: skip
+    warp[W_PRODUCTS_BEGUN] = count + 1
+
+
+@compiled
+def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """wgmma.commit_group (space 0), wgmma.wait_group (1): all groups but the newest are done, whose number
+    is in the size."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    if packed >> 36 & 0xF == 0:
+        warp[W_PRODUCT_GROUPS] += 1
+        return
+    newest, kept = packed >> 24 & 0xFF, 0
+    queue = simd.integers(warp[W_PRODUCTS])
+    into = simd.floats(warp[W_WIDE])
+    for i in range(warp[W_PRODUCTS_BEGUN]):
+        entry = simd.shifted(queue, i * P_WORDS)
+        if entry[4] < warp[W_PRODUCT_GROUPS] - newest:
+            its, since = entry[0], entry[3]
+            site, kind, flags = its & 0xFFFFFF, its >> 36 & 0xF, its >> 40
+            if flags & REGISTERS == 0:
+                operand_read(
+                    warp, launch, block, entry[1], 16 * (warp[W_INDEX] & 3), 16, flags & TRANSPOSED_A, kind,
+                    site, since, into, 0,
+                )  # fmt: skip
+            operand_read(
+                warp, launch, block, entry[2], 0, (its >> 24 & 0xFF) * 8, flags & TRANSPOSED_B, kind, site,
+                since, into, 0,
+            )  # fmt: skip
+        else:
+            stays = simd.shifted(queue, kept * P_WORDS)
+            for j in range(P_WORDS):
+                stays[j] = entry[j]
+            kept += 1
+    warp[W_PRODUCTS_BEGUN] = kept
+
+
+@compiled
+def shown(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """fence.proxy.async: what this warp has written, those see who read in the background."""
+    block = simd.integers(warp[W_BLOCK])
+    block[B_CLOCK] += 1
+    warp[W_PROXY] = block[B_CLOCK]
 
 
 # --- textures ---

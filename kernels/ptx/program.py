@@ -28,6 +28,7 @@ LARGE = 1500  # instructions; more are compiled with less optimization, which ta
 HOST = 1  # whoever wrote it before the first launch
 
 _SPACES = ("global", "shared", "local", "param", "generic")
+_KINDS = {"atom": "atom", "red": "atom", "cp": "async"}  # of accesses, by an instruction's first word
 _WORDS = {
     machine.OUTSIDE: "outside",
     machine.MISALIGNED: "misaligned",
@@ -42,6 +43,8 @@ _WORDS = {
     machine.ENDLESS: "endless",
     machine.MISMATCH: "barrier_mismatch",
     machine.TOO_MANY: "endless",
+    machine.OVERTAKEN: "race",
+    machine.UNSEEN: "race",
 }
 
 
@@ -61,7 +64,8 @@ class Finding:
 class LineCounts:
     """What one line of source has cost, in warp instructions and in requests of memory. units: sectors of 32
     bytes of global and local memory, least: as few as could carry the bytes; wavefronts likewise of shared
-    memory. divergent: branches at which lanes of a warp went apart."""
+    memory. kinds: units by (space, "ld", "st", "atom" or "async", which copies in the background). divergent:
+    branches at which lanes of a warp went apart."""
 
     instructions: int = 0
     lanes: int = 0
@@ -71,6 +75,7 @@ class LineCounts:
     requests: dict[str, int] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)
+    kinds: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: LineCounts) -> None:
         for name in ("instructions", "lanes", "divergent", "barriers", "atomics"):
@@ -82,6 +87,8 @@ class LineCounts:
         ):
             for space, count in its.items():
                 mine[space] = mine.get(space, 0) + count
+        for key, count in other.kinds.items():
+            self.kinds[key] = self.kinds.get(key, 0) + count
 
 
 @dataclass
@@ -332,7 +339,9 @@ class _Run:
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
-        each = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
+        own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        each = own + -(-wide // 64) * 64
         states = _aligned(each * warps * resident)
         addresses = np.zeros(warps * resident, np.int64)
         shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
@@ -349,6 +358,7 @@ class _Run:
         ]
         for slot in range(resident):
             block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
+            block_states[slot, m.B_SLOT] = slot
             block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
             for w in range(warps):
                 at = each * (slot * warps + w)
@@ -362,6 +372,9 @@ class _Run:
                 state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
                 if made.copies:
                     state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
+                if made.products:
+                    state[m.W_WIDE] = base + own
+                    state[m.W_PRODUCTS] = base + own + m.WIDE_NBYTES
                 if made.local_nbytes:
                     state[m.W_LOCAL_INIT] = state[m.W_LOCAL] + 32 * made.local_nbytes
                 for axis in range(3):
@@ -408,6 +421,8 @@ class _Run:
                 counts.requests[space] = counts.requests.get(space, 0) + requests
                 counts.units[space] = counts.units.get(space, 0) + units
                 counts.least[space] = counts.least.get(space, 0) + least
+                kind = _KINDS.get(first, "st" if site.stores else "ld")
+                counts.kinds[space, kind] = counts.kinds.get((space, kind), 0) + units
             if divergent and sites:
                 lines[_key(self.made.sites[sites[-1]])].divergent += divergent
         return lines
@@ -502,8 +517,17 @@ class _Run:
                 f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind in (m.OVERTAKEN, m.UNSEEN):
+            others = self._thread(other_serial, other_thread)
+            why = (
+                f"the product that reads {element} is not waited for before {others} writes there at {there}"
+                if kind == m.OVERTAKEN
+                else f"the product reads {element}, which {others} writes at {there}; no fence.proxy.async "
+                "lies between"
+            )
+            words = f"{at}: {why} ({who}){again}"
         elif kind == m.TOO_MANY:
-            words = f"{at}: {who} begins more copies than it waits for"
+            words = f"{at}: {who} begins more copies or products than it waits for"
         else:
             words = f"{at}: the kernel goes round this loop and does not end"
         return Finding(_WORDS[kind], words, site.place, other.place if other_number else None, count)

@@ -31,7 +31,8 @@ WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
 _MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
 HELPERS = (
     "read", "write", "shuffle", "match", "atomic", "fence", "function", "divide", "synced", "barrier",
-    "alone", "copy_later", "close_group", "arrive", "multiply", "load_matrices", "texture",
+    "alone", "copy_later", "close_group", "arrive", "multiply", "load_matrices", "texture", "multiply_wide",
+    "products", "shown",
 )  # fmt: skip
 
 
@@ -64,6 +65,7 @@ class Translated:
     shared_granule: int
     spins: bool
     copies: bool
+    products: bool
 
 
 def missing(instruction: Instruction) -> PtxError:
@@ -79,6 +81,9 @@ class Instructions(Protocol):
 
     def results(self, instruction: Instruction) -> int:
         """How many of the first operands it writes."""
+
+    def adds(self, instruction: Instruction) -> bool:
+        """Whether it reads what it writes."""
 
     def wait(self, t: Translator, instruction: Instruction) -> None:
         """Stop at a barrier."""
@@ -118,6 +123,7 @@ class Translator:
         each = [i for b in self.blocks for i in b.instructions]
         self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
+        self.products = any(i.op[0] == "wgmma" for i in each)
         self._lay_shared()
         self._lay_local()
         self._live()
@@ -209,6 +215,8 @@ class Translator:
                 writes += registers
             else:
                 reads += registers
+        if self.table.adds(instruction):
+            reads += writes
         if instruction.guard is not None:
             reads.append(instruction.guard[0])
             reads += writes
@@ -490,6 +498,7 @@ class Translator:
             min(shared).bit_length() - 1,
             self.spins,
             self.copies,
+            self.products,
         )
 
     def _block(self, block: flow.Block) -> None:

@@ -91,7 +91,7 @@ def run(
         measured = compiled(rung, params, arch)
         if simulate and measured.disposition == "ok":
             progress(f"running {rung.label} without a GPU", number / len(wanted))
-            measured = _judged(rung, params, measured)
+            measured = _judged(rung, params, measured, arch)
         found.append(measured)
     return tuple(found)
 
@@ -119,14 +119,14 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
 
 
-def _judged(rung: Rung, params: Params, measured: RungMeasurement) -> RungMeasurement:
+def _judged(rung: Rung, params: Params, measured: RungMeasurement, arch: str) -> RungMeasurement:
     """What running it without a GPU adds."""
     if numba := numba_support.unavailable():
         return _noted(measured, f"compiled only, for without Numba nothing runs it here ({numba})")
     shapes = [shape.params for shape in samples.small_shapes(rung, params)]
     timed = params if params.flops <= MOST_FLOPS or not shapes else shapes[-1]
     try:
-        with judge.examine(rung, timed, rung.precision, simulated=True) as trial:
+        with judge.examine(rung, timed, rung.precision, simulated=arch) as trial:
             assert isinstance(trial.session, SimulatedRungSession)
             words = counts.sentences(trial.session.report, timed.words)
     except judge.Wrong as wrong:

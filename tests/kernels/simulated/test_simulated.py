@@ -13,7 +13,7 @@ from kernels import numba_support, nvrtc
 from kernels.ptx import reader
 from kernels.ptx.program import Device, Program, packed
 from kernels.registry import Rung
-from tests.kernels.simulated import check, fuzz, planted
+from tests.kernels.simulated import check, fuzz, manual, planted
 from tests.kernels.simulated.planted import Planted
 
 pytestmark = [
@@ -63,61 +63,19 @@ SUM = """
 """
 
 
-def _answer(instruction: str, x: np.ndarray) -> np.ndarray:
-    device = Device(Program(SUM.replace("INSTRUCTION", instruction)))
-    given = device.buffer("x", x, 4)
-    y = device.buffer("y", np.zeros_like(x), 4, writable=True, written=False)
-    device.launch("sum", (1,), (x.size,), packed([np.uint64(given.address), np.uint64(y.address)]))
+def test_instructions_do_what_the_manual_says() -> None:
+    """All rows of the table in one kernel."""
+    rows, given = manual.rows(), manual.inputs()
+    device = Device(Program(manual.text(rows)))
+    x = device.buffer("x", np.array(given, np.uint32), 4)
+    nothing = np.zeros((len(rows), manual.BLOCKS, manual.THREADS), np.uint64)
+    y = device.buffer("y", nothing, 8, writable=True, written=False)
+    arguments = packed([np.uint64(x.address), np.uint64(y.address)])
+    device.launch("rows", (manual.BLOCKS,), (manual.THREADS,), arguments)
     assert device.report.findings == []
-    return y.bytes.view(x.dtype)
-
-
-FEW = np.array([1.0, 1.5, -2.75, 3e-39, -0.0, 0.1, 16777217.0, 1e38, np.inf, -7.3, 0.3, 2.0], np.float32)
-
-
-@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
-def test_rounding_goes_where_it_is_told_to(mode: str) -> None:
-    """Against exact fractions, of which float32 next to them is known."""
-    from fractions import Fraction
-
-    got = _answer(f"fma.{mode}.f32 %f2, %f1, 0f3DCCCCCD, 0f3EAAAAAB;", FEW)
-    a, b = (Fraction(float(np.array(bits, np.uint32).view(np.float32))) for bits in (0x3DCCCCCD, 0x3EAAAAAB))
-    for x, y in zip(FEW, got, strict=True):
-        if not np.isfinite(x):
-            assert y == x
-            continue
-        exact = Fraction(float(x)) * a + b
-        step = np.nextafter(y, np.float32(np.inf if mode != "rp" else -np.inf))
-        low, high = (y, step) if mode != "rp" else (step, y)
-        if mode == "rz" and exact < 0:
-            step = np.nextafter(y, np.float32(-np.inf))
-            low, high = step, y
-            assert Fraction(float(low)) < exact <= Fraction(float(high))
-        elif mode == "rp":
-            assert Fraction(float(low)) < exact <= Fraction(float(high))
-        else:
-            assert Fraction(float(low)) <= exact < Fraction(float(high))
-
-
-@pytest.mark.parametrize(
-    ("instruction", "work"),
-    [
-        ("min.f32 %f2, %f1, 0f40000000;", lambda x: np.fmin(x, 2)),
-        ("max.NaN.f32 %f2, %f1, 0f40000000;", lambda x: np.maximum(x, 2)),
-        ("cvt.rni.f32.f32 %f2, %f1;", np.rint),
-        ("cvt.sat.f32.f32 %f2, %f1;", lambda x: np.clip(x, 0, 1)),
-        ("{ .reg .b32 a; cvt.rzi.s32.f32 a, %f1; cvt.rn.f32.s32 %f2, a; }",
-         lambda x: np.clip(np.trunc(x.astype(np.float64)), -(2**31), 2**31 - 1)),
-        ("{ .reg .b16 h; cvt.rn.f16.f32 h, %f1; cvt.f32.f16 %f2, h; }", lambda x: x.astype(np.float16)),
-        ("shfl.sync.bfly.b32 %f2, %f1, 1, 31, -1;", lambda x: x.reshape(-1, 2)[:, ::-1].reshape(-1)),
-        ("{ .reg .b32 a; mov.b32 a, %f1; prmt.b32 a, a, 0, 0x123; prmt.b32 a, a, 0, 0x123; mov.b32 %f2, a; }",
-         lambda x: x),
-    ],
-)  # fmt: skip
-def test_an_instruction_does_what_its_page_says(instruction: str, work: object) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert callable(work)
-        np.testing.assert_array_equal(_answer(instruction, FEW), work(FEW).astype(np.float32))
+    assert manual.wrong(rows, y.bytes.view(np.uint64).reshape(nothing.shape), given) == []
+    shaken = y.bytes.view(np.uint64).reshape(nothing.shape) ^ np.uint64(1)
+    assert len(manual.wrong(rows, shaken, given)) > 0.9 * len(rows)  # but those that may be off by a bit
 
 
 ATOMIC = """
