@@ -1,8 +1,8 @@
 """Processes that tests start measure as the program does, only for less long: a warm-up is busy for all the
 time that it takes, and so is a probe of the machine, which is most of what a small run costs.
 
-What is looked at is what comes of a run, of which no test knows the times. The modules of _CHANGES are changed as
-they are loaded; tests/bench/site does this at the start of a process.
+What is looked at is what comes of a run, of which no test knows the times. The modules of _CHANGES are
+changed as they are loaded; tests/bench/site does this at the start of a process.
 """
 
 from __future__ import annotations
