@@ -31,9 +31,15 @@ def folder() -> Path:
 
 
 def object_files() -> Path:
-    """Where this process reads and writes compiled functions. One that runs a user's kernels has a folder of
-    its own beside ours: what such a kernel writes there, no process of ours loads."""
+    """Where this process writes compiled functions. One that runs a user's kernels has a folder of its own
+    beside ours: what such a kernel writes there, no process of ours loads."""
     return confine.writable_cache() if confine.forbidden() else folder()
+
+
+def places() -> tuple[Path, ...]:
+    """Where this process looks for compiled functions: among ours, which no user's kernel can write, and then
+    where it writes itself. A net with one kernel of a user has many of ours, compiled long before."""
+    return tuple(dict.fromkeys((folder(), object_files())))
 
 
 def known() -> bool:

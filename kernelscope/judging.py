@@ -71,7 +71,7 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
         # What is not decided has no number in a headline.
         decided = beside is not None and beside.grade in ("faster", "same", "slower")
         ratio = f" ({beside.speedup:.3g}×)" if told and decided and beside and beside.speedup else ""
-        why = f" ({beside.doubts[0]})" if told and not decided and beside and beside.doubts else ""
+        why = f": {beside.doubts[0]}" if told and not decided and beside and beside.doubts else ""
         return f"{self.name}: {how[self.right]}{time}{told}{ratio}{why}"
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import providers
 
-from tests import ahead, preloaded, sampling
+from tests import ahead, marks, preloaded, sampling
 from tests.bench import brief
 
 # Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
@@ -125,7 +125,15 @@ def pytest_configure(config):
         ahead.write(config)
 
 
+def pytest_ignore_collect(collection_path, config):
+    return True if marks.without_a_part(collection_path, config.option.markexpr) else None
+
+
 def pytest_collection_modifyitems(config, items):
+    if files := marks.forgotten(items):
+        raise pytest.UsageError(
+            f"tests for a GPU that tests/marks.py does not see: {', '.join(map(str, files))}"
+        )
     items[:], left = sampling.of(items)
     if left:
         config.hook.pytest_deselected(items=left)

@@ -28,12 +28,13 @@ def config(
     rows = []
     for name, option in settings.LASTING.items():
         setting = found.get(name)
-        value = usual.get(option.parameter, "") if setting is None else ", ".join(setting.texts)
+        value = usual.get(option.parameter, "–") if setting is None else ", ".join(setting.texts)
         where = "default" if setting is None else setting.where
         if setting is not None and option.runs and not setting.trusted:
             where += "; not taken without `config --trust`"
         rows.append((name, value, where))
-    print(f"the user's file: {settings.user_file()}", file=sys.stderr)
+    own = settings.user_file()
+    print(f"the user's file: {own}{'' if own.is_file() else ' (not written yet)'}", file=sys.stderr)
     print(f"the project's file: {settings.project_file() or 'none'}", file=sys.stderr)
     columns: list[Column[tuple[str, str, str]]] = [
         Column(title, lambda row, place=place: row[place], left=True)  # type: ignore[misc]

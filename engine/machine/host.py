@@ -83,14 +83,17 @@ def _caches() -> dict[tuple[str, str, str], int]:
     return sizes
 
 
+FLUSHED = 2.0  # of the last-level cache's size
+
+
 @functools.cache
-def _flush_buffer() -> np.ndarray:
-    return np.zeros(2 * last_level_cache_nbytes() // 4, np.float32)
+def _flush_buffer(nbytes: int) -> np.ndarray:
+    return np.zeros(nbytes // 4, np.float32)
 
 
 def overwrite_caches() -> None:
     """Write twice the last-level cache, so that the next run reads its weights and inputs from memory."""
-    buffer = _flush_buffer()
+    buffer = _flush_buffer(int(FLUSHED * last_level_cache_nbytes()))
     np.add(buffer, 1.0, out=buffer)
 
 

@@ -155,14 +155,10 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
 def kept(name: str, make: Callable[[], bytes]) -> int:
     """The address of a compiled file of this name, which is made if it is missing. The file begins with the
     digest of the rest: a truncated file would crash the process that loads it."""
-    path = numba_support.object_files() / f"{name}.o"
-    try:
-        content = path.read_bytes()
-    except OSError:
-        content = b""
-    data = content[DIGEST:]
-    if not data or hashlib.sha256(data).digest() != content[:DIGEST]:
+    data = next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
+    if not data:
         data = make()
+        path = numba_support.object_files() / f"{name}.o"
         try:
             with atomic_file(path) as file:
                 file.write_bytes(hashlib.sha256(data).digest() + data)
@@ -170,6 +166,16 @@ def kept(name: str, make: Callable[[], bytes]) -> int:
         except OSError:
             pass  # compiled anew the next time
     return _address(data)
+
+
+def _whole(path: Path) -> bytes:
+    """What a file keeps; b"" where there is none, or not all of it."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return b""
+    data = content[DIGEST:]
+    return data if hashlib.sha256(data).digest() == content[:DIGEST] else b""
 
 
 def _compiled(function: Callable[..., Any]) -> bytes:

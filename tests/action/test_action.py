@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.action import runner
+from tests.action.__main__ import UNSEEN, replaced
 
 # Ends as `codes` beside it says, and leaves a run where --out names one. It keeps what it was called with.
 PROGRAM = """
@@ -137,3 +138,8 @@ def test_the_workflow_gives_the_action_what_it_knows() -> None:
 def test_an_unknown_expression_is_an_error() -> None:
     with pytest.raises(KeyError):
         runner.filled("${{ steps.gone.outputs.x }}", {})
+
+
+def test_the_copy_that_sees_nobody_else_can_be_made() -> None:
+    for name, old, new in UNSEEN:
+        replaced((runner.ROOT / name).read_text("utf-8"), old, new)

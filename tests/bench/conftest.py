@@ -7,6 +7,7 @@ import pytest
 from bench.measure import timing
 from bench.measure.answers import renewed
 from engine import probe
+from engine.machine import host
 from tests.bench import brief
 
 LONG = "as_long_as_the_program"
@@ -19,6 +20,7 @@ def _brief(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         brief.shorten_rules(timing, monkeypatch.setattr)
         brief.shorten_turns(renewed, monkeypatch.setattr)
         brief.shorten_probes(probe, monkeypatch.setattr)
+        brief.shorten_flushes(host, monkeypatch.setattr)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import numba_support, registry
+from kernels import confine, numba_support, registry
 from kernels.cpu import compiled, load
 from kernels.errors import KernelError
 from kernels.ops.conv import Conv
@@ -110,11 +110,18 @@ def test_what_does_not_compile_is_told_with_its_line(old: str, new: str, said: s
         load(rung).bind(Unary("relu", 4), [np.ones(4, np.float32)], np.ones(4, np.float32), np.empty(0))
 
 
+@pytest.fixture(scope="module")
+def whole() -> bytes:
+    """A compiled file; to compile it takes a while."""
+    return compiled._made_tiles()
+
+
 @here
-def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_cut_off_is_compiled_anew(
+    whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KERNELSCOPE_COMPILED", str(tmp_path))
     calls = []
-    whole = compiled._made_tiles()
 
     def made() -> bytes:
         calls.append(1)
@@ -128,6 +135,29 @@ def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path: Path, monkeypatch: p
     (tmp_path / "f.o").write_bytes(whole[: len(whole) // 2])
     assert compiled.kept("f", made) > 0
     assert len(calls) == 3
+
+
+@here
+def test_a_process_of_a_users_kernels_loads_ours_and_writes_beside_them(
+    whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A net with one kernel of a user has many of ours, and to compile them anew would take longest."""
+    monkeypatch.setenv("KERNELSCOPE_COMPILED", str(tmp_path / "ours"))
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    assert compiled.kept("f", lambda: whole) > 0
+    (made,) = (tmp_path / "ours").glob("*.o")
+    monkeypatch.setattr(confine, "forbidden", lambda: True)
+    assert compiled.kept("f", lambda: pytest.fail("it lies among ours")) > 0
+    assert compiled.kept("g", lambda: whole) > 0
+    assert [*(tmp_path / "ours").glob("*.o")] == [made]
+    assert [path.name for path in confine.writable_cache().glob("*.o")] == ["g.o"]
+    # Ours are of no use where they are broken, and are not mended from there.
+    made.write_bytes(b"")
+    assert compiled.kept("f", lambda: whole) > 0
+    assert made.read_bytes() == b""
+    monkeypatch.setattr(confine, "forbidden", lambda: False)
+    assert compiled.kept("g", lambda: whole) > 0
+    assert (tmp_path / "ours" / "g.o").exists(), "what such a process wrote, nobody else loads"
 
 
 def test_an_argument_keeps_its_bits() -> None:

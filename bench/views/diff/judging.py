@@ -171,6 +171,10 @@ def cannot_fail(diff: Diff, gates: Collection[str]) -> str:
             f"{head}the machine was unquiet in every case, so that none can be decided; measure again while "
             "nothing else runs"
         )
+    # Whatever their ratios are: of an interval that reaches across the bound another run may have less.
+    kept = [across_runs(change.undecided) for change in judged_]
+    if kept and all(kept):
+        return f"{head}no case can be decided ({orders.reason(kept[0])})"
     figures = [change for change in diff.matched if change.pair.a and change.pair.a.time is not None]
     told = (change.verdict or change.lost or change.wrong for change in figures if not change.pair.reference)
     if not any(told):

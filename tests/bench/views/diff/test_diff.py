@@ -116,7 +116,7 @@ def test_the_bound_decides_what_counts(before, tmp_path):
         assert gate(before, after, "--bound", bound) == 2
 
 
-def test_one_round_is_no_ground_for_a_verdict(before, tmp_path):
+def test_one_round_is_no_ground_for_a_verdict(before, tmp_path, capsys):
     after = run(
         tmp_path / "b",
         0,
@@ -124,10 +124,13 @@ def test_one_round_is_no_ground_for_a_verdict(before, tmp_path):
         lambda m: msgspec.structs.replace(m, rounds=(0,), samples_ns=m.samples_ns[:3]),
     )
     assert set(verdicts(before, after).values()) == {"UNCLEAR", ""}
+    assert gate(before, after, "--fail-on", "slower") == 2, "nor does such a gate pass"
+    assert "no case can be decided (only one round" in capsys.readouterr().err
 
 
 def test_an_unquiet_machine_is_no_ground_for_a_verdict(before, tmp_path, capsys):
-    """Its interval knows nothing of what else may move it from run to run; nor does such a gate pass."""
+    """Its interval knows nothing of what else may move it from run to run; nor does such a gate pass, also
+    where others used the cores and no round moved."""
 
     def moved(m):
         if m.case.backend != OURS:
@@ -144,6 +147,10 @@ def test_an_unquiet_machine_is_no_ground_for_a_verdict(before, tmp_path, capsys)
     assert gate(before, after, "--fail-on", "slower") == 2
     assert "measure again while nothing else runs" in capsys.readouterr().err
     assert gate(before, after) == 0
+    load = {"cores": 2.0, "wall_s": 1.0, "others_s": 1.9}
+    beside = run(tmp_path / "c", 7, ours(None, 3.0), lambda m: msgspec.structs.replace(m, load=load))
+    assert gate(before, beside, "--fail-on", "slower") == 2
+    assert "other programs used 1.9 of 2 cores" in capsys.readouterr().err
 
 
 def test_reasons_that_differ_in_a_figure_alone_are_told_once() -> None:
