@@ -22,10 +22,12 @@ from bench.results.rows import Row, RowCache, title
 from bench.results.store import RUNS
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.comparison import RunFolder
+from bench.views.cards import Card, cards
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
 from bench.views.charts.scoreboard import Scoreboard, scoreboard
+from bench.views.remedies import Doubt, doubts
 from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
@@ -124,6 +126,11 @@ class RunState(QObject):
     def lost(self) -> int:
         """The number of cases that crashed or timed out. They can be measured again."""
         return sum(m.disposition in LOST for m in self._measurements.values())
+
+    @property
+    def missing(self) -> int:
+        """The number of planned cases without a measurement."""
+        return sum(case.key not in self._measurements for case in self.run.cases)
 
     def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
         """Show another run."""
@@ -272,6 +279,18 @@ class RunState(QObject):
             rows, runs = of_precision(self.rows(model), [self.run], each)
             verdicts.append(verdict(model, rows, runs, each))
         return verdicts
+
+    def cards(self, precision: str = "") -> tuple[Card, ...]:
+        """The three answers of each model, for the verdicts of this precision."""
+        return self._once(
+            "cards",
+            (precision,),
+            lambda: tuple(cards(self.verdicts(precision), self.rows(), [self.run])),
+        )
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What is to be doubted of the run, with what mends it."""
+        return self._once("doubts", (), lambda: tuple(doubts(self.rows())))
 
     def board(self, model: str, precision: str = "") -> Scoreboard:
         """The scoreboard of a model, or of one of its `precisions`."""
