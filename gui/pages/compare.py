@@ -84,7 +84,7 @@ class RowsTable(TableView):
             self._rows = list(rows)
             self.show_table(Table(COLUMNS, rows))
             self._count = len(rows)
-            self.setMinimumHeight(self._height_of(LEAST_ROWS))
+            self.setMinimumHeight(self._height_of(LEAST_ROWS if self.window().height() > LOW else 2))
 
     def key(self, row: Row) -> Hashable:
         return row.case, row.provisional
@@ -136,7 +136,7 @@ ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
 # Why a speed-up is not exactly the ratio of the two medians.
 PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usually has
-LEAST_ROWS = 5  # of the table, which are visible
+LEAST_ROWS, LOW = 5, 720  # of the table, which are visible; pixels of a window that has less room
 LEAST_HEIGHT = 520  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
 TABLE = "table"  # the table, which is drawn in turn with the charts
@@ -325,7 +325,7 @@ class ComparePage(Page):
         cases = [m.case for m in self.state.measurements if m.case.model == model]
         machine = processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases))
         paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
-        self.cards.where.setText(machine if cases else "")
+        self.cards.where.setText(machine.partition(" and ")[0] if cases else "")
         self.cards.where.setToolTip(
             as_tip(f"Measured on {machine}" + f"; {PAIRED}" * paired if cases else "")
         )

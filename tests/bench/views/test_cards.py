@@ -1,5 +1,5 @@
-"""The three answers of a model: what they say of right, wrong, mixed, undecided and missing; their doubts, and
-what mends them."""
+"""The three answers of a model: what they say of right, wrong, mixed, undecided and missing; their doubts,
+and what mends them."""
 
 import msgspec
 import pytest
@@ -159,7 +159,7 @@ def test_copies_and_launches_are_named():
 
 
 def test_doubts_are_counted_by_kind_and_name_their_cases():
-    run, measured = synthetic.run(backends=CPU, batches=(1, 4, 16), images=(200,))
+    _, measured = synthetic.run(backends=CPU, batches=(1, 4, 16), images=(200,))
     few = tuple(f"only {n} samples fit the budget; a larger --budget helps" for n in (3, 5))
     measured[0] = replace(measured[0], validity=Validity(warnings=few[:1]))
     measured[1] = replace(measured[1], validity=Validity(warnings=few[1:]))

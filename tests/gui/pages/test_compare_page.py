@@ -11,6 +11,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.results.records import StopReason
+from bench.views.cards import RIGHT
 from bench.views.charts.comparison_charts import charts
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types
