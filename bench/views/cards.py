@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bench.results.records import Case, Layer, Measurement, Run
 from bench.results.rows import Row
@@ -31,13 +31,14 @@ _OUTSIDE = {"sync": "waiting", "rest": "what no part explains"}
 @dataclass(frozen=True)
 class Answer:
     """One answer. text: in a few words; detail: what belongs to it, in smaller letters; why: the sentences
-    behind it, one a line; cases: the points that it is about, those that say most first."""
+    behind it, one a line; cases: the points that it is about (a comparison's cases, a ladder's keys,
+    a layer's tensors), those that say most first."""
 
     text: str
     detail: str = ""
     role: Role = ""
     why: str = ""
-    cases: tuple[Case, ...] = ()
+    cases: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,8 @@ def _held(who: str, rows: Sequence[Row], runs: Sequence[Run]) -> Answer:
     if limits.binds(reached):
         text = f"{limits.NAMES[which]}, {limits.percent(reached)} of the limit"
     else:
-        text = f"{name}: {limits.percent(reached)} of {limits.NAMES[which]}"
+        text = f"{palette.CATEGORIES[key][0]}, {share}"
+        batch = f"{name}: {limits.percent(reached)} of {limits.NAMES[which]}"
     return Answer(text, f"{name}, {batch}" if limits.binds(reached) else batch, "", why, cases)
 
 

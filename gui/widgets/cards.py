@@ -4,26 +4,28 @@ the scoreboard of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
 from bench.results.records import Case
 from bench.results.rows import title
-from bench.views.cards import FAST, HELD, RIGHT, Answer, Card
-from gui.base.boxes import ScrollArea
-from gui.base.theme import GAP, ROUND, TIGHT, Theme, Theming, points, resized, write
+from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Card
+from gui.base.boxes import ScrollArea, filled
+from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, write
 from gui.widgets.board_view import BoardView
 from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 
 MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
-NAME_MOST, TEXT_MOST = 170, 230  # pixels of a name, and of an answer
+NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
 LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
 ANSWER = 1.1
+INKS = {"good": "good", "bad": "failed", "warn": "warning"}  # colours of the theme, by an answer's role
 USUAL = {
     RIGHT: ("✓ identical on 360 images",),
     FAST: ("2.22–22.2×", "slower than ort-cuda"),
@@ -58,6 +60,11 @@ class _Cell(QAbstractButton):
         self.setAccessibleName(" ".join(filter(None, [name, text, detail])))
         self.setAccessibleDescription(tip)
         self.setToolTip(as_tip(tip))
+
+    def show_answer(self, question: str, answer: Answer) -> None:
+        tip = "\n".join(filter(None, [answer.why, GO if answer.cases else ""]))
+        self.tell(answer.text, answer.detail, INKS.get(answer.role, ""), question, tip)
+        self.setEnabled(bool(answer.cases))
 
     @property
     def words(self) -> str:
@@ -115,8 +122,54 @@ class _Cell(QAbstractButton):
         write(painter, QRectF(GAP, top + high, wide, low), self._detail, theme.muted)
 
 
-def _role(answer: Answer, theme: Theme) -> str:
-    return {"good": "good", "bad": "failed", "warn": "warning"}.get(answer.role, "")
+class AnswersRow(QWidget):
+    """The three answers to one thing in a line: what a page opens with. `picked` carries what an answer is
+    about, one after another."""
+
+    picked = Signal(object)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown: object = None
+        self._answers: Mapping[str, Answer] = {}
+        self._last: object = None
+        self._text = ""
+        self.who = Elided(role="heading")
+        self.who.setMaximumWidth(NAME_MOST)
+        self.cells = {question: _Cell(theming, ANSWER, most=WIDE_MOST) for question in (RIGHT, FAST, HELD)}
+        line = filled(QHBoxLayout(self), (self.who, 1), margins=(0, 0, 0, 0), spacing=GAP)
+        for question, cell in self.cells.items():
+            cell.clicked.connect(lambda _=False, of=question: self._go(of))
+            filled(line, Label(question, role="caption"), cell)
+        line.addStretch(1)
+        self.copy_action = new_action(self, "&Copy as text", self.copy)
+        for widget in (self, *self.cells.values()):
+            context_menu(widget, lambda: [self.copy_action])
+
+    def show_answers(self, who: str, answers: Mapping[str, Answer], text: str) -> None:
+        """who: whom they are about; text: all of it as a sentence."""
+        now = who, answers, text
+        if now == self._shown:
+            return
+        self._shown, self._answers, self._text = now, answers, text
+        self.who.setText(who)
+        self.who.setVisible(bool(who))
+        for question, cell in self.cells.items():
+            cell.show_answer(question, answers.get(question, Answer(NOTHING)))
+
+    def copy(self) -> None:
+        """Put the sentence on the clipboard."""
+        QApplication.clipboard().setText(self._text)
+
+    def _go(self, question: str) -> None:
+        self._last = next_of(self._answers[question].cases, self._last)
+        self.picked.emit(self._last)
+
+
+def next_of(places: Sequence[Any], last: Any) -> Any:
+    """The place behind the last one; the first, if that was none of them."""
+    at = places.index(last) + 1 if last in places else 0
+    return places[at % len(places)]
 
 
 class CardsView(ScrollArea):
@@ -200,8 +253,7 @@ class CardsView(ScrollArea):
     def go(self, cases: Sequence[Case]) -> None:
         """Go to the first of these points, or from one of them to the next."""
         if cases:
-            place = cases.index(self._last) + 1 if self._last in cases else 0
-            self._last = cases[place % len(cases)]
+            self._last = next_of(cases, self._last)
             self.picked.emit(self._last)
 
     def sizeHint(self) -> QSize:
@@ -341,10 +393,7 @@ class _Row:
         verdict = card.verdict
         self.name.tell(title(verdict.model), verdict.precision, tip=verdict.line or "nothing is measured yet")
         for question, answer in card.answers.items():
-            tip = "\n".join(filter(None, [answer.why, GO if answer.cases else ""]))
-            cell = self.cells[question]
-            cell.tell(answer.text, answer.detail, _role(answer, self._theming.theme), question, tip)
-            cell.setEnabled(bool(answer.cases))
+            self.cells[question].show_answer(question, answer)
         self.board.setAccessibleName(f"Scoreboard of {title(verdict.model)}")
         self.board.show_board(verdict.board)
 

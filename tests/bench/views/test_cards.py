@@ -132,7 +132,8 @@ def test_where_the_limits_of_the_machine_are_known_the_longest_step_is_held_agai
     (card,) = made(known, measured)
     longest = max(measured[0].layers, key=lambda layer: layer.time_ns)
     share = longest.flops / LIMITS.flops_per_s * 1e9 / longest.time_ns
-    assert card.held.text == f"node0: {share:.1%}".replace("%", " %") + " of arithmetic"
+    assert card.held.text == "conv, 64 %"
+    assert card.held.detail == f"node0: {share:.1%}".replace("%", " %") + " of arithmetic"
     near = replace(LIMITS, bytes_per_s=longest.nbytes / longest.time_ns * 1e9 / 0.91)
     (card,) = made(replace(run, limits={"cpu": near}), measured)
     assert card.held.text == "memory, 91 % of the limit"
