@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSettings, Qt
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
@@ -30,7 +30,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtGui import QColor, QPainter, QPalette
 
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table, to_markdown
@@ -38,6 +38,14 @@ from bench.words import palette
 from gui.widgets.table_view import TableView
 
 MEASURING = "measuring…"
+STAGES = {  # what is done with a case that is being measured
+    "tune": "tuning",
+    "prepare": "preparing",
+    "time": "timing",
+    "check": "checking",
+    "layers": "layers",
+    "end_to_end": "end to end",
+}
 # These columns are not shown: their content is in the chart, the inspector or the list of problems. A figure
 # in doubt has a mark; the reason is its tooltip and the last column.
 HIDDEN = {
@@ -55,18 +63,28 @@ HIDDEN = {
 LAST = ("warnings", "reason")  # last, because sentences would push the figures out of sight
 
 
-def _outcome(column: Column[Row]) -> Column[Row]:
-    """The column of results, which also says that a case is being measured."""
-    if column.name != "disposition":
-        return column
-    return replace(column, cell=lambda row: MEASURING if row.provisional else tables.words(row.measurement))
-
-
 COLUMNS = tuple(
-    _outcome(column)
+    column
     for column in sorted(tables.COLUMNS, key=lambda column: column.name in LAST)
     if column.name not in HIDDEN
 )
+OUTCOME = next(place for place, column in enumerate(COLUMNS) if column.name == "disposition")
+
+
+class PartDone(QStyledItemDelegate):
+    """Draws below the text how much is done of a case that is being measured."""
+
+    HIGH = 3  # pixels
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Any) -> None:
+        super().paint(painter, option, index)
+        table = self.parent()
+        part = table.part_of(index.row()) if isinstance(table, RowsTable) else None
+        if part is not None:
+            room = option.rect.adjusted(0, option.rect.height() - self.HIGH, 0, 0)
+            painter.fillRect(room, option.palette.color(QPalette.ColorRole.Mid))
+            room.setWidth(round(part * room.width()))
+            painter.fillRect(room, option.palette.color(QPalette.ColorRole.Accent))
 
 
 class RowsTable(TableView):
@@ -74,15 +92,39 @@ class RowsTable(TableView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", parent=parent)
+        self._stage: Callable[[Case], tuple[str, float | None]] = lambda case: ("", None)
+        self._stages: list[tuple[str, float | None]] = []
+        outcome = replace(COLUMNS[OUTCOME], cell=self._outcome)
+        self._columns = (*COLUMNS[:OUTCOME], outcome, *COLUMNS[OUTCOME + 1 :])
+        self._delegate = PartDone(self)
+        self.setItemDelegateForColumn(OUTCOME, self._delegate)
         self._fitted = 0  # how many rows there were when the columns were fitted
         self._count = 0
         self._rows: list[Row] = []
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        """Show these rows. Rows of cases that are being measured come last."""
+    def _outcome(self, row: Row) -> str:
+        """The result, or what is being done with the case."""
+        if not row.provisional:
+            return tables.words(row.measurement)
+        stage, fraction = self._stage(row.case)
+        return STAGES.get(stage, MEASURING) + (f" {fraction:.0%}".replace("%", " %") if fraction else "")
+
+    def part_of(self, place: int) -> float | None:
+        """How much is done of what is being done with the case in this line; None where nothing says."""
+        row = self.source.rows[place]
+        return self._stage(row.case)[1] if row.provisional else None
+
+    def show_rows(self, rows: Sequence[Row], stage: Callable[[Case], tuple[str, float | None]]) -> None:
+        """Show these rows. Rows of cases that are being measured come last. stage: what is done with one, and
+        how much of it."""
+        self._stage = stage
+        stages = [stage(row.case) for row in rows if row.provisional]
+        if stages != self._stages:
+            self._stages = stages
+            self.viewport().update()
         if list(rows) != self._rows:  # the page calls this with every chart that it draws
             self._rows = list(rows)
-            self.show_table(Table(COLUMNS, rows))
+            self.show_table(Table(self._columns, rows))
             self._count = len(rows)
             self.setMinimumHeight(self._height_of(LEAST_ROWS if self.window().height() > LOW else 2))
 
@@ -168,7 +210,7 @@ class ComparePage(Page):
         )
 
     def has_content(self) -> bool:
-        return super().has_content() or bool(self.state.provisional())
+        return super().has_content() or bool(self.state.provisional() or self.state.rows())
 
     def build(self) -> QWidget:
         from gui.plots.chart import ChartGrid, Legend
@@ -251,7 +293,9 @@ class ComparePage(Page):
             name = names[(self._next + turn) % len(names)]
             if name == TABLE:
                 soon = (m for m in self.state.provisional(model or None) if is_in(m.case, precision))
-                self.table.show_rows([*rows, *map(expected_row, soon)])
+                begun = (case for case in self.state.begun(model) if is_in(case, precision))
+                to_come = [*map(expected_row, soon), *map(empty_row, begun)]
+                self.table.show_rows([*rows, *to_come], self.state.stage)
                 if self._behind_table:
                     self._behind_table = False
                     self.table.follow(self.state.case)
@@ -420,9 +464,12 @@ def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
 
 def expected_row(message: Provisional) -> Row:
     """The row of a case that is being measured."""
-    case = message.case
-    empty = Measurement(case=case, disposition="ok")
-    return Row(empty, title(case.model), median_ns=message.median_ns, provisional=True)
+    return replace(empty_row(message.case), median_ns=message.median_ns)
+
+
+def empty_row(case: Case) -> Row:
+    """The row of a case that has just begun."""
+    return Row(Measurement(case=case, disposition="ok"), title(case.model), provisional=True)
 
 
 PAGE = ComparePage

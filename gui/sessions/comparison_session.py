@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
+        self._stages: dict[str, tuple[str, float | None]] = {}  # what is done with a case, and how much of it
         self._derived: dict[
             str, tuple[tuple, Any]
         ] = {}  # what was derived last, and of which version of what
@@ -137,7 +139,7 @@ class RunState(QObject):
         self.run, self.folder = run, folder
         self._measurements = {}
         self._rows = RowCache()
-        self._provisional = {}
+        self._provisional, self._stages = {}, {}
         self.case, self.layer = None, ""
         self._put(measurements)
         self.version += 1
@@ -157,13 +159,28 @@ class RunState(QObject):
 
     def expect(self, message: Provisional) -> None:
         """Show what a case takes so far, until its measurement comes or `settle` is called."""
-        self._provisional[message.case.key] = message
+        case = message.case
+        self._provisional[case.key] = message
+        if message.measurement is not None and case.key not in self._measurements:
+            self._rows.add(message.measurement)
         self._touch()
+
+    def turn(self, case: Case, stage: str, fraction: float | None = None) -> None:
+        """Say what is being done with a case, and how much of that is done (0 to 1; None: not known)."""
+        self._stages[case.key] = stage, fraction
+        self._touch()
+
+    def stage(self, case: Case) -> tuple[str, float | None]:
+        """What is being done with a case that has no measurement yet, "" for nothing; and how much of it."""
+        return self._stages.get(case.key, ("", None)) if self.measurement(case) is None else ("", None)
 
     def settle(self) -> None:
         """Nothing is measured any more: forget what cases took so far."""
-        if self._provisional:
-            self._provisional = {}
+        if self._provisional or self._stages:
+            for message in self._provisional.values():
+                if self.measurement(message.case) is None:
+                    self._rows.drop(message.case)
+            self._provisional, self._stages = {}, {}
             self._touch()
 
     def lay_over(self, overlay: Overlay) -> None:
@@ -202,6 +219,15 @@ class RunState(QObject):
             if model in (None, message.case.model) and self._rows.row(message.case) is None
         ]
 
+    def begun(self, model: str) -> list[Case]:
+        """The cases of a model at which the worker is, of which nothing is known yet."""
+        known = {*self._measurements, *self._provisional}
+        return [
+            case
+            for case in self.run.cases
+            if case.model == model and case.key in self._stages and case.key not in known
+        ]
+
     @property
     def up_to_date(self) -> bool:
         """Whether all measurements have their row."""
@@ -219,8 +245,10 @@ class RunState(QObject):
         return any_made
 
     def rows(self, model: str | None = None) -> list[Row]:
-        """The rows derived so far, for one model or for all, in the order in which they were measured."""
-        return [row for row in self._rows.rows() if model is None or row.case.model == model]
+        """The rows derived so far, for one model or for all, in the order in which they were measured. Those
+        whose images or layers are still looked at are provisional."""
+        rows = [row for row in self._rows.rows() if model is None or row.case.model == model]
+        return [row if row.case.key in self._measurements else replace(row, provisional=True) for row in rows]
 
     def row(self, case: Case | None) -> Row | None:
         return self._rows.row(case) if case is not None else None
@@ -257,7 +285,8 @@ class RunState(QObject):
 
     def all_charts(self) -> list[Chart]:
         """The charts of all models that are measured: those that can be exported."""
-        known = {model: self.rows(model) for model in self.models}
+        # What is still looked at may come to another result.
+        known = {model: [r for r in self.rows(model) if not r.provisional] for model in self.models}
         return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
     def verdicts(self, precision: str = "") -> tuple[ModelVerdict, ...]:
@@ -371,6 +400,9 @@ class ComparisonSession(Session):
 
     def _expected(self, message: Provisional) -> None:
         self._state.expect(message)
+
+    def _turned(self, case: Case, stage: str, fraction: float | None = None) -> None:
+        self._state.turn(case, stage, fraction)
 
     def _written(self, measurements: Sequence[Measurement]) -> None:
         # A cancelled case has nothing to show.

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 
+from bench.results.messages import Provisional
 from bench.results.records import Validity
 from bench.results.summaries import SAMPLE
 from bench.run import beforehand
@@ -197,3 +198,38 @@ def test_many_models_scroll_and_each_keeps_its_line(make_window):
     assert len(cards.rows) == 12
     assert cards.height() <= 0.35 * window.height()
     assert cards.verticalScrollBar().maximum() > 0
+
+
+def test_figures_are_shown_before_the_images_are_looked_at_and_go_with_their_worker(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1, 16), images=(10_000,))
+    window.state.open(run, Path("a-run"), ())
+    page, first = window.pages[0], [m for m in found if m.case.batch == 1]
+    window.state.turn(first[0].case, "prepare")
+    window.state.expect(Provisional(case=first[1].case, median_ns=5e4))
+    window.redraw.flush()
+    results = [row.split("|")[3].strip() for row in shown(page.table)]
+    assert results == ["measuring…", "preparing"]
+    for measured in first:
+        early = msgspec.structs.replace(measured, accuracy=None, layers=())
+        window.state.expect(Provisional(case=measured.case, median_ns=5e4, measurement=early))
+        window.state.turn(measured.case, "check", 0.25)
+    window.redraw.flush()
+    (row,) = page.cards.rows
+    assert row.cells[FAST].words.endswith("× slower than ort-cpu, 1 of 2 batch sizes")
+    assert row.cells[RIGHT].words == "✓ as float64"
+    assert [line.split("|")[3].strip() for line in shown(page.table)] == ["checking 25 %"] * 2
+    assert page.table.part_of(0) == 0.25
+    assert page.exported().charts == (), "it may come to another result"
+    assert window.state.missing == 4
+    window.state.add(first[:1])
+    window.redraw.flush()
+    assert sorted(line.split("|")[3].strip() for line in shown(page.table)) == ["checking 25 %", "ok"]
+    window.state.settle()  # the worker has ended
+    window.redraw.flush()
+    assert [row.case for row in window.state.rows()] == [first[0].case]
+
+
+def shown(table):
+    model = table.source
+    return ["|".join(str(model.index(i, j).data()) for j in range(6)) for i in range(model.rowCount())]
