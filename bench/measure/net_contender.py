@@ -43,6 +43,7 @@ class NetContender(Contender):
     are those of the first instance. The methods are described in Contender."""
 
     record = Measurement
+    shown_early = True
 
     def __init__(self, case: Case, loaded: LoadedModel, job: Job) -> None:
         self.backend: Backend = backends.get(case.backend)

@@ -24,7 +24,7 @@ from bench.measure.tuned import configurations, next_model, tuning
 from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_questions
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import CaseStarted, Hello, Message, ModelLoaded, Start
+from bench.results.messages import CaseStarted, Hello, LimitsMeasured, Message, ModelLoaded, Start
 from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
@@ -206,7 +206,9 @@ class NetRunner(Runner):
         assert isinstance(contender, NetContender)
         device, case = contender.device, contender.case
         if device not in self._known:  # where a ladder has measured it before
-            self._known[device] = limits.known(device, self._job.threads)
+            found = self._known[device] = limits.known(device, self._job.threads)
+            if found is not None:
+                self._say(LimitsMeasured(limits=found))
         known = self._known[device]
         work = possible.of_model(contender.graph, case.batch, case.precision)
         return possible.held(possible.layers(measured, known), work, known, self._job.l2 == "cold")

@@ -46,6 +46,8 @@ class Contender:
 
     record: ClassVar[Any]  # the type of the record
     last_stage: ClassVar[str] = "check"  # the stage that messages name after timing
+    # What is recorded of it takes long: its figures are shown before that.
+    shown_early: ClassVar[bool] = False
 
     def __init__(self, case: Any, device: str, job: Any) -> None:
         self.case, self.device = case, device
@@ -302,20 +304,42 @@ class Runner:
             )
         # The contender that failed first comes first: it may have broken the device for the others. Then
         # comes the reference, with whose answers the others are compared.
-        for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
+        order = sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference))
+        first = [key for key in order if ready[key].shown_early]
+        # What takes long comes last: all are checked, and their figures shown, before anything is recorded.
+        right = [key for key in first if self._checked(ready[key], timings[key], sampler, key)]
+        for key in right:
             contender, timing = ready[key], timings[key]
-            timing.load = sampler.load(key)
-            timing.warnings += filter(None, [sampler.others(key)])
-            try:
-                if timing.error is not None:
-                    raise timing.error
-                self._finish(contender, timing, sampler.result(key))
-            except Exception as error:
-                self._fail(contender.case, contender, error)
+            measured = self._possible(contender, contender.measured(timing, sampler.result(key)))
+            if measured.disposition == "ok":
+                told = Provisional(case=contender.case, median_ns=timing.median_ns, measurement=measured)
+                self._say(told)
+        for key in order:
+            contender, timing = ready[key], timings[key]
+            if key in first and key not in right:
+                continue
+            if key in right or self._checked(contender, timing, sampler, key):
+                try:
+                    self._finish(contender, timing, sampler.result(key))
+                except Exception as error:
+                    self._fail(contender.case, contender, error)
+
+    def _checked(self, contender: Contender, timing: Timing, sampler: Sampler, key: str) -> bool:
+        """Check the timed passes; False where that was the end of the case."""
+        timing.load = sampler.load(key)
+        timing.warnings += filter(None, [sampler.others(key)])
+        try:
+            if timing.error is not None:
+                raise timing.error
+            self._turn(contender.case, contender.last_stage)
+            contender.check_again()
+        except Exception as error:
+            self._fail(contender.case, contender, error)
+            return False
+        return True
 
     def _finish(self, contender: Contender, timing: Timing, telemetry: Telemetry) -> None:
         self._turn(contender.case, contender.last_stage)
-        contender.check_again()
         for recorder in self.recorders:
             recorder(contender, timing, self._folder, self._reporter)
         self._close(contender)

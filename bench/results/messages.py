@@ -66,12 +66,15 @@ class Progress(Message, frozen=True, tag="progress"):
     fraction: float | None = None
 
 
-class Provisional(Message, Generic[C], frozen=True, tag="provisional"):
+class Provisional(Message, Generic[C, M], frozen=True, tag="provisional"):
     """What a pass of this case took so far, judged by its first samples (median, ns): something to look at
-    while it is measured. Not a result: it has no interval and is never stored."""
+    while it is measured. Not a result: it has no interval and is never stored. measurement: once the case is
+    timed and its timed passes are found right, what is known of it; what is looked at afterwards (the images
+    of a data set, its layers) may still say otherwise."""
 
     case: C
     median_ns: float
+    measurement: M | None = None
 
 
 class Measured(Message, Generic[M], frozen=True, tag="measured"):
@@ -99,7 +102,7 @@ WorkerMessage = (
     | LimitsMeasured
     | CaseStarted[C]
     | Progress
-    | Provisional[C]
+    | Provisional[C, M]
     | Measured[M]
     | Log
     | Done

@@ -361,6 +361,13 @@ class RowCache:
             if key in self._measurements:
                 self._queue[key] = None
 
+    def drop(self, case: Case) -> None:
+        """Forget the measurement of a case, if there is one. Rows that were compared with it stay as they
+        are."""
+        for table in (self._measurements, self._rows, self._queue):
+            table.pop(case.key, None)
+        self._sound.pop(case, None)
+
     def step(self) -> bool:
         """Compute one row. False if there was none to compute."""
         if not self._queue:

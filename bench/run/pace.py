@@ -29,6 +29,7 @@ TIMED = "time"
 CUT_SHORT = ("cancelled", *LOST)  # how a case ends whose turn took what no other one takes
 WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
 LEAST = 0.05  # of a part that lasts longer than was thought, which is still to come
+SAYS = 0.02  # of a stage, from which on it says how long all of it takes
 STEADY = 0.03  # of the time left, by which what is said may differ from what is thought before it moves
 
 
@@ -51,6 +52,9 @@ class _Turn:
     sampled: set[str] = field(default_factory=set)
     ends: dict[str, float] = field(default_factory=dict)
     whole: bool = True
+    # When what it is at began, and how much of that was done when; None where it does not say.
+    stage_at: float = 0.0
+    moved: tuple[float, float] | None = None
 
     @property
     def before(self) -> float:
@@ -151,11 +155,17 @@ class Pace:
             turn = self._now = _Turn(where, first, self._last)
         turn.began.add(case.key)
         turn.left.add(case.key)
+        turn.stage_at, turn.moved = now, None
         if turn.timed is not None and turn.looked is None and stage != TIMED:
             turn.looked = now
         if stage == TIMED:
             turn.sampled.add(case.key)
             turn.timed = now if turn.timed is None else turn.timed
+
+    def progressed(self, fraction: float, now: float) -> None:
+        """So much of the stage that began last is done, from 0 to 1."""
+        if self._now is not None:
+            self._now.moved = fraction, now
 
     def settled(self, case: Any, now: float, disposition: str = "ok") -> None:
         self._settled.add(case.key)
@@ -193,9 +203,11 @@ class Pace:
         estimate. None while nothing is known. total: number of all cases, done ones included."""
         if not cases:
             return None
-        guess = self._guess(cases, now)
+        guess, images = self._guess(cases, now), self._of_stage(now)
         if guess is None:
-            return self._asked_for(len(cases), now)
+            asked = self._asked_for(len(cases), now)
+            return asked and (max(asked[0], images), max(asked[1], images * WIDE[1]))
+        guess = max(guess, images)
         if TELLING * (total - len(cases)) >= total:
             steady = self._steady(guess, now)
             return steady, steady
@@ -208,6 +220,19 @@ class Pace:
             expected = guess
         self._said = now, expected
         return expected
+
+    def _of_stage(self, now: float) -> float:
+        """Seconds that the images of the turn under way take at least, by how fast they go: what is left of
+        those that are looked at, and as long again for each case that waits for its own. 0.0: not known."""
+        turn = self._now
+        if turn is None or turn.looked is None or turn.moved is None:
+            return 0.0
+        fraction, then = turn.moved
+        if fraction < SAYS:
+            return 0.0
+        whole = (then - turn.stage_at) / fraction
+        waiting = len(turn.left & turn.sampled) - 1
+        return max(0.0, whole - (now - turn.stage_at)) + whole * max(0, waiting)
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
         """The estimate from the job, before a case is done."""

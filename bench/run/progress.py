@@ -109,6 +109,8 @@ class RunProgress:
                 if self._bar is not None:
                     self._bar.update(self._task, total=self._total)
         elif isinstance(event, Progress):
+            if event.fraction is not None:
+                self._pace.progressed(event.fraction, now)
             share = f" ({event.fraction:.0%})" if event.fraction is not None else ""
             self._show(f"{self._words}: {event.text}{share}" if self._words else f"{event.text}{share}")
         elif isinstance(event, Log) and event.level in ("warning", "error"):

@@ -91,6 +91,8 @@ def _controls(theme: Theme) -> str:
     QPushButton:pressed {{ background: {theme.line}; }}
     QPushButton:focus {{ border-color: {theme.accent}; }}
     QPushButton:disabled {{ background: transparent; color: {theme.muted}; }}
+    QPushButton[role="doubts"] {{ color: {theme.warning}; padding: 1px {GAP}px; }}
+    QPushButton[role="small"] {{ padding: 0 {GAP}px; }}
     QPushButton[role="primary"]:hover {{ border-color: {theme.ink}; }}
     QPushButton[role="link"] {{ background: transparent; border: 1px solid transparent; color: {theme.accent};
         padding: {TIGHT}px {GAP}px; text-align: left; }}

@@ -6,6 +6,7 @@ from gui.shell.library import Library
 from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 20
+RESUME = "Res&ume the run shown"
 RETRY = "Retr&y what crashed or timed out"
 
 
@@ -27,11 +28,21 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     retry = actions.add("run", "retry", RETRY, again)
     retry.setToolTip("Measure again what crashed or timed out in the run that is shown")
 
+    def go_on() -> None:
+        if window.state.folder is not None:
+            library.resume(window.state.folder)
+
+    resume = actions.add("run", "resume", RESUME, go_on)
+    resume.setToolTip("Measure the cases that the run shown lacks")
+
     def enable() -> None:
         off.setEnabled(bool(window.state.overlays))
         retry.setEnabled(
             window.state.folder is not None and window.state.lost > 0 and not window.session.active
         )
+
+        idle = window.state.folder is not None and not window.session.active
+        resume.setEnabled(idle and window.state.missing > 0)
 
     window.state.changed.connect(enable)
     window.session.stands.connect(enable)

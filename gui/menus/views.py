@@ -33,6 +33,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         toggle = dock.toggleViewAction()
         toggle.setShortcut(key)
         actions.place("view", toggle)
+    actions.by_name["problems"] = window.problems_dock.toggleViewAction()
     themes = actions.submenu("view", "&Theme")
     group = QActionGroup(window)
     for choice, text in CHOICES.items():

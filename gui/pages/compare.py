@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSettings, Qt
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
 from bench.views.charts.definitions import Chart
+from bench.views.remedies import counted
 from bench.views.sentences.findings import badge
 from bench.views.sentences.footer import processors
-from bench.words.option import numbers_text
-from gui.base.boxes import VERTICAL, as_column, as_row, filled, splitter
+from gui.base.boxes import VERTICAL, as_column, filled, splitter
 from gui.base.theme import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
 from gui.sessions.comparison_session import is_in
-from gui.widgets.controls import Combo, Elided, Label, as_tip, labelled, push_button
+from gui.widgets.controls import Combo, Label, as_tip, labelled, push_button
 
 if TYPE_CHECKING:
     from gui.plots.chart import ChartView, LegendEntry
@@ -30,7 +30,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtGui import QColor, QPainter, QPalette
 
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table, to_markdown
@@ -38,6 +38,14 @@ from bench.words import palette
 from gui.widgets.table_view import TableView
 
 MEASURING = "measuring…"
+STAGES = {  # what is done with a case that is being measured
+    "tune": "tuning",
+    "prepare": "preparing",
+    "time": "timing",
+    "check": "checking",
+    "layers": "layers",
+    "end_to_end": "end to end",
+}
 # These columns are not shown: their content is in the chart, the inspector or the list of problems. A figure
 # in doubt has a mark; the reason is its tooltip and the last column.
 HIDDEN = {
@@ -55,18 +63,28 @@ HIDDEN = {
 LAST = ("warnings", "reason")  # last, because sentences would push the figures out of sight
 
 
-def _outcome(column: Column[Row]) -> Column[Row]:
-    """The column of results, which also says that a case is being measured."""
-    if column.name != "disposition":
-        return column
-    return replace(column, cell=lambda row: MEASURING if row.provisional else tables.words(row.measurement))
-
-
 COLUMNS = tuple(
-    _outcome(column)
+    column
     for column in sorted(tables.COLUMNS, key=lambda column: column.name in LAST)
     if column.name not in HIDDEN
 )
+OUTCOME = next(place for place, column in enumerate(COLUMNS) if column.name == "disposition")
+
+
+class PartDone(QStyledItemDelegate):
+    """Draws below the text how much is done of a case that is being measured."""
+
+    HIGH = 3  # pixels
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Any) -> None:
+        super().paint(painter, option, index)
+        table = self.parent()
+        part = table.part_of(index.row()) if isinstance(table, RowsTable) else None
+        if part is not None:
+            room = option.rect.adjusted(0, option.rect.height() - self.HIGH, 0, 0)
+            painter.fillRect(room, option.palette.color(QPalette.ColorRole.Mid))
+            room.setWidth(round(part * room.width()))
+            painter.fillRect(room, option.palette.color(QPalette.ColorRole.Accent))
 
 
 class RowsTable(TableView):
@@ -74,16 +92,41 @@ class RowsTable(TableView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", parent=parent)
+        self._stage: Callable[[Case], tuple[str, float | None]] = lambda case: ("", None)
+        self._stages: list[tuple[str, float | None]] = []
+        outcome = replace(COLUMNS[OUTCOME], cell=self._outcome)
+        self._columns = (*COLUMNS[:OUTCOME], outcome, *COLUMNS[OUTCOME + 1 :])
+        self._delegate = PartDone(self)
+        self.setItemDelegateForColumn(OUTCOME, self._delegate)
         self._fitted = 0  # how many rows there were when the columns were fitted
         self._count = 0
         self._rows: list[Row] = []
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        """Show these rows. Rows of cases that are being measured come last."""
+    def _outcome(self, row: Row) -> str:
+        """The result, or what is being done with the case."""
+        if not row.provisional:
+            return tables.words(row.measurement)
+        stage, fraction = self._stage(row.case)
+        return STAGES.get(stage, MEASURING) + (f" {fraction:.0%}".replace("%", " %") if fraction else "")
+
+    def part_of(self, place: int) -> float | None:
+        """How much is done of what is being done with the case in this line; None where nothing says."""
+        row = self.source.rows[place]
+        return self._stage(row.case)[1] if row.provisional else None
+
+    def show_rows(self, rows: Sequence[Row], stage: Callable[[Case], tuple[str, float | None]]) -> None:
+        """Show these rows. Rows of cases that are being measured come last. stage: what is done with one, and
+        how much of it."""
+        self._stage = stage
+        stages = [stage(row.case) for row in rows if row.provisional]
+        if stages != self._stages:
+            self._stages = stages
+            self.viewport().update()
         if list(rows) != self._rows:  # the page calls this with every chart that it draws
             self._rows = list(rows)
-            self.show_table(Table(COLUMNS, rows))
+            self.show_table(Table(self._columns, rows))
             self._count = len(rows)
+            self.setMinimumHeight(self._height_of(LEAST_ROWS if self.window().height() > LOW else 2))
 
     def key(self, row: Row) -> Hashable:
         return row.case, row.provisional
@@ -108,6 +151,11 @@ class RowsTable(TableView):
         self._fitted = count
         return True
 
+    def _height_of(self, rows: int) -> int:
+        """The height in pixels in which so many rows are visible."""
+        head, line = self.horizontalHeader().height(), self.verticalHeader().defaultSectionSize()
+        return head + rows * line + self.horizontalScrollBar().sizeHint().height() + 2 * self.frameWidth()
+
     def copied(self) -> Table[Row]:
         """All columns of the rows that are measured."""
         return tables.table([row for row in self.chosen_rows() if not row.provisional])
@@ -130,7 +178,8 @@ ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
 # Why a speed-up is not exactly the ratio of the two medians.
 PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usually has
-LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
+LEAST_ROWS, LOW = 5, 720  # of the table, which are visible; pixels of a window that has less room
+LEAST_HEIGHT = 520  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
 TABLE = "table"  # the table, which is drawn in turn with the charts
 TOGETHER = "together"  # the choice of all precisions in one picture
@@ -149,6 +198,8 @@ class ComparePage(Page):
         ("open-model", "Open a model of your own…"),
         ("open-sample", "See a run that was recorded"),
     )
+    _model = ""  # that the user chose last
+    _cancelled = False  # how the last run that was measured here ended
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # the table must go to the selected row when it is drawn next
 
@@ -159,51 +210,55 @@ class ComparePage(Page):
         )
 
     def has_content(self) -> bool:
-        return super().has_content() or bool(self.state.provisional())
+        return super().has_content() or bool(self.state.provisional() or self.state.rows())
 
     def build(self) -> QWidget:
         from gui.plots.chart import ChartGrid, Legend
-        from gui.widgets.verdict_strip import BesideBoard, BoardView, VerdictStrip
+        from gui.widgets.cards import CardsView
 
         self._next = 0  # the view to begin with
-        self.models = Combo()
-        self.models.setMinimumContentsLength(24)
-        self.models.currentIndexChanged.connect(self.invalidate)
+        self.state.replaced.connect(self._on_replaced)
         self._precision = Combo(chosen=self._on_precision)
         self._precision.setToolTip(as_tip(WHY))
-        self.model_choice = labelled(self.models, "&Model", GAP)
         self.precision_choice = labelled(self._precision, "Precisio&n", GAP)
-        self.about = Elided(role="caption")
+        self.stopped = Label(role="muted")
+        self.resume = push_button(
+            "Res&ume", lambda: self.begin_wanted.emit("resume"), tip="Measure the cases that this run lacks"
+        )
         self.retry = push_button(
             "",
             lambda: self.begin_wanted.emit("retry"),
             tip="Measure again what crashed or timed out; the rest stays as it is",
         )
-        bar = as_row(
-            self.model_choice, self.precision_choice, (self.about, 1), self.retry, margins=(2, 0, 2, 2)
+        self.doubts = push_button(
+            "",
+            lambda: self.begin_wanted.emit("problems"),
+            tip="What is to be doubted, and what mends it (F9)",
+            role="doubts",
         )
-        self.strip = VerdictStrip(self.theming)
-        self.strip.picked.connect(self.state.select)
-        self.board = BoardView(self.theming)
-        self.board.pointed.connect(self._on_picked)
+        self.cards = CardsView(self.theming)
+        self.cards.picked.connect(self.state.select)
+        self.cards.pointed.connect(self._on_pointed)
+        self.cards.model_wanted.connect(self.choose)
         self._legend = Legend(self.theming)
         self.views: dict[str, ChartView] = {}
         for name, empty in CHARTS.items():
             self._add_view(name, empty)
-        self.badge = Label(role="badge", selectable=True)
-        self.badge.setProperty("good", True)
         self._grid = ChartGrid([view for name, view in self.views.items() if name != "accuracy"])
         self._placed: set[str] = set()
+        beside = (self.precision_choice, self.stopped, self.resume, self.retry, self.doubts)
         above = filled(
-            QHBoxLayout(), (self._legend, 1), (self.badge, 0, Qt.AlignmentFlag.AlignTop), spacing=GAP
+            QHBoxLayout(),
+            (self._legend, 1),
+            *((each, 0, Qt.AlignmentFlag.AlignTop) for each in beside),
+            spacing=GAP,
         )
         charts = as_column(above, (self._grid, 1), spacing=TIGHT)
         self.table = RowsTable()
         self.table.picked.connect(self.state.select)
         split = splitter("compare-rows", VERTICAL, charts, self.table, sizes=[700, 170], stretch=(4, 1))
         split.setCollapsible(0, False)
-        head = BesideBoard(self.strip, self.board)
-        body = as_column(head, bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
+        body = as_column(self.cards, (split, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         body.setMinimumHeight(LEAST_HEIGHT)
         return body
 
@@ -215,13 +270,10 @@ class ComparePage(Page):
         ]
 
     def refresh(self) -> None:
-        self._offer_models()
         model = self.model
         self._offer_precisions(model)
         precision = self.precision
-        verdicts = self.state.verdicts(precision)
-        self.strip.show_verdicts(verdicts, model)
-        self.board.show_board(self.state.board(model, precision) if model else None)
+        self.cards.show_cards(self.state.cards(precision), model, precision)
         self._tell_about(model)
         rows = [r for r in self.state.rows(model) if is_in(r.case, precision)] if model else []
         affixes = f"{title(model)}-", f"-{precision}" * bool(precision)
@@ -229,9 +281,8 @@ class ComparePage(Page):
             chart.name.removeprefix(affixes[0]).removesuffix(affixes[1]): chart
             for chart in (self.state.charts(model, precision) if model else ())
         }
-        # The verdicts above say this already.
-        times = charts.get("op-time")
-        above = times.finding if times is not None and any(v.model == model for v in verdicts) else ""
+        # The cards above say this already.
+        above = {charts[name].finding for name in ("op-time", "breakdown") if name in charts}
         self._place(charts.get("accuracy"), ASKED_FOR.keys() & charts.keys())
         self._legend.show_entries(shared(charts[name] for name in self.views if name in charts))
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
@@ -242,13 +293,17 @@ class ComparePage(Page):
             name = names[(self._next + turn) % len(names)]
             if name == TABLE:
                 soon = (m for m in self.state.provisional(model or None) if is_in(m.case, precision))
-                self.table.show_rows([*rows, *map(expected_row, soon)])
+                begun = (case for case in self.state.begun(model) if is_in(case, precision))
+                to_come = [*map(expected_row, soon), *map(empty_row, begun)]
+                self.table.show_rows([*rows, *to_come], self.state.stage)
                 if self._behind_table:
                     self._behind_table = False
                     self.table.follow(self.state.case)
             else:
-                self.views[name].stated_above = above
-                self.views[name].show_chart(charts.get(name), ticks)
+                chart = charts.get(name)
+                known = chart is not None and chart.finding in above
+                self.views[name].stated_above = chart.finding if chart is not None and known else ""
+                self.views[name].show_chart(chart, ticks)
             if time.perf_counter() > end and turn + 1 < len(names):
                 self._next = (self._next + turn + 1) % len(names)
                 self.invalidate()
@@ -258,7 +313,7 @@ class ComparePage(Page):
     def select(self) -> None:
         case = self.state.case
         if case is not None and case.model != self.model:
-            self.models.setCurrentIndex(self.models.findData(case.model))
+            self.choose(case.model)
         if case is not None and not is_in(case, self.precision):
             precisions = self.state.precisions(case.model)
             self._offer_precisions(case.model, next(each for each in precisions if is_in(case, each)))
@@ -267,16 +322,18 @@ class ComparePage(Page):
         self.table.follow(case)
         self._mark()
 
-    def set_busy(self, busy: bool) -> None:
-        super().set_busy(busy)
-        self._busy = busy
+    def set_busy(self, busy: bool, cancelled: bool = False) -> None:
+        super().set_busy(busy, cancelled)
+        self._busy, self._cancelled = busy, cancelled
         self.invalidate()
+
+    def _on_replaced(self) -> None:
+        self._cancelled = False
 
     def _mark(self) -> None:
         """Mark the selected case on the scoreboard and in every chart."""
         case = self.state.case
-        if case is not None:
-            self.board.point_at(label(case.backend, case.precision), case.batch)
+        self.cards.point_at(case, label(case.backend, case.precision) if case is not None else "")
         for view in self.views.values():
             if case is None:
                 view.select("", None)
@@ -296,49 +353,52 @@ class ComparePage(Page):
             view.share(self._legend)
 
     def _place(self, answers: Chart | None, asked_for: set[str]) -> None:
-        """Show the accuracies as a badge if all are alike, else as a chart; and add the charts in
-        `asked_for`."""
+        """Show the accuracies as a chart if they are not all alike (else the card says them); and add the
+        charts in `asked_for`."""
         words = badge(answers) if answers is not None else ""
-        self.badge.setVisible(bool(words))
-        self.badge.setText(words)
-        self.badge.setToolTip(as_tip(answers.finding) if answers is not None else "")
         for name in sorted(asked_for - self.views.keys()):
             self._add_view(name, ASKED_FOR[name])
         placed = asked_for | ({"accuracy"} if answers is not None and not words else set())
         if placed != self._placed:
             self._placed = placed
-            self.strip.give(roomy=not placed)  # more charts stand in two rows
             names = placed | (CHARTS.keys() - {"accuracy"})
             self._grid.hold([view for name, view in self.views.items() if name in names])
 
     def _tell_about(self, model: str) -> None:
-        """Say what was measured on which machine. This is about the run shown; the form is for the next
-        one."""
+        """Say on which machine it was measured, how far the run has come, and what is to be doubted of it."""
         cases = [m.case for m in self.state.measurements if m.case.model == model]
-        batches = numbers_text(self.state.planned_batches(model)) if model else ""
-        parts = [
-            processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases)),
-            ", ".join(dict.fromkeys(case.precision for case in cases)),
-            f"batch {batches}" if batches else "",
-        ]
-        words = "Measured on " + " · ".join(filter(None, parts)) if cases else ""
-        lost = self.state.lost
+        machine = processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases))
+        paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
+        self.cards.where.setText(machine.partition(" and ")[0] if cases else "")
+        self.cards.where.setToolTip(
+            as_tip(f"Measured on {machine}" + f"; {PAIRED}" * paired if cases else "")
+        )
+        lost, missing, planned = self.state.lost, self.state.missing, len(self.state.run.cases)
+        self.stopped.setText(
+            f"{'cancelled at ' if self._cancelled else ''}{planned - missing:,} of {planned:,}"
+        )
+        self.stopped.setVisible(missing > 0 and not self._busy)
+        self.resume.setVisible(missing > 0 and not self._busy and self.state.folder is not None)
         self.retry.setText(f"Retry {lost:,} that failed")
         self.retry.setVisible(lost > 0)
         self.retry.setEnabled(not self._busy)
-        paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
-        self.about.setText(words + f" · {PAIRED}" * paired, words)
+        doubts = counted(self.state.doubts())
+        self.doubts.setText(doubts)
+        self.doubts.setVisible(bool(doubts))
 
     @property
     def model(self) -> str:
-        return self.models.currentData() or ""
-
-    def _offer_models(self) -> None:
+        """The model whose charts are shown: the one that was chosen last, as long as it is in the run."""
         models = self.state.models
-        titles = {info.name: info.title for info in self.state.run.models}
-        self.models.offer({model: _named(model, titles.get(model, "")) for model in models}, self.model)
-        # Visible from the start if a second model will come, so that the charts below do not move.
-        self.model_choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
+        return self._model if self._model in models else next(iter(models), "")
+
+    def choose(self, model: str, precision: str = "") -> None:
+        """Show the charts of this model, in this precision if it is shown in one at a time."""
+        self._model = model
+        if precision:
+            self._wanted = precision
+            self._offer_precisions(model, precision)
+        self.invalidate()
 
     # ------------------------------------------------------------------------- one precision at a time
 
@@ -369,15 +429,12 @@ class ComparePage(Page):
 
     def _on_picked(self, contender: str, batch: float) -> None:
         """Select the measurement of a point or bar that was clicked; of several the one with most images."""
-        row = best_row(self.state.rows(self.model), contender, batch)
+        self._on_pointed(self.model, contender, batch)
+
+    def _on_pointed(self, model: str, contender: str, batch: float) -> None:
+        row = best_row(self.state.rows(model), contender, batch)
         if row is not None:
             self.state.select(row.case)
-
-
-def _named(model: str, full: str) -> str:
-    """A model in the list: its name, and its title if that is different."""
-    name = title(model)
-    return f"{name}: {full}" if full not in ("", name) else name
 
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
@@ -407,9 +464,12 @@ def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
 
 def expected_row(message: Provisional) -> Row:
     """The row of a case that is being measured."""
-    case = message.case
-    empty = Measurement(case=case, disposition="ok")
-    return Row(empty, title(case.model), median_ns=message.median_ns, provisional=True)
+    return replace(empty_row(message.case), median_ns=message.median_ns)
+
+
+def empty_row(case: Case) -> Row:
+    """The row of a case that has just begun."""
+    return Row(Measurement(case=case, disposition="ok"), title(case.model), provisional=True)
 
 
 PAGE = ComparePage

@@ -25,12 +25,14 @@ from PySide6.QtWidgets import (
 from bench.results import doubt
 from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import label, title
+from bench.views import layer_cards
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
 from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write
 from gui.pages.page import Page, Spot
+from gui.widgets.cards import AnswersRow
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.controls import ChoiceBar, Label, as_tip, context_menu, new_action, tool_of
 from gui.widgets.graph import Box, GraphView, NodeLook
@@ -513,7 +515,9 @@ class LayersPage(Page):
         buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
         left = as_column(self.legend, (self.graph, 1), buttons)
         split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
-        return as_column(self._bar, (split, 1), margins=PAGE_MARGINS)
+        self.answers = AnswersRow(self.theming)
+        self.answers.picked.connect(self._on_picked)
+        return as_column(self._bar, self.answers, (split, 1), margins=PAGE_MARGINS)
 
     # ---------------------------------------------------------------------------------------------- showing
 
@@ -597,6 +601,11 @@ class LayersPage(Page):
         self.bars.show_rows(rows, sides(beside, focus))
         self._mark()
         self._note.setText(note(rows, focus))
+        names = {m.case.backend: m for m in beside}
+        reference = names.get(focus.reference) if focus.reference != focus.case.backend else None
+        found = layer_cards.answers(focus, reference, [self.state.run])
+        text = layer_cards.text(focus, reference, [self.state.run])
+        self.answers.show_answers(contender(focus), found, f"{contender(focus)}: {text}")
 
     def _mark(self) -> None:
         """Mark the selected layer in graph, table and bars."""

@@ -214,8 +214,8 @@ class Page(QWidget):
         """The button to press next while the page is empty."""
         return self._empty.main if self._stack.currentWidget() is self._empty else None
 
-    def set_busy(self, busy: bool) -> None:
-        """Say whether a comparison runs; then no other can be started."""
+    def set_busy(self, busy: bool, cancelled: bool = False) -> None:
+        """Say whether a comparison runs; then no other can be started. cancelled: the last one was."""
         if (button := self._empty.buttons.get("run")) is not None:
             button.setEnabled(not busy)
 

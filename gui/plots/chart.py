@@ -708,7 +708,7 @@ class Legend(QWidget):
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         tip = (
-            "Hollow and hatched: to be doubted, for the reasons in the notes"
+            "Hollow or hatched: to be doubted, for the reasons in the notes"
             if explains
             else f"Show or hide {entry.label}"
         )

@@ -22,7 +22,7 @@ from bench.views.charts.definitions import Panel, Point, Series
 from bench.views.charts.label_places import FAR, spread
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
-from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined, place
+from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place
 
 DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
@@ -214,7 +214,8 @@ class LinePlot(PanelPlot):
         def at(point: Point) -> tuple[float, float]:
             return self._x(point.x, shift), place(point.y, log_y)
 
-        line = series.line
+        line, doubted = series.line, {p.x for p in series.points if p.doubts}
+        full = 5 if series.overlay else 7
         style = _DASHES[palette.dash(series.precision)] if series.dashed else Qt.PenStyle.SolidLine
         # A line that is named at its end is a limit. It is as muted as its name.
         colour = theme.muted if series.named and len(series.points) > 1 else series.colour
@@ -224,7 +225,7 @@ class LinePlot(PanelPlot):
             connect="finite",
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
-            symbolSize=5 if series.overlay else 7,
+            symbolSize=[0 if x in doubted else full for x, _ in line] if doubted else full,
             symbolPen=pg.mkPen(outlined(series.colour, theme), width=1.2),
             symbolBrush=series.colour,
         )
@@ -242,13 +243,13 @@ class LinePlot(PanelPlot):
         faint = pg.mkColor(series.colour)
         faint.setAlpha(190)
         so_far = pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine)
-        size = 9 if series.overlay else 12
-        edge, hatching = pg.mkPen(series.colour, width=1.4), hatched(series.colour, theme.paper, size)
+        # Smaller and paler than what is sure, which is to be seen first.
+        size, edge, hollow = full - 1, pg.mkPen(faint, width=1.0), pg.mkBrush(theme.paper)
         doubtful = [p for p in series.points if p.doubts]
         mark = {"symbol": SYMBOLS.get(series.marker, "o")}
         spots = [
             *({**mark, "pos": at(p), "size": 9, "pen": so_far, "brush": None} for p in series.provisional),
-            *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hatching} for p in doubtful),
+            *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hollow} for p in doubtful),
         ]
         if _any(items.unsure, spots):
             items.unsure.setData(spots)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from bench.results.rows import Row, RowCache, title
 from bench.results.store import RUNS
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.comparison import RunFolder
+from bench.views.cards import Card, cards
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
 from bench.views.charts.scoreboard import Scoreboard, scoreboard
+from bench.views.remedies import Doubt, doubts
 from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
@@ -105,6 +108,7 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
+        self._stages: dict[str, tuple[str, float | None]] = {}  # what is done with a case, and how much of it
         self._derived: dict[
             str, tuple[tuple, Any]
         ] = {}  # what was derived last, and of which version of what
@@ -125,12 +129,17 @@ class RunState(QObject):
         """The number of cases that crashed or timed out. They can be measured again."""
         return sum(m.disposition in LOST for m in self._measurements.values())
 
+    @property
+    def missing(self) -> int:
+        """The number of planned cases without a measurement."""
+        return sum(case.key not in self._measurements for case in self.run.cases)
+
     def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
         """Show another run."""
         self.run, self.folder = run, folder
         self._measurements = {}
         self._rows = RowCache()
-        self._provisional = {}
+        self._provisional, self._stages = {}, {}
         self.case, self.layer = None, ""
         self._put(measurements)
         self.version += 1
@@ -150,13 +159,28 @@ class RunState(QObject):
 
     def expect(self, message: Provisional) -> None:
         """Show what a case takes so far, until its measurement comes or `settle` is called."""
-        self._provisional[message.case.key] = message
+        case = message.case
+        self._provisional[case.key] = message
+        if message.measurement is not None and case.key not in self._measurements:
+            self._rows.add(message.measurement)
         self._touch()
+
+    def turn(self, case: Case, stage: str, fraction: float | None = None) -> None:
+        """Say what is being done with a case, and how much of that is done (0 to 1; None: not known)."""
+        self._stages[case.key] = stage, fraction
+        self._touch()
+
+    def stage(self, case: Case) -> tuple[str, float | None]:
+        """What is being done with a case that has no measurement yet, "" for nothing; and how much of it."""
+        return self._stages.get(case.key, ("", None)) if self.measurement(case) is None else ("", None)
 
     def settle(self) -> None:
         """Nothing is measured any more: forget what cases took so far."""
-        if self._provisional:
-            self._provisional = {}
+        if self._provisional or self._stages:
+            for message in self._provisional.values():
+                if self.measurement(message.case) is None:
+                    self._rows.drop(message.case)
+            self._provisional, self._stages = {}, {}
             self._touch()
 
     def lay_over(self, overlay: Overlay) -> None:
@@ -195,6 +219,15 @@ class RunState(QObject):
             if model in (None, message.case.model) and self._rows.row(message.case) is None
         ]
 
+    def begun(self, model: str) -> list[Case]:
+        """The cases of a model at which the worker is, of which nothing is known yet."""
+        known = {*self._measurements, *self._provisional}
+        return [
+            case
+            for case in self.run.cases
+            if case.model == model and case.key in self._stages and case.key not in known
+        ]
+
     @property
     def up_to_date(self) -> bool:
         """Whether all measurements have their row."""
@@ -212,8 +245,10 @@ class RunState(QObject):
         return any_made
 
     def rows(self, model: str | None = None) -> list[Row]:
-        """The rows derived so far, for one model or for all, in the order in which they were measured."""
-        return [row for row in self._rows.rows() if model is None or row.case.model == model]
+        """The rows derived so far, for one model or for all, in the order in which they were measured. Those
+        whose images or layers are still looked at are provisional."""
+        rows = [row for row in self._rows.rows() if model is None or row.case.model == model]
+        return [row if row.case.key in self._measurements else replace(row, provisional=True) for row in rows]
 
     def row(self, case: Case | None) -> Row | None:
         return self._rows.row(case) if case is not None else None
@@ -250,7 +285,8 @@ class RunState(QObject):
 
     def all_charts(self) -> list[Chart]:
         """The charts of all models that are measured: those that can be exported."""
-        known = {model: self.rows(model) for model in self.models}
+        # What is still looked at may come to another result.
+        known = {model: [r for r in self.rows(model) if not r.provisional] for model in self.models}
         return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
     def verdicts(self, precision: str = "") -> tuple[ModelVerdict, ...]:
@@ -272,6 +308,18 @@ class RunState(QObject):
             rows, runs = of_precision(self.rows(model), [self.run], each)
             verdicts.append(verdict(model, rows, runs, each))
         return verdicts
+
+    def cards(self, precision: str = "") -> tuple[Card, ...]:
+        """The three answers of each model, for the verdicts of this precision."""
+        return self._once(
+            "cards",
+            (precision,),
+            lambda: tuple(cards(self.verdicts(precision), self.rows(), [self.run])),
+        )
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What is to be doubted of the run, with what mends it."""
+        return self._once("doubts", (), lambda: tuple(doubts(self.rows())))
 
     def board(self, model: str, precision: str = "") -> Scoreboard:
         """The scoreboard of a model, or of one of its `precisions`."""
@@ -352,6 +400,9 @@ class ComparisonSession(Session):
 
     def _expected(self, message: Provisional) -> None:
         self._state.expect(message)
+
+    def _turned(self, case: Case, stage: str, fraction: float | None = None) -> None:
+        self._state.turn(case, stage, fraction)
 
     def _written(self, measurements: Sequence[Measurement]) -> None:
         # A cancelled case has nothing to show.

@@ -644,7 +644,7 @@ class LadderSession(Session):
         self.state.take_message(message)
         return ""
 
-    def _turned(self, case: RungCase, stage: str) -> None:
+    def _turned(self, case: RungCase, stage: str, fraction: float | None = None) -> None:
         if not self._together:
             self.state.turn(case, LADDER.stages.get(stage, stage))
 

@@ -140,13 +140,15 @@ class Ended:
 @dataclass(frozen=True)
 class Standing:
     """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused" or "cancelling";
-    words: what is being done; left: the least and the most seconds that remain (equal for an estimate),
-    None if unknown; ended: how the last run ended, as a sentence or as `Ended`, "" while one is active."""
+    words: what is being done; part: how much is done of the cases that are begun, in cases; left: the least
+    and the most seconds that remain (equal for an estimate), None if unknown; ended: how the last run ended,
+    as a sentence or as `Ended`, "" while one is active."""
 
     phase: str = "idle"
     words: str = ""
     done: int = 0
     total: int = 0
+    part: float = 0.0
     left: tuple[float, float] | None = None
     ended: Any = ""
 
@@ -181,6 +183,14 @@ class RunClock:
         return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
 
 
+# How much of a case is done when a stage of it begins and ends. Images are as much as the samples.
+PARTS = {
+    "tune": (0.0, 0.05),
+    "prepare": (0.05, 0.15),
+    "time": (0.15, 0.5),
+    "check": (0.5, 0.9),
+    "layers": (0.9, 1.0),
+}
 RECKON_S = 0.2  # seconds between two estimates of the time left, if only the words change
 
 
@@ -236,6 +246,8 @@ class Session(QObject):
         self._supervisor: Supervisor | None = None
         self._folder = runs
         self._turn = ""  # what the worker is at
+        self._at: tuple[Any, str] | None = None  # the same as a case and its stage
+        self._parts: dict[str, float] = {}  # of cases that are begun, how much of each is done
         self._before = 0  # cases that were done before this start
         self._announced = beforehand.Announced(kind.verb)
         self.warned: tuple[str, ...] = ()  # the warnings shown about the machine
@@ -374,8 +386,8 @@ class Session(QObject):
         for none."""
         return ""
 
-    def _turned(self, case: Any, stage: str) -> None:
-        """The worker has begun this stage of a case."""
+    def _turned(self, case: Any, stage: str, fraction: float | None = None) -> None:
+        """The worker has begun this stage of a case, or has done this part of it."""
 
     def _expected(self, message: Any) -> None:
         """Show what a case takes so far."""
@@ -425,7 +437,7 @@ class Session(QObject):
         self._writer.closed.connect(self._on_closed)
         self._supervisor = Supervisor(self.kind, folder.job, cases, str(self._folder))
         self._before = len(folder.cases) - len(cases) if folder.cases else 0
-        self._turn = ""
+        self._turn, self._at, self._parts = "", None, {}
         self._clock.restart()
         self._look()
         self._pace = Pace(folder.job, past=Past(self.kind.verb, folder.job))
@@ -463,12 +475,15 @@ class Session(QObject):
             elif isinstance(message, Progress):
                 part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
+                if message.fraction is not None and self._at is not None:
+                    self._moved(*self._at, message.fraction)
             elif isinstance(message, CaseStarted) and message.stage == AWAY:
                 words = f"no answer from {self.on}; measuring goes on there"
             elif isinstance(message, CaseStarted):
                 words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)
-                self._turned(message.case, message.stage)
+                self._at = message.case, message.stage
+                self._moved(message.case, message.stage)
             elif isinstance(message, Provisional):
                 self._expected(message)
             else:
@@ -481,8 +496,18 @@ class Session(QObject):
         if words and self.standing.phase in ("starting", "running"):
             self._stand(phase="running", words=words)
 
+    def _moved(self, case: Any, stage: str, fraction: float | None = None) -> None:
+        """A stage of a case has begun, or so much of it is done."""
+        low, high = PARTS.get(stage, (0.0, 0.0))
+        part = low + (high - low) * (fraction or 0.0)
+        self._parts[case.key] = max(part, self._parts.get(case.key, 0.0))
+        if fraction is not None:
+            self._pace.progressed(fraction, self._clock.seconds)
+        self._turned(case, stage, fraction)
+
     def _on_settled(self, measurements: Sequence[Any]) -> None:
         for measurement in measurements:
+            self._parts.pop(measurement.case.key, None)
             self._pace.settled(measurement.case, self._clock.seconds, measurement.disposition)
             if self._writer is not None:
                 self._writer.append(measurement)
@@ -501,6 +526,7 @@ class Session(QObject):
 
     def _on_stopped(self) -> None:
         self._stopped()
+        self._parts = {}
         self._pace.interrupted(self._clock.seconds)
         if self.standing.phase in ("pausing", "paused"):
             # Estimate again: the clock stands still, and the case will begin again.
@@ -541,7 +567,7 @@ class Session(QObject):
         if new.phase == "pausing" and not self.worker.process_id:
             new = replace(new, phase="paused")
         if machine is not None:
-            new = replace(new, total=self._before + len(machine.cases))
+            new = replace(new, total=self._before + len(machine.cases), part=sum(self._parts.values()))
             now = self._clock.seconds
             # If only the words change, estimate seldom: there may be 1,000 changes a second.
             if replace(new, words=self.standing.words) != self.standing or now - self._reckoned > RECKON_S:

@@ -19,16 +19,18 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QTextBrowser, QVBoxLayou
 from bench.results import doubt, rates
 from bench.results.kinds import case_words
 from bench.results.messages import Log
-from bench.results.records import PREPARE_PHASES, Case, ErrorStats, Layer, Measurement, StopReason
+from bench.results.records import PREPARE_PHASES, Case, ErrorStats, Layer, Measurement, StopReason, stem
 from bench.results.rows import Row, label
 from bench.views.charts import breakdown
+from bench.views.remedies import CHANGES, Doubt
+from bench.views.remedies import WORDS as WORDS_OF
 from bench.views.tables.comparison_tables import END_TO_END, WORDS
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
-from gui.base.boxes import filled
-from gui.base.theme import WIDE, Theme, Theming
+from gui.base.boxes import as_row, filled
+from gui.base.theme import TIGHT, WIDE, Theme, Theming
 from gui.sessions.comparison_session import RunState
-from gui.widgets.controls import TERM, open_term, with_links
+from gui.widgets.controls import TERM, open_term, push_button, with_links
 from gui.widgets.table_view import TableView
 
 NARROW = 1180  # pixels of the window, below which the inspector has no place of its own
@@ -481,25 +483,36 @@ MOST_LOGGED = 200
 
 
 class Problem(NamedTuple):
-    """A row. where: the case in words, or who reports it; case: None if it is about no case."""
+    """A row. where: the case in words, or who reports it; case: None if it is about no case; doubt: that it
+    is about, None if it is a failure or a warning."""
 
     where: str
     what: str
     reason: str
     case: Case | None = None
+    doubt: Doubt | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What mends it, in words."""
+        return ", ".join(WORDS_OF[each] for each in self.doubt.remedies) if self.doubt is not None else ""
 
 
 PROBLEM_COLUMNS = tuple(Column[Problem](name, title=title, left=True) for name, title in (
-    ("where", "Case"), ("what", "What"), ("reason", "Reason"),
+    ("where", "Case"), ("what", "What"), ("reason", "Reason"), ("remedy", "Remedy"),
 ))  # fmt: skip
+REMEDY = len(PROBLEM_COLUMNS) - 1
 
 
 class Problems(TableView):
-    """The list of what went wrong: failed cases, and warnings of the worker. `counted` carries the number
-    of rows on each change."""
+    """The list of what went wrong: failed cases, and warnings of the worker; then what is to be doubted, with
+    what mends it as buttons. `counted` carries on each change the number of rows, first without the doubts,
+    then with them. `remedy_wanted` carries a Doubt and the remedy that was chosen."""
 
-    counted = Signal(int)
+    counted = Signal(int, int)
+    remedy_wanted = Signal(object, str)
     widest = 480
+    row_margin = 13  # a button has room
 
     def __init__(self, state: RunState, parent: QWidget | None = None) -> None:
         super().__init__("Problems", parent=parent)
@@ -507,6 +520,7 @@ class Problems(TableView):
         self._drawn = -1
         self._shown: dict[str, Measurement] = {}
         self._problems: list[Problem] = []
+        self._doubts: tuple[Problem, ...] = ()
         self.horizontalHeader().setStretchLastSection(True)
         self.picked.connect(self._on_picked)
         state.replaced.connect(self._clear)
@@ -519,7 +533,7 @@ class Problems(TableView):
     @property
     def lines(self) -> list[tuple[str, str, str]]:
         """The rows as text."""
-        return [problem[:3] for problem in self._problems]
+        return [problem[:3] for problem in (*self._problems, *self._doubts)]
 
     def redraw(self) -> None:
         self._drawn = self._state.version
@@ -528,7 +542,12 @@ class Problems(TableView):
         self._shown |= {m.case.key: m for m in new}
         # Refused cases are listed, too: nothing else says why their points are missing.
         lines = [(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case) for m in new]
-        self._add(*(Problem(*each) for each in lines))
+        doubts = tuple(
+            Problem(f"{stem(each.model)}: {each.who}", each.what, each.why, each.cases[0], each)
+            for each in self._state.doubts()
+        )
+        changed, self._doubts = doubts != self._doubts, doubts
+        self._add(*(Problem(*each) for each in lines), changed=changed)
 
     def logged(self, message: Log) -> None:
         """Add a warning or an error of the worker."""
@@ -544,15 +563,35 @@ class Problems(TableView):
     def hides(self, column: Column[Problem]) -> bool:
         return False
 
-    def _add(self, *problems: Problem) -> None:
-        before = len(self.source.rows)
+    def _add(self, *problems: Problem, changed: bool = False) -> None:
         self._problems += problems
-        if problems or len(self._problems) != before:
-            self.show_table(Table(PROBLEM_COLUMNS, tuple(self._problems)))
-            self.counted.emit(len(self._problems))
+        if problems or changed or len(self.source.rows) != len(self._problems) + len(self._doubts):
+            self.show_table(Table(PROBLEM_COLUMNS, (*self._problems, *self._doubts)))
+            self._place_buttons()
+            self.counted.emit(len(self._problems), len(self._problems) + len(self._doubts))
+
+    def _place_buttons(self) -> None:
+        """A button for each remedy, in place of its words."""
+        for place, problem in enumerate(self.source.rows):
+            at, doubt = self.source.index(place, REMEDY), problem.doubt
+            if doubt is None or not doubt.remedies or self.indexWidget(at) is not None:
+                continue
+            buttons = [
+                push_button(
+                    WORDS_OF[each],
+                    lambda _=False, doubt=doubt, each=each: self.remedy_wanted.emit(doubt, each),
+                    tip=f"Measure {stem(doubt.model)} again: {CHANGES[each]}",
+                    role="small",
+                )
+                for each in doubt.remedies
+            ]
+            row = as_row(*buttons, 1, spacing=TIGHT)
+            row.setAutoFillBackground(True)  # it hides the words
+            self.setIndexWidget(at, row)
+        self._fit()
 
     def _clear(self) -> None:
-        self._problems, self._shown, self._drawn = [], {}, -1
+        self._problems, self._doubts, self._shown, self._drawn = [], (), {}, -1
         self._add()
 
     def _on_picked(self, problem: Problem) -> None:

@@ -50,6 +50,7 @@ from gui.sessions.session import Session, Standing
 from gui.sessions.where import Where
 from gui.shell.docks import Docks, Inspector, Problems
 from gui.shell.model_files import DropTarget, ModelFiles
+from gui.shell.remedies import Remedies
 from gui.shell.room import Room
 from gui.shell.strips import Banner, MachineStrip, ProgressStrip
 from kernels.errors import KernelscopeError
@@ -432,6 +433,8 @@ class MainWindow(QMainWindow):
         self.progress.resume.connect(self.session.resume)
         self.progress.cancel.connect(self.session.cancel)
         self.problems.counted.connect(self._on_problems)
+        self.remedies = Remedies(self)
+        self.problems.remedy_wanted.connect(self.remedies.begin)
         self.state.replaced.connect(self._on_replaced)
         self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
         if fault_handler is not None:
@@ -527,8 +530,9 @@ class MainWindow(QMainWindow):
         faults.log.info("worker %s: %s", message.level, message.text)
         self.problems.logged(message)
 
-    def _on_problems(self, count: int) -> None:
-        self.problems_dock.setWindowTitle(f"Problems ({count})" if count else "Problems")
+    def _on_problems(self, count: int, every: int) -> None:
+        """count: without the doubts, which do not open the list: a badge on Compare counts them."""
+        self.problems_dock.setWindowTitle(f"Problems ({every})" if every else "Problems")
         first, self._any_problems = count > 0 and not self._any_problems, count > 0
         if first and self.problems_dock.isHidden():  # closed again, it stays closed
             self.problems_dock.show()

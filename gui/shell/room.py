@@ -181,8 +181,9 @@ class Room(QObject):
         if standing.active != self._active:
             self._active = standing.active
             self.toolbar.show_active(standing.active)
+            cancelled = getattr(standing.ended, "cancelled", False)
             for page in self._window.pages:
-                page.set_busy(standing.active)
+                page.set_busy(standing.active, cancelled)
             self._sum_up()
             self.fit_foot()
 

@@ -151,7 +151,7 @@ class ProgressStrip(QWidget):
         self.words.setText(_progress_words(standing))
         if not active:
             return
-        self.bar.show_part(standing.done, standing.total)
+        self.bar.show_part(standing.done + standing.part, standing.total)
         self.numbers.setText(f"{standing.done:,} / {standing.total:,}" if standing.total else "")
         self.left.setText(left(standing.left) if standing.left is not None else "")
         paused = standing.phase in ("paused", "pausing")

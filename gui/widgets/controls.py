@@ -489,11 +489,14 @@ class Progress(QProgressBar):
         self.setFixedWidth(width)
         self.setMaximumHeight(height)
 
-    def show_part(self, done: int, total: int, active: bool = True) -> None:
+    STEPS = 100  # that one of the whole has
+
+    def show_part(self, done: float, total: int, active: bool = True) -> None:
         """Show `done` of `total` (0: unknown); hide the bar if nothing is active."""
         self.setVisible(active)
-        self.setRange(0, total)
-        self.setValue(done)
+        steps = self.STEPS if isinstance(done, float) else 1
+        self.setRange(0, steps * total)
+        self.setValue(round(steps * min(done, total)))
 
 
 class FolderDialog(QFileDialog):

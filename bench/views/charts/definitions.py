@@ -34,7 +34,7 @@ FOLLOWED = 4.0
 
 class Point(Definition, frozen=True):
     """A value with its 95 % interval where there is one; text is what to read out on it. doubts: what speaks
-    against it, in sentences; it is then drawn hollow and hatched."""
+    against it, in sentences; it is then drawn hollow, smaller and paler."""
 
     x: float
     y: float

@@ -12,7 +12,7 @@ from bench.views.charts.definitions import Bar, Chart, Point
 from bench.words import units
 
 LEGEND = "doubtful"
-HOLLOW = "! Hollow and hatched is what is to be doubted:"
+HOLLOW = "! Hollow or hatched is what is to be doubted:"
 MOST = 6  # notes
 
 
@@ -40,7 +40,7 @@ def with_doubts(chart: Chart, named: bool = False) -> Chart:
 
 
 def has_doubts(chart: Chart) -> bool:
-    """Whether something of the chart is drawn hollow and hatched, which a legend then explains."""
+    """Whether something of the chart is drawn hollow or hatched, which a legend then explains."""
     return any(
         any(bar.doubts for bar in panel.bars)
         or any(point.doubts for series in panel.series for point in series.points)

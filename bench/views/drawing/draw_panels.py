@@ -23,8 +23,8 @@ NAME_STEP = 9.0  # points between labels that stand below each other
 NAME_LEFT = 24.0  # points from a point to its label
 NAME_GAP = 2.5  # points from a line to its label
 NAME_BEYOND = 8.0  # points that a label may reach beyond the axes
-# What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
-HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
+# What is to be doubted is hollow in its own colour: bars are hatched, points smaller and paler than others.
+HATCH, DOUBTED_SIZE, PALE = "/////", 11.0, 0.75
 ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
 LANE = 0.18  # inches of the lane where failures stand
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
@@ -45,11 +45,14 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
         line = series.line
         x, y = [at * shift for at, _ in line], [value for _, value in line]
         style = {"color": series.colour, "linestyle": dashes(series), "zorder": 3}
+        doubted = {p.x for p in series.points if p.doubts}
+        sure = [place for place, (at, _) in enumerate(line) if at not in doubted]
         axes.plot(
             x,
             y,
             **weight(series),
             **style,
+            markevery=sure if doubted else None,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
         if bounded:
@@ -72,8 +75,8 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 marker=series.marker,
                 facecolors="white",
                 edgecolors=series.colour,
-                linewidths=1.1,
-                hatch=POINT_HATCH,
+                linewidths=0.7,
+                alpha=PALE,
                 zorder=5,
             )
         if series.marks:

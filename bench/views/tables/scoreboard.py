@@ -21,43 +21,62 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 DECIDED = ("faster", "same", "slower")
+SLOWER = "▼"  # where there is no room for the word
 _BATCH = "batch_"  # how the name of a batch size's column begins
 
 
-def table(board: Scoreboard) -> Table[Line]:
+def table(board: Scoreboard, small: bool = False) -> Table[Line]:
     """A column's value is the ratio, the reference's time over the own, where it is decided; what people read
     is the cell's text, in the cell's colour. Whom a line is beside is told where not all are beside the
-    same."""
-    contender: Column[Line] = Column("contender", title="backend, by batch size", left=True, cell=_named)
+    same. small: for a place with little room: only the lines that are compared, in few letters."""
+    contender: Column[Line] = Column(
+        "contender",
+        title="" if small else "backend, by batch size",
+        left=True,
+        cell=_named,
+        why=lambda line: f"{line.contender} beside {line.reference}" if small and line.reference else "",
+    )
     beside: Column[Line] = Column("reference", lambda line: line.reference or None, title="beside", left=True)
-    several = (beside,) if len(board.references) > 1 else ()
-    columns = (contender, *several, *map(_column, board.batches))
-    return Table(columns, board.lines if board.has_comparisons else (), board.title)
+    several = (beside,) if len(board.references) > 1 and not small else ()
+    columns = (contender, *several, *(_column(batch, small) for batch in board.batches))
+    lines = tuple(line for line in board.lines if not (small and line.is_reference))
+    return Table(columns, lines if board.has_comparisons else (), board.title)
 
 
 def _named(line: Line) -> str:
     return f"{line.contender}, time" if line.is_reference else line.contender
 
 
-def _column(batch: int) -> Column[Line]:
+def _column(batch: int, small: bool) -> Column[Line]:
     def at(line: Line) -> Cell:
         return line.at(batch)
 
     def value(line: Line) -> float | None:
         return at(line).speedup if at(line).grade in DECIDED else None
 
+    def text(line: Line) -> str:
+        return _few_letters(at(line)) if small else at(line).text.removesuffix(doubt.MARK)
+
     return Column(
         f"{_BATCH}{batch}",
         value,
         title=f"{batch:,}",
         tip=f"batch size {batch:,}",
-        cell=lambda line: at(line).text.removesuffix(doubt.MARK),
+        cell=text,
         doubts=lambda line: at(line).doubts,
         style=lambda line: _style(at(line)),
         fill=lambda line, dark: fill(at(line), dark),
         why=lambda line: at(line).why,
         holds=float,
     )
+
+
+def _few_letters(cell: Cell) -> str:
+    """A cell's text without words: "▼ 2.00×" takes twice as long. What is not decided is plain grey."""
+    text = cell.text.removesuffix(doubt.MARK)
+    if cell.grade == "undecided":
+        return ""
+    return f"{SLOWER} {text.removesuffix(' slower')}" if text.endswith(" slower") else text
 
 
 def batch_of(column: Column[Line]) -> int | None:

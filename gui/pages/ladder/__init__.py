@@ -25,9 +25,11 @@ from bench.questions.ladder_questions import (
     LadderQuestion,
     RungInfo,
 )
-from bench.results.ladder_records import REFERENCE, RungCase
+from bench.results.ladder_records import REFERENCE, Ladder, RungCase
+from bench.results.ladder_rows import RungRow
 from bench.results.records import stem
 from bench.run import options
+from bench.views import ladder_cards
 from bench.views.charts.ladder_charts import live_charts
 from bench.words.option import by_name
 from gui.base.boxes import as_column, filled, flowing
@@ -94,6 +96,7 @@ class LadderPage(SessionPage):
     def build(self) -> QWidget:
         from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader, LadderTable
         from gui.plots.chart import ChartView
+        from gui.widgets.cards import AnswersRow
 
         session = self.session
         self.bar = LadderBar(session)
@@ -134,7 +137,9 @@ class LadderPage(SessionPage):
         )
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
-        self._top = as_column(self.bar, strip, spacing=TIGHT)
+        self.answers = AnswersRow(self.theming)
+        self.answers.picked.connect(self._on_picked)
+        self._top = as_column(self.bar, strip, self.answers, spacing=TIGHT)
         self.reader.whole_wanted.connect(self._on_whole)
         body = as_column(self._top, (self.panes, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         for wait_ms, step in enumerate(self.ahead(), start=1):
@@ -175,7 +180,9 @@ class LadderPage(SessionPage):
             if state.ladder is not None and (state.derived or state.going):
                 both = live_charts(state.ladder, state.derived, state.going)
             for view, chart in zip(self.charts, both or (None, None), strict=True):
+                view.stated_above = chart.finding if chart is not None else ""
                 view.show_chart(chart)
+            self._show_answers(state.ladder, state.derived)
         self.table.show_rows(self._shown)
         if self._wanted and not session.planning:
             keys = {row.row.case.rung: row.row.case.key for row in self._shown}
@@ -255,6 +262,12 @@ class LadderPage(SessionPage):
     def _on_whole(self, on: bool) -> None:
         self._top.setVisible(not on)
         self.panes.set_whole(on)
+
+    def _show_answers(self, ladder: Ladder | None, rows: Sequence[RungRow]) -> None:
+        self.answers.setVisible(ladder is not None and bool(rows))
+        if ladder is not None and rows:
+            who, found = ladder_cards.answers(ladder, rows)
+            self.answers.show_answers(who, found, ladder_cards.text(ladder, rows))
 
     def _reset_panes(self) -> None:
         if self._body is not None:

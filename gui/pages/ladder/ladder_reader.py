@@ -678,6 +678,9 @@ class LadderPanes(QWidget):
     def minimumSizeHint(self) -> QSize:
         return SMALLEST
 
+    def sizeHint(self) -> QSize:
+        return SMALLEST  # it takes what room there is; with more of its own the page would scroll
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if not self._whole and (way := self._fitting()) != self.way:

@@ -172,7 +172,15 @@ def test_a_comparison_from_hello_to_done(tmp_path):
     assert {m.stage for m in started} == {"prepare", "time", "check", "layers"}
     turns = [m.case.backend for m in started if m.stage == "time"]
     soon = [m for m in messages if isinstance(m, Provisional)]
-    assert sorted(m.case.backend for m in soon) == ["engine-cpu", "ort-cpu"], "once a case, to draw it early"
+    early = [m for m in soon if m.measurement is None]
+    assert sorted(m.case.backend for m in early) == ["engine-cpu", "ort-cpu"], "once a case, to draw it early"
+    timed = [m for m in soon if m.measurement is not None]
+    assert sorted(m.case.backend for m in timed) == ["engine-cpu", "ort-cpu"], "and once with its figures"
+    for m in timed:
+        assert m.measurement.samples_ns == found[m.case.backend].samples_ns
+        assert m.measurement.accuracy is None, "the images come behind the first figures"
+        line = msgspec.json.encode(m)
+        assert msgspec.json.decode(line, type=COMPARISON.says) == m
     assert all(m.median_ns > 0 for m in soon)
     assert messages.index(soon[-1]) < next(i for i, m in enumerate(messages) if isinstance(m, Measured))
     each = {name: len(one.rounds) for name, one in found.items()}

@@ -57,7 +57,8 @@ def test_lines_are_shown_in_one_precision_at_a_time(page):
     assert labels(page) == {
         "engine-cuda", "engine-cuda fp32-tc", "ort-cuda", "ort-cuda-tuned", "torch-cuda-graph"
     }  # fmt: skip
-    (line,) = page.strip.texts
+    (card,) = page.cards.texts
+    line = card.partition("\n")[0]
     assert line.startswith("lenet5-digits, fp32, forward pass: engine-cuda")
     assert "tf32" not in line
     assert {row.case.precision for row in page.table.source.rows} == {"fp32", "fp32-tc"}
@@ -75,7 +76,7 @@ def test_lines_are_shown_in_one_precision_at_a_time(page):
 def test_all_of_them_can_be_had_in_one(page):
     choose(page, "together")
     assert {label.partition(" ")[2] for label in labels(page)} == {"", "fp32-tc", "tf32", "fp16"}
-    assert [text.split(", forward pass")[0] for text in page.strip.texts] == [
+    assert [text.split(", forward pass")[0] for text in page.cards.texts] == [
         f"lenet5-digits, {precision}" for precision in PRECISIONS
     ]
     assert page.views["op-time"]._finding.isHidden()

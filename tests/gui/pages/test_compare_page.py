@@ -11,6 +11,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.results.records import StopReason
+from bench.views.cards import RIGHT
 from bench.views.charts.comparison_charts import charts
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types
@@ -215,11 +216,11 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(same_page):
 
 def test_the_model_can_be_chosen(same_page):
     page = same_page
-    page.models.setCurrentIndex(1)
+    page.choose("alexnet")
     page.window().redraw.flush()
     assert page.views["op-time"].chart.model == "alexnet"
     assert {row.case.model for row in page.table.source.rows} == {"alexnet"}
-    page.models.setCurrentIndex(0)
+    page.choose("lenet5-digits")
 
 
 def test_the_table_sorts_by_value_and_copies(same_page):
@@ -279,7 +280,7 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
         assert made[name] in view.plots.values()
         # Of the panels of these charts there are more where there is room for them.
         assert len(view._spare) < PANELS.get(name, 1)
-        if name != "accuracy":  # which is a badge: all answer alike
+        if name != "accuracy":  # which the card says: all answer alike
             qtbot.waitUntil(made[name].isVisible)
         assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper
     window.theming.choose("light")
@@ -297,7 +298,7 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     views = [view for name, view in window.pages[0].views.items() if name != "accuracy"]
     heights = {view.height() for view in views}
     assert max(heights) - min(heights) <= 2, "one chart is there and two are still to come"
-    assert window.pages[0].model_choice.isVisible(), "the second model is still to come"
+    assert len(window.pages[0].cards.rows) == 2, "the second model is still to come"
     window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
     window.redraw.flush()
     QApplication.processEvents()
@@ -305,7 +306,7 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     assert max(after | heights) - min(after | heights) <= 4
 
 
-def test_answers_that_are_all_alike_are_a_badge_and_no_chart(make_window):
+def test_answers_that_are_all_alike_stand_on_the_card_and_need_no_chart(make_window):
     run, measurements = synthetic.run(batches=(1, 8, 64))
     known = next(m.accuracy for m in measurements if m.accuracy is not None)
     same = msgspec.structs.replace(known, top1=0.9778, top5=1.0, agreement=1.0)
@@ -314,13 +315,12 @@ def test_answers_that_are_all_alike_are_a_badge_and_no_chart(make_window):
     page = window.page
     window.state.open(run, Path("a-run"), alike)
     window.redraw.flush()
-    assert page.badge.text() == "97.78 % right, all agree"
-    assert page.badge.isVisible()
+    (row,) = page.cards.rows
+    assert row.cells[RIGHT].words.endswith(" 97.78 % right")
     assert not page.views["accuracy"].isVisible()
     worse = msgspec.structs.replace(alike[0], accuracy=msgspec.structs.replace(same, top1=0.9))
     window.state.open(run, Path("a-run"), [worse, *alike[1:]])
     window.redraw.flush()
-    assert not page.badge.isVisible()
     assert page.views["accuracy"].isVisible()
 
 

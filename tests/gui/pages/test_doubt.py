@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
 
 from bench.results import doubt
 from bench.results.ladder_rows import rows as ladder_rows
@@ -75,7 +76,7 @@ def test_the_table_marks_figures_in_its_first_columns(window):
     assert HELD_BACK in model.index(row, place).data(Qt.ItemDataRole.ToolTipRole)
 
 
-def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide(window):
+def test_points_are_hollow_and_smaller_which_the_legend_explains_and_cannot_hide(window):
     view = window.pages[0].views["op-time"]
     plot = view.plots[""]
 
@@ -86,8 +87,11 @@ def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide
     assert hollow("engine-cpu") == [16]
     (point,) = plot._items["ort-cpu"].unsure.points()
     colour = next(s.colour for s in plot.panel.series if s.label == "ort-cpu")
-    assert not point.brush().texture().isNull()  # hatched
-    assert point.brush().color().name().upper() == colour
+    assert point.brush().color() == QColor(window.theming.theme.paper)
+    sizes = plot._items["ort-cpu"].line.opts["symbolSize"]
+    assert point.pen().color().name().upper() == colour
+    assert 0 < point.size() < max(sizes), "what is sure is seen first"
+    assert sorted(sizes)[0] == 0, "and its own mark is not below it"
     # What nobody doubts is full, the reference's too.
     assert plot._items["ort-cpu"].line.opts["symbolBrush"] == colour
     button = view._legend.buttons[LEGEND]

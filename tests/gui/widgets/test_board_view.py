@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication, QBoxLayout
+from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case
 from bench.views.charts.scoreboard import fill
@@ -36,17 +36,25 @@ def window(opened):
         yield opened
 
 
+def board_of(window):
+    (row,) = window.pages[0].cards.rows
+    return row.board
+
+
 def data(board, row, batch, role=Qt.ItemDataRole.DisplayRole):
     places = [scoreboard.batch_of(column) for column in board.source.columns]
     return board.source.index(row, places.index(batch)).data(role)
 
 
 def test_cells_have_the_text_the_colour_and_what_is_behind_them(window):
-    board, told = window.pages[0].board, window.state.board("lenet5-digits")
+    board, told = board_of(window), window.state.board("lenet5-digits")
     assert board.isVisible()
-    for row, line in enumerate(told.lines):
+    compared = [line for line in told.lines if not line.is_reference]
+    assert board.source.rowCount() == len(compared), "the references' times are in charts and table"
+    for row, line in enumerate(compared):
         for cell in line.cells:
-            assert data(board, row, cell.batch) == cell.text
+            short = f"▼ {cell.text.removesuffix(' slower')}" if cell.grade == "slower" else cell.text
+            assert data(board, row, cell.batch) == ("" if cell.grade == "undecided" else short)
             colour = data(board, row, cell.batch, Qt.ItemDataRole.BackgroundRole)
             assert colour == (QColor(fill(cell)) if fill(cell) else None)
             tip = data(board, row, cell.batch, Qt.ItemDataRole.ToolTipRole)
@@ -55,7 +63,7 @@ def test_cells_have_the_text_the_colour_and_what_is_behind_them(window):
 
 
 def test_in_the_dark_it_has_colours_of_the_dark(window):
-    board, cell = window.pages[0].board, window.state.board("lenet5-digits").lines[0].at(1)
+    board, cell = board_of(window), window.state.board("lenet5-digits").lines[0].at(1)
     window.theming.choose("dark")
     colour = data(board, 0, 1, Qt.ItemDataRole.BackgroundRole)
     window.theming.choose("light")
@@ -63,7 +71,7 @@ def test_in_the_dark_it_has_colours_of_the_dark(window):
 
 
 def test_what_is_copied_is_what_is_behind_every_cell(window):
-    board = window.pages[0].board
+    board = board_of(window)
     board.copy_csv()
     header, *lines = csv.reader(io.StringIO(QApplication.clipboard().text()))
     assert header == ["contender", "reference", "batch", "grade", "speedup", "low", "high", "text", "why"]
@@ -77,7 +85,7 @@ def test_a_cell_leads_to_its_case_and_a_case_to_its_cell(make_window):
     run, found = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     window.state.open(run, Path("a-run"), found)
     window.redraw.flush()
-    board = window.pages[0].board
+    board = board_of(window)
     places = [scoreboard.batch_of(column) for column in board.source.columns]
     board.setCurrentIndex(board.source.index(0, places.index(16)))
     assert (window.state.case.backend, window.state.case.batch) == ("engine-cpu", 16)
@@ -85,41 +93,46 @@ def test_a_cell_leads_to_its_case_and_a_case_to_its_cell(make_window):
     inside = seen.pixelColor(6, seen.height() // 2)
     assert inside == data(board, 0, 16, Qt.ItemDataRole.BackgroundRole), "the colour of its verdict"
     assert seen.pixelColor(0, seen.height() // 2) == QColor(window.theming.theme.ink), "in a frame"
-    window.state.select(Case(model="lenet5-digits", backend="ort-cpu", precision="fp32", batch=1, images=200))
+    of = {"model": "lenet5-digits", "precision": "fp32", "batch": 1, "images": 200}
+    window.state.select(Case(backend="engine-cpu", **of))
     window.redraw.flush()
     at = board.currentIndex()
-    assert (at.row(), places[at.column()]) == (1, 1)
+    assert (at.row(), places[at.column()]) == (0, 1)
+    window.state.select(Case(backend="ort-cpu", **of))
+    window.redraw.flush()
+    assert not board.selectedIndexes(), "a reference has no cell"
 
 
-def test_it_holds_still_while_it_fills_and_stands_beside_the_verdict(make_window):
+def test_it_holds_still_while_it_fills_and_a_run_of_references_has_none(make_window):
     window = make_window("ok", begin=False)
     run, found = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     window.resize(1500, 940)
     window.state.open(run, Path("a-run"), found[:1])
     window.redraw.flush()
     QApplication.processEvents()
-    board, strip = window.pages[0].board, window.pages[0].strip
-    before = board.geometry()
+    board = board_of(window)
+    before = board.size()
     assert board.isVisible()
-    assert before.left() >= strip.geometry().right()
     window.state.add(found[1:])
     window.redraw.flush()
     QApplication.processEvents()
-    assert board.geometry() == before
-    assert data(board, 0, 16).endswith(" slower")
+    assert board.size() == before
+    assert data(board, 0, 16).startswith("▼ ")
+    alone = [m for m in found if m.case.backend == "ort-cpu"]
+    window.state.open(msgspec.structs.replace(run, cases=tuple(m.case for m in alone)), Path("b"), alone)
+    window.redraw.flush()
+    assert not board_of(window).isVisible()
 
 
-def test_a_wide_board_stands_below_and_a_run_of_references_has_none(make_window):
+def test_a_board_with_many_batch_sizes_scrolls_and_pushes_nothing_away(make_window):
     window = make_window("ok", begin=False)
-    window.resize(1500, 940)
+    window.resize(1366, 768)
     run, found = synthetic.run(images=(200,))  # twelve batch sizes
     window.state.open(run, Path("a-run"), found)
     window.redraw.flush()
     QApplication.processEvents()
-    page = window.pages[0]
-    assert page.board.geometry().top() >= page.strip.geometry().bottom()
-    assert page._body.layout().itemAt(0).layout().direction() == QBoxLayout.Direction.TopToBottom
-    alone = [m for m in found if m.case.backend == "ort-cpu"]
-    window.state.open(msgspec.structs.replace(run, cases=tuple(m.case for m in alone)), Path("b"), alone)
-    window.redraw.flush()
-    assert not page.board.isVisible()
+    (row,) = window.pages[0].cards.rows
+    held = row.cells["Held back by"]
+    assert held.mapTo(window, held.rect().topRight()).x() < window.width()
+    assert row.board.horizontalScrollBar().maximum() > 0
+    assert row.board.viewport().height() >= row.board.source.rowCount() * row.board.rowHeight(0)

@@ -1,0 +1,170 @@
+"""The scoreboard (bench.views.charts) of one model, small: a line for each backend that is compared, a column
+for each batch size, in each cell how fast it is beside its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QSize, Signal
+from PySide6.QtGui import QColor, QPainter, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QSizePolicy,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from bench.views.charts.scoreboard import Line, Scoreboard
+from bench.views.tables import scoreboard
+from bench.views.tables.table import Column, Table, to_markdown
+from bench.words import palette
+from gui.base.theme import Theming
+from gui.widgets.table_view import TableView
+
+MOST_LINES = 4  # beyond which it scrolls
+WIDEST_CELL = "▼ 10.0×"  # each batch size has room for this from the start, so that the board does not move
+
+
+class FramedCells(QStyledItemDelegate):
+    """Draws a frame around the selected cell. A cell's colour is its verdict, so a selection cannot change
+    it."""
+
+    FRAME = 2  # pixels
+
+    def __init__(self, theming: Theming, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theming = theming
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | Any) -> None:
+        plain = QStyleOptionViewItem(option)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        plain.state &= ~(QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_HasFocus)
+        super().paint(painter, plain, index)
+        if selected:
+            painter.save()
+            painter.setPen(QColor(self._theming.theme.ink))
+            for inset in range(self.FRAME):
+                painter.drawRect(option.rect.adjusted(inset, inset, -1 - inset, -1 - inset))
+            painter.restore()
+
+
+class BoardView(TableView):
+    """The scoreboard. `pointed` carries the contender and the batch size of the cell that the user went
+    to. What is behind a cell is its tooltip."""
+
+    pointed = Signal(str, float)
+    sortable = False
+    row_margin = 2
+    margin = 8
+    _narrow = False  # not all batch sizes are visible
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__("Scoreboard", theming, parent)
+        self._board: Scoreboard | None = None
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setAlternatingRowColors(False)
+        self.setItemDelegate(FramedCells(theming, self))
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.selectionModel().currentChanged.connect(self._on_cell)
+        self.hide()
+
+    def show_board(self, board: Scoreboard | None) -> None:
+        """Show a board. None, or one without comparisons, takes no room."""
+        if board == self._board:
+            return
+        self._board = board
+        compares = board is not None and board.has_comparisons
+        if board is not None and compares:
+            self.show_table(scoreboard.table(board, small=True))
+        self.setVisible(compares)
+        self.updateGeometry()
+
+    def point_at(self, contender: str, batch: int) -> None:
+        """Mark the cell of what was selected elsewhere."""
+        batches = [scoreboard.batch_of(column) for column in self.source.columns]
+        rows = [line.contender for line in self.source.rows]
+        self._following = True
+        if contender not in rows or batch not in batches:
+            self.clearSelection()
+            self._following = False
+            return
+        self.setCurrentIndex(self.source.index(rows.index(contender), batches.index(batch)))
+        self._following = False
+
+    def sizeHint(self) -> QSize:
+        """The size of all columns, and of the lines up to MOST_LINES."""
+        frame = 2 * self.frameWidth()
+        head, line = self.horizontalHeader().sizeHint().height(), self.verticalHeader().defaultSectionSize()
+        count = self.source.rowCount()
+        high = head + min(count, MOST_LINES) * line + frame
+        if self._narrow:
+            high += self.horizontalScrollBar().sizeHint().height()
+        wide = self.horizontalHeader().length() + frame
+        if count > MOST_LINES:
+            wide += self.verticalScrollBar().sizeHint().width()
+        return QSize(wide, high)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(100, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.horizontalHeader().length() > self.width()
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self.updateGeometry()
+
+    # ---------------------------------------------------------------------------------- what a table is asked
+
+    def key(self, row: Line) -> Hashable:
+        return row.contender
+
+    def ink(self, row: Line, column: Column[Line]) -> QColor | None:
+        theme, batch = self.theme, scoreboard.batch_of(column)
+        if batch is None or column.fill is None:
+            return QColor(theme.muted) if row.is_reference else None
+        if colour := column.fill(row, theme.dark):
+            return QColor(palette.ink_on(colour))
+        return QColor(theme.failed if row.at(batch).grade == "wrong" else theme.muted)
+
+    def bold(self, row: Line, column: Column[Line]) -> bool:
+        batch = scoreboard.batch_of(column)
+        return batch is not None and row.at(batch).grade == "wrong"
+
+    def fill(self, row: Line, column: Column[Line]) -> QColor | None:
+        colour = column.fill(row, self.theme.dark) if column.fill is not None else ""
+        return QColor(colour) if colour else None
+
+    def swatch(self, row: Line, column: Column[Line]) -> QColor | None:
+        return QColor(palette.backend(row.backend)) if column.name == "contender" else None
+
+    def hides(self, column: Column[Line]) -> bool:
+        return False
+
+    def heading_width(self, place: int) -> int:
+        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
+        of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
+        return max(super().heading_width(place), wide if of_batch else 0)
+
+    def copied(self) -> Table[Any]:
+        """The numbers behind the cells, as an exported picture has them."""
+        return scoreboard.numbers(self._board) if self._board is not None else self.source.table
+
+    def markdown(self, table: Table[Any]) -> str:
+        return to_markdown(scoreboard.table(self._board)) if self._board is not None else ""
+
+    # ------------------------------------------------------------------------------------------------- events
+
+    def _on_current(self, current: QModelIndex) -> None:
+        """Nothing: the user goes to cells, not to rows."""
+
+    def _on_cell(self, current: QModelIndex) -> None:
+        if not current.isValid() or self._following:
+            return
+        line, column = self.source.rows[current.row()], self.source.columns[current.column()]
+        if (batch := scoreboard.batch_of(column)) is not None:
+            self.pointed.emit(line.contender, float(batch))

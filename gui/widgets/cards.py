@@ -1,0 +1,409 @@
+"""The three answers of each model (bench.views.cards) as a row of cells: right, how fast, held back by. A
+click on a cell goes to its points, one after another; what is behind it is its tooltip. Between them stands
+the scoreboard of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QHBoxLayout, QSizePolicy, QWidget
+
+from bench.results.records import Case
+from bench.results.rows import title
+from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Card
+from gui.base.boxes import ScrollArea, filled
+from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, write
+from gui.widgets.board_view import BoardView
+from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
+
+MOST = 0.34  # of the window's height, beyond which the cards scroll
+LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
+GO = "Click to go to its points, and again for the next of them"
+NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
+ANSWER = 1.1
+INKS = {"good": "good", "bad": "failed", "warn": "warning"}  # colours of the theme, by an answer's role
+USUAL = {
+    RIGHT: ("✓ identical on 360 images",),
+    FAST: ("2.22–22.2×", "slower than ort-cuda"),
+    HELD: ("copy out, 99 %", "at batch 256"),
+}
+
+
+class _Cell(QAbstractButton):
+    """A text and a smaller one below it, painted, so that neither pushes its neighbours about."""
+
+    def __init__(self, theming: Theming, larger: float = ANSWER, most: int = TEXT_MOST) -> None:
+        super().__init__()
+        self._theming = theming
+        self._larger, self._most = larger, most
+        self._detail = ""
+        self._role = ""
+        self._over = False
+        self.marked = False
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        theming.changed.connect(self.update)
+
+    def tell(self, text: str, detail: str = "", role: str = "", name: str = "", tip: str = "") -> None:
+        """role: a colour of the theme, "" for that of text; name: for a screen reader, before the text."""
+        now = text, detail, role
+        if now != (self.text(), self._detail, self._role):
+            self.setText(text)
+            self._detail, self._role = detail, role
+            self.updateGeometry()
+            self.update()
+        self.setAccessibleName(" ".join(filter(None, [name, text, detail])))
+        self.setAccessibleDescription(tip)
+        self.setToolTip(as_tip(tip))
+
+    def show_answer(self, question: str, answer: Answer) -> None:
+        tip = "\n".join(filter(None, [answer.why, GO if answer.cases else ""]))
+        self.tell(answer.text, answer.detail, INKS.get(answer.role, ""), question, tip)
+        self.setEnabled(bool(answer.cases))
+
+    @property
+    def words(self) -> str:
+        """All that is shown."""
+        return " ".join(filter(None, [self.text(), self._detail]))
+
+    @property
+    def ink(self) -> str:
+        """The colour of the text."""
+        return str(getattr(self._theming.theme, self._role or "ink"))
+
+    def _fonts(self) -> tuple[QFont, QFont]:
+        small = QFont(self.font())
+        small.setPointSizeF(points("caption"))
+        return resized(self.font(), self._larger, bold=True), small
+
+    def sizeHint(self) -> QSize:
+        large, small = (QFontMetricsF(font) for font in self._fonts())
+        wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
+        high = large.height() + small.height() + 2 * TIGHT
+        return QSize(min(self._most, round(wide) + 2 * GAP + 2), round(high))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(60, self.sizeHint().height())
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._over = True
+        self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._over = False
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theming.theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        inside = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        if self._over or self.isDown():
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(theme.alternate))
+            painter.drawRoundedRect(inside, ROUND, ROUND)
+        if self.hasFocus():
+            painter.setPen(QColor(theme.accent))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(inside, ROUND, ROUND)
+        if self.marked:
+            painter.fillRect(QRectF(0, TIGHT, 3, self.height() - 2 * TIGHT), QColor(theme.accent))
+        large, small = self._fonts()
+        high, low = QFontMetricsF(large).height(), QFontMetricsF(small).height()
+        top = (self.height() - high - low * bool(self._detail)) / 2
+        wide = self.width() - 2 * GAP
+        painter.setFont(large)
+        write(painter, QRectF(GAP, top, wide, high), self.text(), self.ink)
+        painter.setFont(small)
+        write(painter, QRectF(GAP, top + high, wide, low), self._detail, theme.muted)
+
+
+class AnswersRow(QWidget):
+    """The three answers to one thing in a line: what a page opens with. `picked` carries what an answer is
+    about, one after another."""
+
+    picked = Signal(object)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown: object = None
+        self._answers: Mapping[str, Answer] = {}
+        self._last: object = None
+        self._text = ""
+        self.who = Elided(role="heading")
+        self.who.setMaximumWidth(NAME_MOST)
+        self.cells = {question: _Cell(theming, ANSWER, most=WIDE_MOST) for question in (RIGHT, FAST, HELD)}
+        line = filled(QHBoxLayout(self), (self.who, 1), margins=(0, 0, 0, 0), spacing=GAP)
+        for question, cell in self.cells.items():
+            cell.clicked.connect(lambda _=False, of=question: self._go(of))
+            filled(line, Label(question, role="caption"), cell)
+        line.addStretch(1)
+        self.copy_action = new_action(self, "&Copy as text", self.copy)
+        for widget in (self, *self.cells.values()):
+            context_menu(widget, lambda: [self.copy_action])
+
+    def show_answers(self, who: str, answers: Mapping[str, Answer], text: str) -> None:
+        """who: whom they are about; text: all of it as a sentence."""
+        now = who, answers, text
+        if now == self._shown:
+            return
+        self._shown, self._answers, self._text = now, answers, text
+        self.who.setText(who)
+        self.who.setVisible(bool(who))
+        for question, cell in self.cells.items():
+            cell.show_answer(question, answers.get(question, Answer(NOTHING)))
+
+    def copy(self) -> None:
+        """Put the sentence on the clipboard."""
+        QApplication.clipboard().setText(self._text)
+
+    def _go(self, question: str) -> None:
+        self._last = next_of(self._answers[question].cases, self._last)
+        self.picked.emit(self._last)
+
+
+def next_of(places: Sequence[Any], last: Any) -> Any:
+    """The place behind the last one; the first, if that was none of them."""
+    at = places.index(last) + 1 if last in places else 0
+    return places[at % len(places)]
+
+
+class CardsView(ScrollArea):
+    """The cards of a run. `picked` carries the Case of a point that a cell is about; `model_wanted` the model
+    and the precision of a card whose name was pressed; `pointed` the model, the contender and the batch size
+    of a cell of a scoreboard."""
+
+    picked = Signal(object)
+    model_wanted = Signal(str, str)
+    pointed = Signal(str, str, float)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__("Right, how fast, held back by", False, parent)
+        self._theming = theming
+        self._cards: tuple[Card, ...] = ()
+        self._last: Case | None = None
+        self._inside = QWidget()
+        self._grid = QGridLayout(self._inside)
+        self._grid.setContentsMargins(0, 0, 0, TIGHT)
+        self._grid.setHorizontalSpacing(GAP)
+        self._grid.setVerticalSpacing(TIGHT)
+        self.where = Elided(role="caption")  # on what machine all of it was measured
+        self.where.setMaximumWidth(NAME_MOST)
+        self._grid.addWidget(self.where, 0, 0)
+        for place, question in ((1, RIGHT), (2, FAST), (4, HELD)):
+            heading = Label(question, role="caption")
+            heading.setContentsMargins(GAP, 0, 0, 0)
+            self._grid.addWidget(heading, 0, place)
+        self._grid.setColumnStretch(3, 1)
+        # Room for what most models say, from the start: nothing moves when it comes.
+        for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
+            cell = _Cell(theming, LARGER.get(question, ANSWER))
+            cell.tell(*usual)
+            self._grid.setColumnMinimumWidth(place, cell.sizeHint().width())
+        self._rows: list[_Row] = []
+        self.copy_action = new_action(self, "&Copy as text", self.copy)
+        context_menu(self, self._offered)
+        self.setWidget(self._inside)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def _offered(self) -> Sequence[QAction]:
+        return [self.copy_action]
+
+    @property
+    def rows(self) -> Sequence[_Row]:
+        return self._rows
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences behind the cards, as they are copied."""
+        return [card.text for card in self._cards]
+
+    def copy(self) -> None:
+        """Put the sentences on the clipboard."""
+        QApplication.clipboard().setText("\n\n".join(self.texts))
+
+    def show_cards(self, cards: Sequence[Card], model: str, precision: str) -> None:
+        """Show a row for each card. model, precision: of the one whose charts are shown below."""
+        if tuple(cards) != self._cards:
+            self._cards = tuple(cards)
+            while len(self._rows) < len(cards):
+                self._rows.append(_Row(self, self._grid, len(self._rows) + 1, self._theming))
+            for row in self._rows[len(cards) :]:
+                row.remove()
+            del self._rows[len(cards) :]
+            for row, card in zip(self._rows, cards, strict=True):
+                row.show_card(card)
+            self._fit()
+        several = len(cards) > 1
+        for row in self._rows:
+            shown = row.card.verdict
+            row.mark(several and shown.model == model and precision in ("", shown.precision))
+
+    def point_at(self, case: Case | None, contender: str) -> None:
+        """Mark the cell of what was selected elsewhere."""
+        for row in self._rows:
+            own = case is not None and row.card.verdict.model == case.model
+            row.board.point_at(contender if own else "", case.batch if case is not None else 0)
+
+    def go(self, cases: Sequence[Case]) -> None:
+        """Go to the first of these points, or from one of them to the next."""
+        if cases:
+            self._last = next_of(cases, self._last)
+            self.picked.emit(self._last)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, 0)
+
+    def _fit(self) -> None:
+        """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
+        self._grid.activate()
+        wanted, page = self._grid.sizeHint().height(), self.parentWidget()
+        room = round(MOST * self.window().height())
+        if self.window().height() < LOW and page is not None:
+            room = page.height() - REST
+        first = self._grid.cellRect(1, 0).bottom() + TIGHT
+        self.setFixedHeight(max(1, min(wanted, max(room, first))))
+
+    def resizeEvent(self, event: object) -> None:
+        super().resizeEvent(event)  # type: ignore[arg-type]
+        self._fit()
+
+
+class _Row:
+    """The widgets of one card, in a line of the grid."""
+
+    def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
+        self._theming = theming
+        self.card: Card
+        self.name = _Cell(theming, most=NAME_MOST)
+        self.name.clicked.connect(lambda: view.model_wanted.emit(*self._of))
+        self.cells = {
+            question: _Cell(theming, LARGER.get(question, ANSWER)) for question in (RIGHT, FAST, HELD)
+        }
+        for question, cell in self.cells.items():
+            cell.clicked.connect(lambda _=False, of=question: view.go(self.card.answers[of].cases))
+        self.board = BoardView(theming)
+        self.board.pointed.connect(lambda who, batch: view.pointed.emit(self._of[0], who, batch))
+        self.board.addAction(view.copy_action)
+        places = (self.name, self.cells[RIGHT], self.cells[FAST], self.board, self.cells[HELD])
+        self._widgets: tuple[QWidget, ...] = places
+        for place, widget in enumerate(places):
+            grid.addWidget(widget, line, place, Qt.AlignmentFlag.AlignVCenter)
+            if widget is not self.board:  # it has a menu of its own
+                context_menu(widget, lambda: [view.copy_action])
+
+    @property
+    def _of(self) -> tuple[str, str]:
+        return self.card.verdict.model, self.card.verdict.precision
+
+    def show_cards(self, cards: Sequence[Card], model: str, precision: str) -> None:
+        """Show a row for each card. model, precision: of the one whose charts are shown below."""
+        if tuple(cards) != self._cards:
+            self._cards = tuple(cards)
+            while len(self._rows) < len(cards):
+                self._rows.append(_Row(self, self._grid, len(self._rows) + 1, self._theming))
+            for row in self._rows[len(cards) :]:
+                row.remove()
+            del self._rows[len(cards) :]
+            for row, card in zip(self._rows, cards, strict=True):
+                row.show_card(card)
+            self._fit()
+        several = len(cards) > 1
+        for row in self._rows:
+            shown = row.card.verdict
+            row.mark(several and shown.model == model and precision in ("", shown.precision))
+
+    def point_at(self, case: Case | None, contender: str) -> None:
+        """Mark the cell of what was selected elsewhere."""
+        for row in self._rows:
+            own = case is not None and row.card.verdict.model == case.model
+            row.board.point_at(contender if own else "", case.batch if case is not None else 0)
+
+    def go(self, cases: Sequence[Case]) -> None:
+        """Go to the first of these points, or from one of them to the next."""
+        if cases:
+            place = cases.index(self._last) + 1 if self._last in cases else 0
+            self._last = cases[place % len(cases)]
+            self.picked.emit(self._last)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, 0)
+
+    def _fit(self) -> None:
+        """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
+        self._grid.activate()
+        wanted, page = self._grid.sizeHint().height(), self.parentWidget()
+        room = round(MOST * self.window().height())
+        if self.window().height() < LOW and page is not None:
+            room = page.height() - REST
+        first = self._grid.cellRect(1, 0).bottom() + TIGHT
+        self.setFixedHeight(max(1, min(wanted, max(room, first))))
+
+    def resizeEvent(self, event: object) -> None:
+        super().resizeEvent(event)  # type: ignore[arg-type]
+        self._fit()
+
+
+class _Row:
+    """The widgets of one card, in a line of the grid."""
+
+    def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
+        self._theming = theming
+        self.card: Card
+        self.name = _Cell(theming, most=NAME_MOST)
+        self.name.clicked.connect(
+            lambda: view.model_wanted.emit(self.card.verdict.model, self.card.verdict.precision)
+        )
+        self.cells = {
+            question: _Cell(theming, LARGER.get(question, ANSWER)) for question in (RIGHT, FAST, HELD)
+        }
+        for question, cell in self.cells.items():
+            cell.clicked.connect(lambda _=False, of=question: view.go(self.card.answers[of].cases))
+        self.board = BoardView(theming)
+        self.board.pointed.connect(lambda who, batch: view.pointed.emit(self.card.verdict.model, who, batch))
+        middle = Qt.AlignmentFlag.AlignVCenter
+        self._widgets: list[QWidget] = [
+            self.name,
+            self.cells[RIGHT],
+            self.cells[FAST],
+            self.board,
+            self.cells[HELD],
+        ]
+        for place, widget in enumerate(self._widgets):
+            if widget is self.board:
+                grid.addWidget(widget, line, place, middle | Qt.AlignmentFlag.AlignLeft)
+            else:
+                grid.addWidget(widget, line, place, middle)
+            context_menu(widget, lambda: [view.copy_action]) if widget is not self.board else None
+        self.board.addAction(view.copy_action)
+
+    def show_card(self, card: Card) -> None:
+        self.card = card
+        verdict = card.verdict
+        self.name.tell(title(verdict.model), verdict.precision, tip=verdict.line or "nothing is measured yet")
+        for question, answer in card.answers.items():
+            self.cells[question].show_answer(question, answer)
+        self.board.setAccessibleName(f"Scoreboard of {title(verdict.model)}")
+        self.board.show_board(verdict.board)
+
+    def mark(self, on: bool) -> None:
+        """on: whether this is the model whose charts are shown."""
+        if on != self.name.marked:
+            self.name.marked = on
+            self.name.update()
+
+    def remove(self) -> None:
+        for widget in self._widgets:
+            widget.hide()
+            widget.deleteLater()

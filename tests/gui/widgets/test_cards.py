@@ -1,0 +1,235 @@
+"""The cards above the charts: a row a model, three answers, leading to their points; few words, and room for
+the table."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from bench.results.messages import Provisional
+from bench.results.records import Validity
+from bench.results.summaries import SAMPLE
+from bench.run import beforehand
+from bench.views.cards import FAST, HELD, RIGHT
+from gui.shell import remedies
+from tests.bench import synthetic
+from tests.gui import screenshots
+
+MODELS = ("lenet5-digits", "alexnet")
+FEW = "only 3 samples fit the budget; a larger --budget helps"
+MOST_WORDS = 40
+
+
+def opened(window):
+    run, found = synthetic.run(
+        models=MODELS, backends=("engine-cpu", "ort-cpu"), batches=(1, 4, 16), images=(200,)
+    )
+    found[0] = msgspec.structs.replace(found[0], validity=Validity(warnings=(FEW,)))
+    window.resize(1500, 940)
+    window.state.open(run, Path("a-run"), found)
+    window.redraw.flush()
+    return window
+
+
+@pytest.fixture(scope="module")
+def shared(make_shared_window):
+    return opened(make_shared_window())
+
+
+def texts(row):
+    return [row.name.words, *(cell.words for cell in row.cells.values())]
+
+
+def test_each_model_has_three_answers_and_the_sentence_behind_them(same_window):
+    cards = same_window.pages[0].cards
+    first, second = cards.rows
+    assert texts(first)[:2] == ["lenet5-digits", "✓ identical on 200 images 97.25 % right"]
+    assert first.cells[FAST].words.endswith("× slower than ort-cpu, 2 of 3 batch sizes")
+    assert first.cells[HELD].words.startswith("conv, ")
+    assert second.cells[FAST].words.endswith("× slower than ort-cpu"), "nothing of it is doubted"
+    theme = same_window.theming.theme
+    assert (first.cells[RIGHT].ink, first.cells[FAST].ink, first.cells[HELD].ink) == (
+        theme.good, theme.failed, theme.ink
+    )  # fmt: skip
+    assert "doubtful (!) at batch 1" in first.cells[FAST].toolTip()
+    assert first.cells[RIGHT].accessibleName().startswith("Right? ✓ identical")
+    cards.copy_action.trigger()
+    said = QApplication.clipboard().text()
+    assert said.startswith("lenet5-digits, forward pass: engine-cpu is ")
+    assert "alexnet, forward pass: " in said
+    assert "Held back by: conv" in said
+    assert all(
+        view._finding.isHidden()
+        for name, view in same_window.pages[0].views.items()
+        if name in ("op-time", "speed", "breakdown")
+    ), "a chart says again nothing that stands above it"
+
+
+def test_a_cell_goes_to_its_points_by_mouse_and_keyboard_and_a_name_to_its_charts(make_window, qtbot):
+    window = opened(make_window("ok", begin=False))
+    page = window.pages[0]
+    first, second = page.cards.rows
+    qtbot.mouseClick(first.cells[FAST], Qt.MouseButton.LeftButton)
+    assert (window.state.case.model, window.state.case.batch) == ("lenet5-digits", 4), "what is sure"
+    qtbot.mouseClick(first.cells[FAST], Qt.MouseButton.LeftButton)
+    assert window.state.case.batch == 16
+    qtbot.keyClick(second.cells[HELD], Qt.Key.Key_Space)
+    assert (window.state.case.model, window.state.case.batch) == ("alexnet", 16)
+    window.redraw.flush()
+    assert page.model == "alexnet"
+    assert [row.name.marked for row in page.cards.rows] == [False, True]
+    qtbot.mouseClick(first.name, Qt.MouseButton.LeftButton)
+    window.redraw.flush()
+    assert page.views["op-time"].chart.model == "lenet5-digits"
+    second.board.setCurrentIndex(second.board.source.index(0, 1))
+    assert (window.state.case.model, window.state.case.batch) == ("alexnet", 1)
+
+
+def test_it_says_from_the_start_what_is_to_come_and_follows_the_theme(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(models=MODELS, backends=("engine-cpu", "ort-cpu"), batches=(1, 4))
+    window.state.open(run, Path("a-run"), found[:2])
+    window.redraw.flush()
+    page = window.pages[0]
+    assert len(page.cards.rows) == 2, "so that nothing moves when the second comes"
+    assert page.cards.rows[1].cells[FAST].words == "– not measured yet"
+    assert not page.cards.rows[1].cells[FAST].isEnabled()
+    assert page.stopped.text() == "2 of 8"
+    assert page.resume.isVisible()
+    window.theming.choose("dark")
+    assert page.cards.rows[0].cells[RIGHT].ink == window.theming.theme.good
+    window.theming.choose("light")
+
+
+def words(widget):
+    """Words with at least two letters in what is visible of a widget and its buttons."""
+    page = widget.window().pages[0]
+    shown = [cell.words for row in widget.rows for cell in (row.name, *row.cells.values())]
+    for source in (row.board.source for row in widget.rows):
+        shown += [source.index(line, 0).data() for line in range(source.rowCount())]
+    shown += [RIGHT, FAST, HELD, widget.where.text()]
+    beside = (page.stopped, page.resume, page.retry, page.doubts)
+    shown += [each.text() for each in beside if each.isVisible()]
+    return [word for text in shown for word in text.split() if len(re.findall("[a-zA-Z]", word)) > 1]
+
+
+def test_on_a_laptop_the_cards_are_few_words_and_five_rows_of_the_table_remain(make_window, qtbot):
+    window = make_window("ok", begin=False)
+    window.resize(1366, 768)
+    screenshots.open_run(window, SAMPLE)
+    qtbot.waitUntil(lambda: not window.form.isVisible())
+    screenshots.select(window)  # the inspector stands beside it
+    window.redraw.flush()
+    QApplication.processEvents()
+    window.redraw.flush()
+    page = window.pages[0]
+    assert len(words(page.cards)) <= MOST_WORDS, words(page.cards)
+    table = page.table
+    line = table.verticalHeader().defaultSectionSize()
+    assert table.viewport().height() >= 5 * line
+    assert page.cards.verticalScrollBar().maximum() == 0
+    for view in page.views.values():
+        assert all(plot.height() >= 160 for plot in view.plots.values() if view.isVisible())
+    for row in page.cards.rows:
+        for cell in row.cells.values():
+            assert cell.width() >= cell.sizeHint().width(), "nothing is cut"
+
+
+def test_doubts_are_a_badge_that_opens_the_list_whose_buttons_start_again(make_window, qtbot, monkeypatch):
+    window = opened(make_window("ok", begin=False))
+    page, problems = window.pages[0], window.problems
+    assert window.problems_dock.isHidden(), "a doubt alone does not open it"
+    assert page.doubts.text() == "1 doubt"
+    qtbot.mouseClick(page.doubts, Qt.MouseButton.LeftButton)
+    assert window.problems_dock.isVisible()
+    assert window.problems_dock.windowTitle() == "Problems (1)"
+    assert problems.lines == [("lenet5-digits: engine-cpu, batch 1", "doubtful", FEW)]
+    started = []
+    monkeypatch.setattr(window, "start", started.append)
+    (button,) = problems.findChildren(QPushButton)
+    assert button.text() == "Measure longer"
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    (job,) = started
+    assert job.models == ("lenet5-digits",)
+    assert job.budget_s == 4 * window.state.run.job.budget_s
+
+
+def test_a_run_waits_for_a_quiet_machine_or_until_told_otherwise(make_window, qtbot, monkeypatch):
+    monkeypatch.setattr(remedies, "LOOK_MS", 1)
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1,))
+    busy = {"cores": 2.0, "wall_s": 1.0, "others_s": 1.9}
+    window.state.open(run, Path("a-run"), [msgspec.structs.replace(m, load=busy) for m in found])
+    window.redraw.flush()
+    seen = beforehand.Looked(("Another program, make, uses 190 % of one core: times may be unsteady.",))
+    monkeypatch.setattr(beforehand, "look", lambda: seen)
+    started = []
+    monkeypatch.setattr(window, "start", started.append)
+    buttons = {each.text(): each for each in window.problems.findChildren(QPushButton)}
+    assert list(buttons) == ["Wait until the machine is quiet", "Use 1 thread"]
+    wait = buttons["Wait until the machine is quiet"]
+    wait.click()
+    qtbot.waitUntil(lambda: "make, uses 190 %" in window.banner.text)
+    window.banner.dismiss()
+    qtbot.waitUntil(lambda: not window.remedies.waiting)
+    wait.click()
+    assert window.banner.button.text() == "Start now"
+    monkeypatch.setattr(beforehand, "look", beforehand.Looked)
+    qtbot.waitUntil(lambda: bool(started))
+    assert started.pop() == run.job
+    assert window.banner.text == ""
+    buttons["Use 1 thread"].click()
+    assert started.pop().threads == 1
+
+
+def test_many_models_scroll_and_each_keeps_its_line(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(
+        models=tuple(f"net{n}" for n in range(12)), backends=("engine-cpu", "ort-cpu"), batches=(1,)
+    )
+    window.resize(1366, 768)
+    window.state.open(run, Path("a-run"), found)
+    window.redraw.flush()
+    QApplication.processEvents()
+    cards = window.pages[0].cards
+    assert len(cards.rows) == 12
+    assert cards.height() <= 0.35 * window.height()
+    assert cards.verticalScrollBar().maximum() > 0
+
+
+def test_figures_are_shown_before_the_images_are_looked_at_and_go_with_their_worker(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1, 16), images=(10_000,))
+    window.state.open(run, Path("a-run"), ())
+    page, first = window.pages[0], [m for m in found if m.case.batch == 1]
+    window.state.turn(first[0].case, "prepare")
+    window.state.expect(Provisional(case=first[1].case, median_ns=5e4))
+    window.redraw.flush()
+    results = [row.split("|")[3].strip() for row in shown(page.table)]
+    assert results == ["measuring…", "preparing"]
+    for measured in first:
+        early = msgspec.structs.replace(measured, accuracy=None, layers=())
+        window.state.expect(Provisional(case=measured.case, median_ns=5e4, measurement=early))
+        window.state.turn(measured.case, "check", 0.25)
+    window.redraw.flush()
+    (row,) = page.cards.rows
+    assert row.cells[FAST].words.endswith("× slower than ort-cpu, 1 of 2 batch sizes")
+    assert row.cells[RIGHT].words == "✓ as float64"
+    assert [line.split("|")[3].strip() for line in shown(page.table)] == ["checking 25 %"] * 2
+    assert page.table.part_of(0) == 0.25
+    assert page.exported().charts == (), "it may come to another result"
+    assert window.state.missing == 4
+    window.state.add(first[:1])
+    window.redraw.flush()
+    assert sorted(line.split("|")[3].strip() for line in shown(page.table)) == ["checking 25 %", "ok"]
+    window.state.settle()  # the worker has ended
+    window.redraw.flush()
+    assert [row.case for row in window.state.rows()] == [first[0].case]
+
+
+def shown(table):
+    model = table.source
+    return ["|".join(str(model.index(i, j).data()) for j in range(6)) for i in range(model.rowCount())]
