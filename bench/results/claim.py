@@ -19,7 +19,7 @@ from kernels.errors import InputError, system_words
 
 LOCK_FILE = ".lock"
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
-_ASKED_S = 0.002  # between two tries, where others only ask
+_ASKED_S = 5.0  # that others who only ask may take together
 _FAR = 1 << 30  # the byte that Windows locks, behind what is to be read
 
 
@@ -43,14 +43,16 @@ class Claim:
             words = system_words(error)
             raise InputError(f"cannot write {path}: {words}; name another folder") from error
         try:
+            until = time.monotonic() + _ASKED_S
             while True:
                 try:
                     _lock(descriptor)
                     break
                 except OSError as error:
-                    if error.errno not in _HELD or not _is_asked(descriptor):
+                    late = time.monotonic() > until
+                    if late or error.errno not in _HELD or not _is_asked(descriptor):
                         raise
-                time.sleep(_ASKED_S)
+                time.sleep(0.002)
         except OSError as error:
             whose = _whose(descriptor) if error.errno in _HELD else ""
             os.close(descriptor)

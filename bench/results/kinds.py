@@ -19,7 +19,15 @@ from bench.results.claim import LOCK_FILE
 from bench.results.folder import Folder
 from bench.results.messages import Start, WorkerMessage
 from bench.results.records import CaseResult, Header, stem
-from bench.results.store import CHARTS, ELSEWHERE_FILE, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
+from bench.results.store import (
+    CHARTS,
+    ELSEWHERE_FILE,
+    LOG_FILE,
+    NOTE_FILE,
+    PIECES,
+    RESULTS_FILE,
+    read_record,
+)
 from bench.words.called import command_line
 from bench.words.option import Option, arguments
 from kernels.errors import InputError, system_words
@@ -116,7 +124,7 @@ class Kind(Generic[H, M]):
     def own(self) -> tuple[str, ...]:
         """What a folder of this kind consists of; anything else in it is somebody's."""
         files = (self.file, RESULTS_FILE, LOG_FILE, NOTE_FILE, LOCK_FILE, ELSEWHERE_FILE)
-        return (*files, *self.parts, CHARTS)
+        return (*files, *self.parts, CHARTS, PIECES)
 
     def create(self, path: Path, header: H) -> Folder[H, M]:
         """A new one in `path`, which is made if need be and must be empty. Raises InputError where it holds

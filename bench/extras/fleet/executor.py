@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from bench.commands.measuring import Ending
@@ -127,17 +127,15 @@ class _Shelf:
         """The next piece for a device; None where none will come any more."""
         with self._change:
             while not self.stop.is_set() and place.name in self._serving:
-                able = [
-                    (at, work, gave_up)
-                    for at, (work, gave_up) in enumerate(self._waiting)
-                    if place.name not in gave_up and place.serves(work.device, work.gpu, work.backends)
-                ]
-                for at, work, gave_up in able:
-                    if work.first in gave_up or self._serving.get(work.first, place) is place:
+                waits = False
+                for at, (work, gave_up) in enumerate(self._waiting):
+                    able = {other.name for other in self._able(work, gave_up)}
+                    if place.name in able and (place.name == work.first or work.first not in able):
                         del self._waiting[at]
                         self._in_hands += 1
                         return work, gave_up
-                if not (self._in_hands or able):
+                    waits = waits or place.name in able  # which has some of it already may give it up
+                if not (self._in_hands or waits):
                     break
                 self._change.wait()  # somebody may give up what is in his hands
             return None
@@ -146,17 +144,19 @@ class _Shelf:
         """A piece is done, or given up with these cases left. Whether another device can take them."""
         with self._change:
             self._in_hands -= 1
-            others = left is not None and any(
-                place.serves(left.device, left.gpu, left.backends)
-                for name, place in self._serving.items()
-                if name not in gave_up
-            )
+            others = left is not None and any(self._able(left, gave_up))
             if others and left is not None:
                 self._waiting.append((left, gave_up))
             elif reason:
                 self.reasons.append(reason)
             self._change.notify_all()
             return others
+
+    def _able(self, work: Work, gave_up: frozenset[str]) -> Iterator[Place]:
+        """Those that can take a piece."""
+        for name, place in self._serving.items():
+            if name not in gave_up and place.serves(work.device, work.gpu, work.backends):
+                yield place
 
     def leave(self, place: Place) -> None:
         """This device gets nothing any more."""

@@ -80,6 +80,7 @@ IDLE_S = 60.0  # the lease of a worker that has no job yet
 STOP_S = 9.5  # that a worker may take to stop: its supervisor gives it ten
 BEGINS_S = 2.0  # that a keeper whose first connection broke may take to be there
 HELD_OPEN_S = 2.0  # how long others than the worker may hold its output open
+MOST_LOST = 100_000  # words that were heard and are not in the spool
 MEMORY_NBYTES = 128 << 20  # of the spool, where the disk is full; then the worker has to wait
 NOISE_LINES = 1000  # of a worker's that are no messages
 ERRORS_NBYTES = 4 << 20  # of standard error; of more, only the end is kept
@@ -145,21 +146,34 @@ class Spool:
         return any(isinstance(f, Ended) for f in Frames(Heard | Errors | Filed | Ended).feed(last))
 
     def append(self, frame: Heard | Errors | Filed | Ended) -> None:
-        data = packed(frame)
-        try:
+        self._memory[len(self._places)] = packed(frame)
+        self._places.append(None)
+        self.write()
+
+    def write(self) -> None:
+        """What is in memory, in its order: whoever reads the file counts its words, so none may be left out
+        before one that is there."""
+        for number, data in sorted(self._memory.items()):
             written = 0
-            while written < len(data):
-                written += os.pwrite(self._file, data[written:], self._end + written)
-        except OSError as error:
-            self.problem = system_words(error)
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._end)
-            self._memory[len(self._places)] = data
-            self._places.append(None)
-            return
+            try:
+                while written < len(data):
+                    written += os.pwrite(self._file, data[written:], self._end + written)
+            except OSError as error:
+                self.problem = system_words(error)
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._end)
+                return
+            self._places[number] = (self._end, len(data))
+            self._end += len(data)
+            del self._memory[number]
         self.problem = ""
-        self._places.append((self._end, len(data)))
-        self._end += len(data)
+
+    def count_on(self, have: int) -> None:
+        """Who listens has heard words up to this number, some of which were in the memory of a keeper that is
+        gone: what is said next has the numbers after it."""
+        if have - len(self) < MOST_LOST:
+            while len(self) <= have:
+                self.append(Errors(len(self), b""))
 
     def read(self, number: int) -> bytes:
         """A packed word; b"" of one that is no more."""
@@ -170,8 +184,10 @@ class Spool:
 
     def heard(self, have: int) -> None:
         """All up to `have` need not be in memory any more."""
-        for number in [number for number in self._memory if number <= have]:
-            del self._memory[number]
+        if self._memory:
+            self.write()
+            for number in [number for number in self._memory if number <= have]:
+                self._memory[number] = packed(Errors(number, b""))  # it is counted all the same
 
 
 # ------------------------------------------------------------------------------------------------ the worker
@@ -407,6 +423,8 @@ class Keeper:
         if now > worker.kill_at:
             worker.kill_at = float("inf")
             worker.kill()
+        if self.spool.problem:
+            self.spool.write()
         if self.spool.problem != self._warned:
             self._warned = self.spool.problem
             if listener is not None and self._warned:
@@ -807,6 +825,7 @@ def _begin(place: Path, asked: Open) -> None:
 def _serve_left(place: Path, asked: Open, source: int, sink: int) -> None:
     """Serve what a keeper that is gone has left."""
     keeper = Keeper(place, asked.session, asked.lease_s)
+    keeper.spool.count_on(asked.have)
     keeper.left()
     # Copies: what serves a connection closes both ends of it.
     keeper.listen(os.dup(source), os.dup(sink))

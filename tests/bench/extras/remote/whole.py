@@ -63,8 +63,8 @@ def commands(kernels: Path) -> dict[str, list[str]]:
     short = ["compare", "lenet5-digits", *both, "--batch", "8", "--budget", "0.3"]
     return {
         "compare": COMPARISON.arguments(defaults.job()) if where == "cuda" else short,
-        "ladder": ["ladder", "conv", *SHAPE, "--device", where, "--kernels", str(kernels), "--budget", "0.2"],
         "profile": ["profile", "lenet5-digits", *both, "--batch", "8", "--budget", "0.2", "--runs", "2"],
+        "ladder": ["ladder", "conv", *SHAPE, "--device", where, "--kernels", str(kernels), "--budget", "0.2"],
     }
 
 
