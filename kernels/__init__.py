@@ -21,8 +21,9 @@ What a kernel is:
 
 From a file to a launch:
 
-- `nvrtc`: compiles a rung to a cubin, which needs no GPU; kept in the cache. `compilers`: several at a time,
-  in processes. `languages/`: CUDA rungs in Python, compiled in an isolated process.
+- `nvrtc`: compiles a rung to a cubin, which needs no GPU; kept in the cache. `cubin`: what that asks of a
+  GPU's memory. `compilers`: several at a time, in processes. `languages/`: CUDA rungs in Python, compiled in
+  an isolated process.
 - `launch/`: launch shapes by name: from params to grid, block, shared memory and arguments. `estimates/`:
   where the work can be shared out in many ways, an estimate of the time picks one; its constants are fitted
   to timed launches on the device of `estimates.fitted_device`. `occupancy`: how many blocks fit on a

@@ -79,6 +79,24 @@ def halt(pid: int) -> None:
             psutil.Process(pid).suspend()
 
 
+def halted(pid: int, seconds: float) -> bool:
+    """Stop a child, and what it started, until `resume`, and wait until all of its threads have stopped: one
+    that the system works for (on its memory, say) goes on until that is done. False where it has not stopped
+    in so many seconds. Where nobody sees a process stop (STOPS_ITSELF is False) it is not waited for."""
+    halt(pid)
+    until = time.monotonic() + seconds
+    while STOPS_ITSELF:
+        try:
+            if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
+                break
+        except ChildProcessError:  # it has ended, which whoever asks it next finds
+            break
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.00002)
+    return True
+
+
 def stop_here() -> None:
     """Stop this process, with all its threads, until another process resumes it."""
     os.kill(os.getpid(), signal.SIGSTOP)

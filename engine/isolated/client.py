@@ -47,6 +47,7 @@ WITHOUT_BLAS = ("engine.isolated.open_ort", "engine.isolated.open_empty")
 # who waits for a core. docs/trust.md says where these are from.
 AFTER_NS, AFTER_OTHERS, AFTER_SHARE, AFTER_ONCE_NS = 100_000, 3, 0.02, 10_000_000
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
+HALT_S = 10.0  # so long it may take to stop, where the system is at work for one of its threads
 
 _awake: list[Child] = []  # who stays awake now; at most one
 _others: dict[int, After] = {}  # by number of threads: of processes without a user's kernel
@@ -363,7 +364,8 @@ class Child:
             if self not in _awake:
                 _awake.append(self)
             return
-        processes.halt(self.pid)
+        if not processes.halted(self.pid, HALT_S):
+            raise self._crashed(channel.ChannelClosed(f"its answer, and did not stop within {HALT_S:g} s"))
         if _watched and _watched[0] is self and _watched[1].put_back():
             self.spoilt = f"{self.what} changed the limits of its judge: a kernel leaves others alone"
         self._end_strangers(self._beside.strangers())

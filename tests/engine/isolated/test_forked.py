@@ -140,11 +140,14 @@ def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.Monkey
         try:
             open({str(tmp_path / "other")!r})
         except OSError:
-            raise ValueError(f"it is refused to {{os.getuid()}} at {{os.getcwd()}}")
+            nowhere = [os.fstat(fd).st_rdev == os.stat("/dev/null").st_rdev for fd in (0, 1, 2)]
+            raise ValueError(f"it is refused to {{os.getuid()}} at {{os.getcwd()}} and says {{nowhere}}")
         work(x, y)
     """
     pool.close_all()
-    with pytest.raises(Exception, match=f"it is refused to {walls.FIRST_UID} at /own"):
+    with pytest.raises(
+        Exception, match=rf"refused to {walls.FIRST_UID} at /own and says \[True, True, True\]"
+    ):
         _run(tmp_path, "own", body)
     pool.close_all()
 

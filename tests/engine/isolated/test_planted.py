@@ -310,6 +310,34 @@ def test_without_stops_a_pass_begins_and_ends_with_a_message(
     other.close()
 
 
+INSIDE = """
+        def inside(memory):
+            at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+            while True:
+                for advice in (23, 4):  # all pages are to be there; and none
+                    libc.madvise(at, ctypes.c_size_t(len(memory)), advice)
+        if not held:
+            held[0] = mmap.mmap(-1, 400 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            threading.Thread(target=inside, args=(held[0],), daemon=True).start()
+        work(x, y)
+"""
+
+
+@LINUX
+def test_what_the_system_does_for_a_kernel_is_over_when_the_next_one_begins(tmp_path: Path) -> None:
+    """A thread in a long call of the system is not stopped before that returns."""
+    planted.write(tmp_path, "inside", INSIDE)
+    rung = registry.find("cpu", "unary", "inside", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+    for _ in range(4):
+        session.run()
+        pid = session._child.pid  # type: ignore[attr-defined]
+        before = processes.worked_ns(pid)
+        time.sleep(0.05)
+        assert processes.worked_ns(pid) == before
+    session.close()
+
+
 @pytest.mark.parametrize("anew", [False, True], ids=["the bound one", "another one"])
 def test_what_a_timed_pass_wrote_into_its_input_is_told_after_others_over(anew: bool, tmp_path: Path) -> None:
     now = tmp_path / "now"

@@ -253,15 +253,16 @@ def measured(
     at_once: int = 2,
     budget: float = 0.3,
     seconds: int = 15,
+    classmates: bool = True,
 ) -> Found:
-    """Grade these in an empty folder; behind a wall with an honest classmate beside each."""
+    """Grade these in an empty folder, with an honest classmate beside each or without."""
     processes.keep_orphans()
     outside, found = Outside(base / "outside"), Found()
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
     submissions = [each for each in submissions if not each.cuda]
     (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=seconds, budget=budget) + f"# {CANARY}\n")
-    beside = submissions if wall != walls.NONE else []
+    beside = submissions if classmates else []
     others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(beside))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
     secrets = [
@@ -390,7 +391,8 @@ def compiled(submissions: Sequence[Submission], base: Path, wall: str) -> Found:
 def _unseen(submissions: Sequence[Submission]) -> int:
     """How many of these are not seen to bite where nothing keeps them in."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-        found = measured(submissions, Path(folder), walls.NONE, seconds=60)  # none of them goes on for ever
+        # None of them goes on for ever.
+        found = measured(submissions, Path(folder), walls.NONE, seconds=60, classmates=False)
     bitten = {name for name, _ in found.bites}
     missed = [each.name for each in submissions if each.name not in bitten]
     for name in missed:
@@ -407,6 +409,7 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", help="K/N: every Nth from the Kth on")
     parser.add_argument("--sample", action="store_true", help="a few that stand for the others")
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--no-classmates", action="store_true", help="a third of the time")
     parser.add_argument("--seconds", type=int, default=15, help="of a task; more on a busy machine")
     given = parser.parse_args()
     part, parts = map(int, given.part.split("/"))
@@ -421,7 +424,15 @@ def main() -> int:
             continue
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-            found = measured(chosen, Path(folder) / "cpu", wall, given.at_once, seconds=given.seconds)
+            found = measured(
+                chosen,
+                Path(folder) / "cpu",
+                wall,
+                given.at_once,
+                0.05 if given.no_classmates else 0.3,
+                given.seconds,
+                not given.no_classmates,
+            )
             more = compiled(chosen, Path(folder) / "cuda", wall)
         for name, what in sorted((found.dispositions | more.dispositions).items()):
             print(f"  {name}: {what[:160]}")

@@ -55,6 +55,9 @@ tried("owner of signals", fcntl.fcntl, pair[0], fcntl.F_SETOWN, other)
 tried("flags", fcntl.fcntl, pair[0], fcntl.F_SETFL, os.O_NONBLOCK)
 tried("merging", mmap.mmap(-1, 4096).madvise, 12)
 tried("advice", mmap.mmap(-1, 4096).madvise, mmap.MADV_DONTNEED)
+tried("date", os.utime, "/dev/null")
+tried("log", libc.klogctl, 10, None, 0)
+tried("core of its own", libc.prctl, 62, 1, 0, 0, 0)
 tried("fork", os.fork)
 thread = threading.Thread(target=print, args=("thread done",)); thread.start(); thread.join()
 """
@@ -159,6 +162,13 @@ def test_what_a_killed_grading_left_is_removed_and_what_another_uses_stays(
     ended.wait()
     for name in (f"kernelscope-work-{ended.pid}-a", f"kernelscope-work-{os.getpid()}-b", "another"):
         (tmp_path / name / "in").mkdir(parents=True)
+    here = os.open(".", os.O_RDONLY)
+    os.chdir(tmp_path / f"kernelscope-work-{ended.pid}-a")
+    for _ in range(1500):  # more than Python calls itself
+        os.mkdir("d")
+        os.chdir("d")
+    os.fchdir(here)
+    os.close(here)
     walls.sweep()
     left = {path.name for path in tmp_path.iterdir()}
     assert {f"kernelscope-work-{os.getpid()}-b", "another"} <= left
