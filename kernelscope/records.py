@@ -448,6 +448,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         "scale",
         "sign",
         "stale",
+        "stopped",
         "stray_write",
         "stride",
         "uninitialised",

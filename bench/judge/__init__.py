@@ -39,6 +39,7 @@ _SEEN = (
     "unwritten",
     "race",
     "uninitialised",
+    "stopped",
     "endless",
 )
 

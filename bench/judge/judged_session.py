@@ -32,6 +32,8 @@ FAULTS = {
     "input_written": "input_written",
     "divergent_barrier": "barrier",
     "barrier_mismatch": "barrier",
+    "assert": "stopped",
+    "trap": "stopped",
     "stuck": "barrier",
     "race": "race",
     "uninitialised": "uninitialised",

@@ -13,6 +13,7 @@ Fault = Literal[
     "uninitialised",
     "barrier",
     "endless",
+    "stopped",
     "unwritten",
     "nan",
     "stale",

@@ -3,6 +3,7 @@ answers, what is wrong with its accesses to memory, and counts of each line. It 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ SECONDS = 20.0  # after which a launch is ended
 
 class SimulatedRungSession:
     """See engine.rung_session.RungSession; `report` has all findings, and the counts of the last pass.
-    seed: in which order warps take turns (kernels.ptx.machine.run). arch: that it is compiled for (see ptx_of).
+    seed: in which order warps take turns (kernels.ptx.machine.run). arch: what it is compiled for (ptx_of).
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
     the instruction that is missing and its line."""
@@ -136,9 +137,15 @@ def ptx_of(rung: Rung, how: launch.Launch, arch: str = "") -> str:
     return nvrtc.ptx(rung, least, how.defines)
 
 
+@functools.lru_cache(maxsize=64)
+def _program(text: str) -> Program:
+    """Read and translated once for all shapes that are compiled alike."""
+    return Program(text)
+
+
 def program_of(rung: Rung, how: launch.Launch, arch: str = "") -> Program:
     """The kernels of a launch, translated. Raises KernelError, UnsupportedError with what is missing."""
-    program = Program(ptx_of(rung, how, arch))
+    program = _program(ptx_of(rung, how, arch))
     for stage in how.kernels(rung.op):
         program.translated(stage.function)
     return program

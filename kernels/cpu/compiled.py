@@ -152,9 +152,10 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
     return kept(digest(function.__name__, source), lambda: compiler(function))
 
 
-def kept(name: str, make: Callable[[], bytes]) -> int:
+def kept(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> int:
     """The address of a compiled file of this name, which is made if it is missing. The file begins with the
-    digest of the rest: a truncated file would crash the process that loads it."""
+    digest of the rest: a truncated file would crash the process that loads it. most: files that the folder
+    keeps."""
     data = next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
     if not data:
         data = make()
@@ -162,7 +163,7 @@ def kept(name: str, make: Callable[[], bytes]) -> int:
         try:
             with atomic_file(path) as file:
                 file.write_bytes(hashlib.sha256(data).digest() + data)
-            _trim(path.parent)
+            _trim(path.parent, most)
         except OSError:
             pass  # compiled anew the next time
     return _address(data)
@@ -228,8 +229,8 @@ def digest(name: str, source: str) -> str:
     return its.hexdigest()[:32]
 
 
-def _trim(folder: Path) -> None:
-    """Remove the oldest files beyond MOST_FILES."""
+def _trim(folder: Path, most: int) -> None:
+    """Remove the oldest files beyond so many."""
     files = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in files[MOST_FILES:]:
+    for path in files[most:]:
         os.unlink(path)

@@ -1377,6 +1377,31 @@ def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
 
 
+# --- what a kernel says, and gives up at ---
+
+_FUNCTIONS = {"vprintf": ("printed", 2), "__assertfail": ("failed", 5)}
+
+
+@TABLE.of("call")
+def _called(t: Translator, i: Instruction) -> None:
+    """printf and assert; other functions are not inlined by their compiler, and missing."""
+    d, function, *values = i.operands
+    if function.name not in _FUNCTIONS or len(values) != _FUNCTIONS[function.name][1]:
+        place = f" ({i.place.file.rsplit('/', 1)[-1]}:{i.place.line})" if i.place else ""
+        raise PtxError(f"PTX line {i.line}{place}: a call of {function.name} is missing; inline it")
+    for slot, value in enumerate(values):
+        t.store_slot(slot, t.get(value, "i64"), "i64")
+    t.machine(_FUNCTIONS[function.name][0], machine.pack(t.site(), 0, 1, 0))
+    if d.kind != "none":
+        t.put(d, t.splat("i32", 1), "i32")
+
+
+@TABLE.of("trap", "brkpt")
+def _trapped(t: Translator, i: Instruction) -> None:
+    if i.op[0] == "trap":
+        t.machine("trapped", t.site())
+
+
 # --- copies that go on by themselves ---
 
 

@@ -57,7 +57,7 @@ L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRAN
 L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, L_WARP_STATES = range(8, 16)
 L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
-L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH = range(34, 38)
+L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH, L_SAID, L_SAID_COUNT = range(34, 40)
 L_WORDS = 48
 
 # --- of a buffer ---
@@ -75,7 +75,13 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-) = range(1, 16)  # fmt: skip
+    FAILED, TRAPPED,
+) = range(1, 18)  # fmt: skip
+
+# --- of what a kernel prints ---
+S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
+MOST_SAID, SAID_NBYTES = 1000, 128  # times; bytes of values that are kept of one
+S_WORDS = S_VALUES + SAID_NBYTES // 8
 
 # --- counters of an access ---
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
@@ -203,9 +209,24 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
 
 
 @inlined
+def step_of(warp, mask):
+    """By how much the address grows from lane to lane, −1 where it does not evenly, or lanes are left out."""
+    addresses = simd.shifted(warp, W_A)
+    if mask != 0xFFFFFFFF:
+        return -1
+    first, step, other = addresses[0], addresses[1] - addresses[0], 0
+    for lane in range(32):
+        other |= addresses[lane] - first - step * lane
+    return step if other == 0 and step >= 0 else -1
+
+
+@inlined
 def sectors(warp, mask, size):
     """Distinct sectors of 32 bytes that the lanes touch."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
+    step = step_of(warp, mask)
+    if 0 <= step <= 32:
+        return (addresses[31] >> 5) - (addresses[0] >> 5) + 1
     count, bits, last = 0, 0, -1
     for lane in range(32):
         if mask >> lane & 1 == 0:
@@ -235,36 +256,38 @@ def wavefronts(warp, mask, size):
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
     at_once = 32 if size <= 4 else 16 if size == 8 else 8
-    words = max(1, size >> 2)
+    step = step_of(warp, mask)
+    if step == 0 or (step == size and size >= 4):
+        return 32 // at_once
+    # What is aligned to its size lies in one bank, or in a row of two or four.
+    bits = 2 if size <= 4 else 3 if size == 8 else 4
     total, first = 0, 0
     while first < 32:
         some = mask >> first & ((1 << at_once) - 1)
         if some:
-            for bank in range(64):
+            for bank in range(at_once):
                 banks[bank] = 0
             most, count = 1, 0
             for lane in range(first, first + at_once):
                 if mask >> lane & 1 == 0:
                     continue
-                for i in range(words):
-                    word = (addresses[lane] >> 2) + i
-                    bank = word & 31
-                    if banks[bank]:
-                        if banks[32 + bank] == word:
-                            continue
-                        known = False
-                        for j in range(count):
-                            if seen[j] == word:
-                                known = True
-                                break
-                        if known:
-                            continue
-                    if count < 64:
-                        seen[count] = word
-                        count += 1
-                    banks[bank] += 1
-                    banks[32 + bank] = word
-                    most = max(most, banks[bank])
+                word = addresses[lane] >> bits
+                bank = word & (at_once - 1)
+                if banks[bank]:
+                    if banks[32 + bank] == word:
+                        continue
+                    known = False
+                    for j in range(count):
+                        if seen[j] == word:
+                            known = True
+                            break
+                    if known:
+                        continue
+                seen[count] = word
+                count += 1
+                banks[bank] += 1
+                banks[32 + bank] = word
+                most = max(most, banks[bank])
             total += most
         first += at_once
     return total
@@ -394,7 +417,184 @@ def settled(warp, mask, space):
 
 
 @inlined
+def base_of(warp, launch, mask, nbytes, space):
+    """What added to the address of any of the lanes gives its place, where all are inside one buffer (or one
+    array of shared memory each) and aligned; else 0, and each is looked at alone."""
+    addresses = simd.shifted(warp, W_A)
+    origin, data, limit = 0, 0, 0
+    if space == SHARED:
+        data, limit = simd.integers(warp[W_BLOCK])[B_SHARED], launch[L_SHARED_NBYTES]
+    else:
+        lane = 0
+        while mask >> lane & 1 == 0:
+            lane += 1
+        which = addresses[lane] >> WINDOW
+        if not 0 < which < launch[L_COUNT]:
+            return 0
+        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        origin, data, limit = (which << WINDOW) + MIDDLE, its[D_DATA], its[D_NBYTES]
+    bad, last = 0, limit - nbytes
+    for lane in range(32):
+        offset = addresses[lane] - origin
+        bad |= ((offset | last - offset) >> 63 | (offset & nbytes - 1)) & -(mask >> lane & 1)
+    if bad:
+        return 0
+    if space == SHARED:
+        owners = simd.octets(launch[L_OWNERS])
+        for lane in range(32):
+            if mask >> lane & 1:
+                owner = owners[addresses[lane]]
+                if owner == 0 or owners[addresses[lane] + nbytes - 1] != owner:
+                    return 0
+    return data - origin
+
+
+@inlined
+def settled_before(word, it, own, oldest, epoch, thread):
+    """Whether what a record says was plainly before: in an earlier launch or block, before the block's last
+    barrier, or by this thread itself."""
+    serial = word >> 32
+    if serial == own:
+        return it >> 32 < epoch or it & 0x1FFF == thread
+    return serial < oldest
+
+
+@inlined
+def read_quickly(warp, launch, mask, packed, space, base):
+    """Reads that are inside, of those lanes of which the records plainly say that they may. The others."""
+    block = simd.integers(warp[W_BLOCK])
+    size, count = packed >> 24 & 0xFF, packed >> 32 & 0xF
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    nbytes = size * count
+    shadow, granule, origin, oldest, unwritten = 0, 0, 0, 0, 0
+    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    if space == SHARED:
+        shadow, granule, oldest, unwritten = block[B_SHADOW], launch[L_SHARED_GRANULE], own, own
+    else:
+        lane = 0
+        while mask >> lane & 1 == 0:
+            lane += 1
+        which = addresses[lane] >> WINDOW
+        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        shadow, granule, origin, oldest = its[D_SHADOW], launch[L_GRANULE], (which << WINDOW) + MIDDLE, 0
+        oldest = launch[L_FIRST]
+        unwritten = 0 if its[D_FLAGS] & INITIALISED else 1
+    slow, again, several = 0, 0, 0
+    if shadow:  # lanes that read what one before them reads, and those that others read with
+        apart = 1
+        while apart < 32:
+            alike = 0
+            for lane in range(apart, 32):
+                alike |= (addresses[lane] == addresses[lane - apart]) << lane
+            alike &= mask & mask << apart
+            again |= alike
+            several |= alike >> apart
+            apart *= 2
+    if shadow and packed >> 40 & VOLATILE:
+        slow = mask
+    elif shadow:
+        for lane in range(32):
+            if mask >> lane & 1 == 0 or again >> lane & 1:
+                continue
+            thread, wide = (warp[W_INDEX] << 5) + lane, several >> lane & 1
+            records = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
+            for i in range(nbytes >> granule):
+                word, it, how = records[4 * i], records[4 * i + 1], records[4 * i + 3]
+                if word >> 32 < unwritten or not settled_before(word, it, own, oldest, epoch, thread):
+                    slow |= 1 << lane
+                    break
+                before = records[4 * i + 2]
+                if before >> 32 == own and how >> 32 == clock and how & (_GRID_WIDE | _STRONG) == 0:
+                    # Others of the warp, or of the block, have read it since the barrier, too.
+                    if how & _BLOCK_WIDE or (wide == 0 and how & 0x1FFF == thread):
+                        continue
+                    if (how & _TID) >> 5 != thread >> 5:
+                        records[4 * i + 3] = how | _BLOCK_WIDE
+                    elif how & _WARP_WIDE == 0:
+                        records[4 * i + 3] = how | _WARP_WIDE
+                    continue
+                if not settled_before(before, how, own, oldest, epoch, thread):
+                    slow |= 1 << lane
+                    break
+                records[4 * i + 2] = own << 32 | packed & 0xFFFFFF
+                records[4 * i + 3] = clock << 32 | thread | (_WARP_WIDE if wide else 0)
+    if slow:  # those that read the same as one of them, too
+        slow |= again
+    mask &= ~slow
+    if size == 4:
+        for i in range(count):
+            for lane in range(32):
+                if mask >> lane & 1:
+                    low[32 * i + lane] = simd.words(base + addresses[lane] + 4 * i)[0]
+    elif size == 8:
+        for i in range(count):
+            for lane in range(32):
+                if mask >> lane & 1:
+                    values[32 * i + lane] = simd.integers(base + addresses[lane] + 8 * i)[0]
+    else:
+        for i in range(count):
+            for lane in range(32):
+                if mask >> lane & 1:
+                    low[32 * i + lane] = fetched(base + addresses[lane] + size * i, size)
+    return slow
+
+
+@inlined
+def written_quickly(warp, launch, mask, packed, space, base):
+    """Writes that are inside: as `read_quickly`. False: each is looked at alone, and nothing was written."""
+    block = simd.integers(warp[W_BLOCK])
+    site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    nbytes = size * count
+    shadow, granule, origin, oldest = 0, 0, 0, 0
+    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    if packed >> 40 & VOLATILE:
+        return False
+    if space == SHARED:
+        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], own
+    else:
+        lane = 0
+        while mask >> lane & 1 == 0:
+            lane += 1
+        which = addresses[lane] >> WINDOW
+        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        if its[D_FLAGS] & READ_ONLY:
+            return False
+        shadow, granule, origin, oldest = (
+            its[D_SHADOW], launch[L_GRANULE], (which << WINDOW) + MIDDLE, launch[L_FIRST],
+        )  # fmt: skip
+    if shadow:
+        for lane in range(32):
+            if mask >> lane & 1 == 0:
+                continue
+            thread = (warp[W_INDEX] << 5) + lane
+            records = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
+            for i in range(nbytes >> granule):
+                if not settled_before(records[4 * i], records[4 * i + 1], own, oldest, epoch, thread):
+                    return False
+                if not settled_before(records[4 * i + 2], records[4 * i + 3], own, oldest, epoch, thread):
+                    return False
+                records[4 * i] = own << 32 | site
+                records[4 * i + 1] = clock << 32 | thread
+    for i in range(count):
+        for lane in range(32):
+            if mask >> lane & 1:
+                value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
+                put(base + addresses[lane] + size * i, size, value)
+    return True
+
+
+@inlined
 def read_lanes(warp, mask, packed, space):
+    if space in (SHARED, GLOBAL):
+        whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
+        base = base_of(warp, whole, mask, bytes_, space)
+        if base != 0:
+            mask = read_quickly(warp, whole, mask, packed, space, base)
+            if mask == 0:
+                return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     strong, used = packed >> 40 & VOLATILE, packed >> 48 & 0xF
@@ -468,6 +668,11 @@ def read_lanes(warp, mask, packed, space):
 
 @inlined
 def write_lanes(warp, mask, packed, space):
+    if space in (SHARED, GLOBAL):
+        whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
+        base = base_of(warp, whole, mask, bytes_, space)
+        if base != 0 and written_quickly(warp, whole, mask, packed, space, base):
+            return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     strong = packed >> 40 & VOLATILE
@@ -1387,6 +1592,75 @@ def shown(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block = simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
     warp[W_PROXY] = block[B_CLOCK]
+
+
+# --- what a kernel says, and gives up at ---
+
+
+@compiled
+def printed(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """vprintf: addresses of the text in slot 0, of the values in slot 1, which lie in local memory."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        count = launch[L_SAID_COUNT]
+        launch[L_SAID_COUNT] = count + 1
+        if count >= MOST_SAID:
+            continue
+        record = simd.shifted(simd.integers(launch[L_SAID]), count * S_WORDS)
+        record[S_SITE], record[S_BLOCK], record[S_THREAD] = (
+            packed & 0xFFFFFF, block[B_SERIAL], (warp[W_INDEX] << 5) + lane,
+        )  # fmt: skip
+        record[S_FORMAT] = values[lane]
+        where = values[32 + lane]
+        first = where & OFFSETS
+        nbytes = 0
+        if where >> WINDOW == LOCAL_WINDOW:
+            nbytes = max(0, min(SAID_NBYTES, launch[L_LOCAL_NBYTES] - first))
+        record[S_NBYTES] = nbytes
+        of = simd.octets(warp[W_LOCAL] + lane * launch[L_LOCAL_NBYTES] + first)
+        to = simd.octets(launch[L_SAID] + 8 * (count * S_WORDS + S_VALUES))
+        for i in range(nbytes):
+            to[i] = of[i]
+
+
+@compiled
+def failed(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """__assertfail: addresses of what should have been in slot 0, of the file in slot 1; the launch ends."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    for lane in range(32):
+        if mask >> lane & 1:
+            found(
+                launch, FAILED, packed & 0xFFFFFF, 0, 0, values[lane], block[B_SERIAL],
+                (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+            )  # fmt: skip
+            launch[L_ENDED] = 1
+            warp[W_LIVE] = warp[W_LIVE] & ~(1 << lane)
+
+
+@compiled
+def trapped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """trap: the launch ends."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    if mask == 0 or launch[L_ENDED]:
+        return
+    lane = 0
+    while mask >> lane & 1 == 0:
+        lane += 1
+    found(
+        launch, TRAPPED, packed & 0xFFFFFF, 0, 0, 0, block[B_SERIAL], (warp[W_INDEX] << 5) + lane, 0, 0, mask,
+        0,
+    )  # fmt: skip
+    launch[L_ENDED] = 1
 
 
 # --- textures ---

@@ -3,20 +3,18 @@ what was found and counted."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernels.cpu import compiled
 from kernels.errors import KernelError
-from kernels.ptx import machine, reader, translate
+from kernels.ptx import machine, printing, reader, translate
 from kernels.ptx.instructions import TABLE
 from kernels.ptx.reader import Kernel, Place, PtxError
 from kernels.ptx.translate import Site, Translated
@@ -25,6 +23,8 @@ MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 TURNS_AT_ONCE = 2000
 LARGE = 1500  # instructions; more are compiled with less optimization, which takes a tenth of the time
+MOST_TEXT = 1024  # characters of a text in a kernel's memory
+MOST_KEPT = 1000  # files of machine code in the cache
 HOST = 1  # whoever wrote it before the first launch
 
 _SPACES = ("global", "shared", "local", "param", "generic")
@@ -45,6 +45,8 @@ _WORDS = {
     machine.TOO_MANY: "endless",
     machine.OVERTAKEN: "race",
     machine.UNSEEN: "race",
+    machine.FAILED: "assert",
+    machine.TRAPPED: "trap",
 }
 
 
@@ -91,12 +93,24 @@ class LineCounts:
             self.kinds[key] = self.kinds.get(key, 0) + count
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What one call of printf in a kernel says. who: thread and block."""
+
+    text: str
+    who: str
+    place: Place | None
+
+
 @dataclass
 class Report:
-    """Of one or several launches."""
+    """Of one or several launches. printed: by printf, in the order of the simulated threads; left_out: how
+    many more there were than are kept."""
 
     findings: list[Finding] = field(default_factory=list)
     lines: dict[tuple[str, int], LineCounts] = field(default_factory=dict)
+    printed: list[Printed] = field(default_factory=list)
+    left_out: int = 0
 
     @property
     def total(self) -> LineCounts:
@@ -142,9 +156,9 @@ class Program:
         """Of the kernel's machine code."""
         if name not in self._addresses:
             made = self.translated(name)
-            _bind_helpers()
-            key = compiled.digest(name, made.text + _machine_text())
-            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made))
+            _bind(made.helpers)
+            key = compiled.digest(f"{name} {_optimized(made)}", made.text)
+            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made), MOST_KEPT)
         return self._addresses[name]
 
     @property
@@ -153,9 +167,8 @@ class Program:
         return min((self.translated(name).granule for name in self.module.kernels), default=2)
 
 
-@functools.cache
-def _machine_text() -> str:
-    return Path(machine.__file__).read_text(encoding="utf-8")
+def _optimized(made: Translated) -> int:
+    return 0 if len(made.sites) > LARGE else 1
 
 
 def _machine_code(made: Translated) -> bytes:
@@ -169,25 +182,23 @@ def _machine_code(made: Translated) -> bytes:
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=0 if len(made.sites) > LARGE else 1,
+        opt=_optimized(made),
     )
     return bytes(target.emit_object(module))
 
 
-_bound: list[str] = []
+_bound: set[str] = set()
 
 
-def _bind_helpers() -> None:
-    """Tell the linker where the machine's functions lie."""
-    if _bound:
-        return
+def _bind(helpers: Iterable[str]) -> None:
+    """Tell the linker where these functions of the machine lie; what no kernel calls is not compiled."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    for name in translate.HELPERS:
+    for name in {*helpers} - _bound:
         llvm.add_symbol(f"ptx_{name}", getattr(machine, name).address)
-    _bound.append("")
+        _bound.add(name)
 
 
 def _aligned(nbytes: int, alignment: int = 64) -> np.ndarray:
@@ -282,6 +293,9 @@ class Device:
         report = run.report()
         self._first += blocks
         self.report.findings += report.findings
+        room = max(0, machine.MOST_SAID - len(self.report.printed))
+        self.report.printed += report.printed[:room]
+        self.report.left_out += report.left_out + len(report.printed[room:])
         for key, counts in report.lines.items():
             self.report.lines.setdefault(key, LineCounts()).add(counts)
         return report
@@ -339,6 +353,7 @@ class _Run:
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
+        self.said = np.zeros((m.MOST_SAID if "printed" in made.helpers else 0, m.S_WORDS), np.int64)
         wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
         own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
         each = own + -(-wide // 64) * 64
@@ -384,7 +399,7 @@ class _Run:
             m.L_BUFFERS: kept(table), m.L_COUNT: len(table), m.L_FIRST: device.first,
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
-            kept(self.found),
+            kept(self.found), m.L_SAID: kept(self.said),
             m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS:
             warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
@@ -401,7 +416,27 @@ class _Run:
     def report(self) -> Report:
         count = int(self.launch[machine.L_FOUND_COUNT])
         findings = [self._finding(self.found[i]) for i in range(count)]
-        return Report(findings, self._lines())
+        said = int(self.launch[machine.L_SAID_COUNT])
+        printed = [self._printed(self.said[i]) for i in range(min(said, machine.MOST_SAID))]
+        return Report(findings, self._lines(), printed, max(0, said - machine.MOST_SAID))
+
+    def _printed(self, record: np.ndarray) -> Printed:
+        m = machine
+        site = self._site(int(record[m.S_SITE]))
+        values = record[m.S_VALUES :].tobytes()[: int(record[m.S_NBYTES])]
+        text = printing.formatted(self._text(int(record[m.S_FORMAT])), values, self._text)
+        return Printed(text, self._thread(int(record[m.S_BLOCK]), int(record[m.S_THREAD])), site.place)
+
+    def _text(self, address: int) -> str:
+        """What stands in a buffer up to a zero, "(no text)" where none is."""
+        which, offset = address >> machine.WINDOW, (address & machine.OFFSETS) - machine.MIDDLE
+        if not 0 < which <= len(self.device.buffers):
+            return "(no text)"
+        content = self.device.buffers[which - 1].bytes
+        if not 0 <= offset < content.nbytes:
+            return "(no text)"
+        part = content[offset : offset + MOST_TEXT].tobytes()
+        return part.partition(b"\0")[0].decode("utf-8", errors="replace")
 
     def _lines(self) -> dict[tuple[str, int], LineCounts]:
         lines: dict[tuple[str, int], LineCounts] = {}
@@ -517,6 +552,10 @@ class _Run:
                 f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind == m.FAILED:
+            words = f"{at}: assert({self._text(offset)}) does not hold for {who}{again}"
+        elif kind == m.TRAPPED:
+            words = f"{at}: {who} ends the kernel by a trap"
         elif kind in (m.OVERTAKEN, m.UNSEEN):
             others = self._thread(other_serial, other_thread)
             why = (

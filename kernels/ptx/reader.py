@@ -390,7 +390,8 @@ class _Reader:
         elif token == ";":
             self.take()
         elif token == ".param":
-            raise self.bad("a call of a function (as printf and assert are) is missing")
+            self.take()
+            self.passed(kernel)
         elif token.startswith("."):
             raise self.bad(f"{token} is not understood")
         elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ":":
@@ -425,6 +426,39 @@ class _Reader:
                 kernel.registers[own] = kind
             if self.take() == ";":
                 return
+
+    def passed(self, kernel: Kernel) -> None:
+        """What is handed to a function, or what it gives back: a register here."""
+        while self.peek() == ".align":
+            self.take()
+            self.take()
+        kind, name = self.take()[1:], self.take()
+        if kind not in KINDS or self.peek() != ";":
+            raise self.bad("a call with an argument that is an array or a struct is missing")
+        self.take()
+        self.count += 1
+        own = f"{name}'{self.count}"
+        self.scopes[-1][name] = own
+        kernel.registers[own] = kind
+
+    def call(self, op: tuple[str, ...]) -> list[Operand]:
+        """Of a call what it gives (or none), the function's name, and its arguments."""
+        given = [Operand("none")]
+        if self.peek() == "(":
+            self.take()
+            given = list(self.listed(")", 0))
+        elif not self.peek()[0].isalpha() and self.peek()[0] not in "_$%":
+            raise self.bad(f"{self.peek()!r} is no function")
+        if self.peek() == ",":
+            self.take()
+        name, arguments = self.take(), []
+        if self.peek() == ",":
+            self.take()
+            self.expect("(")
+            arguments = list(self.listed(")", 0))
+        if len(given) != 1 or self.peek() != ";":
+            raise self.bad(f"a call of {name} is not understood")
+        return [given[0], Operand("symbol", name), *arguments]
 
     def loc(self) -> None:
         file, line = self.whole(self.take()), self.whole(self.take())
@@ -467,7 +501,7 @@ class _Reader:
         if not op or not op[0][0].isalpha():
             self.at -= 1
             raise self.bad(f"{self.peek()!r} is no instruction")
-        operands = []
+        operands = self.call(op) if op[0] == "call" else []
         while self.peek() != ";":
             operands.append(self.operand())
             if self.peek() == ",":
@@ -475,6 +509,11 @@ class _Reader:
             elif self.peek() != ";":
                 raise self.bad(f"{self.peek()!r} is not understood behind an operand")
         self.take()
+        if op[:2] in (("ld", "param"), ("st", "param")) and len(operands) == 2:
+            place, value = operands if op[0] == "st" else operands[::-1]
+            if place.kind == "address" and place.parts[0].kind == "register" and not place.value:
+                pair = [place.parts[0], value] if op[0] == "st" else [value, place.parts[0]]
+                return Instruction(("mov", op[-1]), pair, guard, line, self.place)
         used, self.used = (self.used, -1) if op[0] == "ld" else (-1, self.used)
         return Instruction(op, operands, guard, line, self.place, used)
 

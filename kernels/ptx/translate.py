@@ -29,11 +29,6 @@ BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double"
 WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
 # Instructions by which blocks can wait for each other.
 _MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
-HELPERS = (
-    "read", "write", "shuffle", "match", "atomic", "fence", "function", "divide", "synced", "barrier",
-    "alone", "copy_later", "close_group", "arrive", "multiply", "load_matrices", "texture", "multiply_wide",
-    "products", "shown",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,8 @@ class Site:
 class Translated:
     """text: LLVM. sites: those of the instructions, the first is of none. blocks: of each block the sites of
     its instructions. shared: (name, begins, ends) of the arrays; dynamic: where that without a size begins.
-    granule, shared_granule: log2 of the least bytes that are accessed at once."""
+    granule, shared_granule: log2 of the least bytes that are accessed at once. helpers: functions of
+    kernels.ptx.machine that it calls."""
 
     text: str
     sites: tuple[Site, ...]
@@ -66,6 +62,7 @@ class Translated:
     spins: bool
     copies: bool
     products: bool
+    helpers: tuple[str, ...]
 
 
 def missing(instruction: Instruction) -> PtxError:
@@ -102,6 +99,7 @@ class Translator:
         self.number = 0
         self.sites: list[Site] = [Site(0, None, "")]
         self.intrinsics: dict[str, str] = {}
+        self.helpers: set[str] = set()
         self.known: dict[str, tuple[str, str]] = {}  # values of registers in this block
         self.changed: set[str] = set()
         self.carry = ""
@@ -433,6 +431,8 @@ class Translator:
         return self.emit(f"{operation} {kind} {a}, {b}")
 
     def machine(self, helper: str, packed: int, mask: str | None = None) -> None:
+        """Call a compiled function of kernels.ptx.machine."""
+        self.helpers.add(helper)
         wide = self.emit(f"zext i32 {mask or self.active()} to i64")
         self.line(f"call void @ptx_{helper}(ptr %W, i64 {wide}, i64 {packed}, ptr null)")
 
@@ -475,7 +475,7 @@ class Translator:
         body, self.lines = self.lines, []
         self._frame(len(self.blocks))
         head, self.lines = self.lines, []
-        declared = [f"declare void @ptx_{name}(ptr, i64, i64, ptr)" for name in HELPERS]
+        declared = [f"declare void @ptx_{name}(ptr, i64, i64, ptr)" for name in sorted(self.helpers)]
         out += [*declared, *sorted(self.intrinsics.values()), ""]
         out += [
             f"define void @{self.entry}(ptr %W, i64 %unused, i64 %more, ptr %scratch) #0 {{",
@@ -499,6 +499,7 @@ class Translator:
             self.spins,
             self.copies,
             self.products,
+            tuple(sorted(self.helpers)),
         )
 
     def _block(self, block: flow.Block) -> None:

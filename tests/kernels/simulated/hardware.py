@@ -45,13 +45,13 @@ CAPABILITY, ARCH = (9, 0), "sm_90"
 TOOLS = sanitize.TOOLS
 # What is asked of ncu, of what it knows: its names change from version to version.
 WANTED = re.compile(
-    r"smsp__inst_executed|smsp__thread_inst_executed"
-    r"|l1tex__t_(?:sectors|requests)_pipe_lsu_mem_(?:global|local)_op_(?:ld|st|red|atom|ldgsts\w*)"
-    r"|l1tex__t_sectors_pipe_tex_mem_texture"
-    r"|l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_\w+)?"
-    r"|l1tex__data_pipe_lsu_wavefronts_mem_shared(?:_op_\w+)?"
-    r"|smsp__sass_inst_executed_op_(?:global|shared|local|ldgsts|ldsm)\w*"
-    r"|smsp__inst_executed_op_(?:global|shared|local|ldgsts|ldsm)\w*"
+    r"smsp__inst_executed"
+    r"|l1tex__t_(?:sectors|requests)_pipe_lsu_mem_global_op_(?:ld|st|ldgsts_cache_access)"
+    r"|l1tex__t_sectors_pipe_lsu_mem_global_op_(?:red|atom)|l1tex__t_sectors_pipe_tex_mem_texture"
+    r"|l1tex__t_sectors_pipe_lsu_mem_local_op_(?:ld|st)"
+    r"|l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_(?:ld|st)"
+    r"|l1tex__data_pipe_lsu_wavefronts_mem_shared_op_(?:ld|st|atom)"
+    r"|smsp__sass_inst_executed_op_(?:shared_ld|shared_st|ldsm|global_ld|global_st|ldgsts)"
 )
 
 
@@ -70,6 +70,12 @@ def case_of(rung: Rung) -> Case | None:
     return min(known, key=lambda case: abs(math.log(case.expected.size / OUTPUTS)), default=None)
 
 
+def _stages(rung: Rung) -> Sequence[launch.Stage]:
+    case = case_of(rung)
+    assert case is not None
+    return launch.launch(case.params, rung).kernels(rung.op)
+
+
 # --- on a GPU ---
 
 
@@ -81,7 +87,7 @@ def launch_all() -> None:
     for rung in rungs():
         case = case_of(rung)
         assert case is not None
-        names = [stage.function for stage in launch.launch(case.params, rung).kernels(rung.op)]
+        names = [stage.function for stage in _stages(rung)]
         try:
             got, _ = device.run(rung, case.params, case.inputs, case.expected.shape, case.dtype)
             wrong = cuda_cases.differs(got, case, rung.precision)
@@ -114,6 +120,9 @@ def collect(path: Path) -> None:
     names = [word for line in known.stdout.splitlines() if (word := line.split(" ")[0])]
     asked = [f"{name}.sum" for name in names if WANTED.fullmatch(name)]
     command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--replay-mode", "kernel"]
+    # CuPy's own kernels stand between: they are not looked at.
+    functions = {s.function for rung in rungs() for s in _stages(rung)}
+    command += ["--kernel-name", f"regex:^({'|'.join(sorted(functions))})$"]
     command += ["--metrics", ",".join(asked), "--log-file", str(log := path.with_suffix(".ncu.csv"))]
     command += [sys.executable, "-m", "tests.kernels.simulated.hardware", "--launch"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -124,7 +133,6 @@ def collect(path: Path) -> None:
     for line in lines:
         line["counted"] = []
         for name in line["kernels"]:
-            # CuPy's own kernels stand between.
             while rows and rows[0]["Kernel Name"].split("(")[0] != name:
                 rows.pop(0)
             if rows:
