@@ -18,7 +18,7 @@ TILES = "kernelscope_tiles"  # as long as ENTRY, in whose place it stands in an 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
 # Threads of ONNX Runtime keep memory that this library frees when they end: it stays loaded.
-LINKED = ("-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,--version-script=exports.map", "-lm", "-ldl", "-lpthread")
+LINKED = ("-Wl,-z,nodelete", "-Wl,-z,notext", "-Wl,-z,defs", "-Wl,--version-script=exports.map", "-lm", "-ldl", "-lpthread")
 EXPORTS = "{ global: RegisterCustomOps; kernelscope_open; kernelscope_run; local: *; };\n"
 WAIT_S = 120.0
 
