@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -92,8 +93,18 @@ def _of_subgraphs(node: onnx.NodeProto) -> list[str]:
     """What the graphs inside a node may read from around them."""
     found = []
     for attribute in node.attribute:
-        for graph in ([attribute.g] if attribute.HasField("g") else [*attribute.graphs]):
+        for graph in [attribute.g] if attribute.HasField("g") else [*attribute.graphs]:
             for inner in graph.node:
                 found += [*inner.input, *_of_subgraphs(inner)]
             found += [value.name for value in graph.output]
     return found
+
+
+LARGEST_NBYTES = 2**31 - (1 << 20)  # of one file of Protocol Buffers, with room for the graph
+
+
+def save(graph: Graph, path: Path) -> None:
+    """Write the model; where it is too large for one file, its weights beside it (NAME.onnx.data)."""
+    proto = graph.whole_proto()
+    large = sum(array.nbytes for array in graph.initializers.values()) > LARGEST_NBYTES
+    onnx.save(proto, path, save_as_external_data=large, location=f"{path.name}.data" if large else None)

@@ -49,12 +49,17 @@ def replacement(graph: Graph, node: str, rung: Rung, batches: Sequence[int], arc
     if node not in graph.by_name:
         names = [it.name for it in graph.nodes]
         few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise InputError(f"model {graph.name} has no node {node!r}{did_you_mean(node, names, f'; its nodes are {few}')}")
+        raise InputError(
+            f"model {graph.name} has no node {node!r}{did_you_mean(node, names, f'; its nodes are {few}')}"
+        )
     found = [_step(graph, node, rung, batch) for batch in sorted(set(batches))]
     plans, steps = zip(*found, strict=True)
     first: Step = steps[0]
     for step in steps:
-        for reason in (rung.refusal(step.params), rung.device == "cuda" and launch.refusal(step.params, rung)):
+        for reason in (
+            rung.refusal(step.params),
+            rung.device == "cuda" and launch.refusal(step.params, rung),
+        ):
             if reason:
                 raise UnsupportedError(f"node {node}: {reason}")
     _check_tensors(graph, first, plans[0])

@@ -61,7 +61,9 @@ def bound(rung: Rung, sizes: Sequence[Params], weights: Sequence[np.ndarray | No
             )
         )
     if any(call.step is not calls[0].step for call in calls):
-        raise UnsupportedError("it takes another compiled function at another size; export one size at a time")
+        raise UnsupportedError(
+            "it takes another compiled function at another size; export one size at a time"
+        )
     code = [calls[0].step.code()]
     if any(buffer == TILES for it in called for _, buffer, _ in it.places):
         code.append(compiling.tiles_code())
@@ -106,7 +108,9 @@ def _call(
         if isinstance(of, np.ndarray):
             inside = [(n, of.ctypes.data - array.ctypes.data) for n, array in buffers if _within(of, array)]
             if _within(of, scratch) and scratch.size:
-                raise UnsupportedError("an argument points into its workspace, which each thread has for itself")
+                raise UnsupportedError(
+                    "an argument points into its workspace, which each thread has for itself"
+                )
             if inside:
                 places.append((at, *inside[0]))
             else:
@@ -114,7 +118,9 @@ def _call(
                 places.append((at, TABLES, tables.place(of)))
         elif not isinstance(of, float | np.floating) and abs(int(of)) >= _ADDRESS:
             if int(of) != compiling.tiles():
-                raise UnsupportedError(f"argument {at + 1}, {int(of)}, is an address that only this process knows")
+                raise UnsupportedError(
+                    f"argument {at + 1}, {int(of)}, is an address that only this process knows"
+                )
             places.append((at, TILES, 0))
     before = [array.tobytes() for array in given]
     call()

@@ -90,7 +90,9 @@ def operator(
         places = tuple(
             (at, Place(of[buffer] if buffer >= 0 else buffer, offset)) for at, buffer, offset in called.places
         )
-        step = BoundCall(called.words, places, called.parts, _tasks(params, called.parts), called.scratch_nbytes)
+        step = BoundCall(
+            called.words, places, called.parts, _tasks(params, called.parts), called.scratch_nbytes
+        )
         made.append(Size(tuple(given), output, step))
     return Operator(
         name,

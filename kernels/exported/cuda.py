@@ -66,7 +66,9 @@ def operator(
 def _launch(rung: Rung, params: Params, weights: Sequence[np.ndarray | None]) -> Launch:
     how = launch.launch(params, rung)
     if any(isinstance(stage, Product) for stage in how.stages(rung.op)):
-        raise UnsupportedError(f"{rung.label} calls cuBLAS, a library that an exported kernel cannot bring along")
+        raise UnsupportedError(
+            f"{rung.label} calls cuBLAS, a library that an exported kernel cannot bring along"
+        )
     if how.texture is not None:
         raise UnsupportedError(
             f"{rung.label} reads its input as a texture, which is bound to one address; export a rung that takes "

@@ -18,7 +18,15 @@ TILES = "kernelscope_tiles"  # as long as ENTRY, in whose place it stands in an 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
 # Threads of ONNX Runtime keep memory that this library frees when they end: it stays loaded.
-LINKED = ("-Wl,-z,nodelete", "-Wl,-z,notext", "-Wl,-z,defs", "-Wl,--version-script=exports.map", "-lm", "-ldl", "-lpthread")
+LINKED = (
+    "-Wl,-z,nodelete",
+    "-Wl,-z,notext",
+    "-Wl,-z,defs",
+    "-Wl,--version-script=exports.map",
+    "-lm",
+    "-ldl",
+    "-lpthread",
+)
 EXPORTS = "{ global: RegisterCustomOps; kernelscope_open; kernelscope_run; local: *; };\n"
 WAIT_S = 120.0
 
@@ -31,13 +39,17 @@ def file_name(op: Operator) -> str:
 def compiler() -> str:
     """The path of the machine's C compiler. Raises UnavailableError where there is none."""
     if not sys.platform.startswith("linux"):
-        raise UnavailableError("an operator is exported on Linux alone: its library is built with Linux's linker")
+        raise UnavailableError(
+            "an operator is exported on Linux alone: its library is built with Linux's linker"
+        )
     named = os.environ.get("CC", "").strip()
     for name in [named] if named else COMPILERS:
         if (found := shutil.which(name)) is not None:
             return found
     what = f"the C compiler {named}, which CC names, is not" if named else "no C compiler (cc, gcc, clang) is"
-    raise UnavailableError(f"{what} on the PATH, and an exported operator is built by one: install gcc or clang")
+    raise UnavailableError(
+        f"{what} on the PATH, and an exported operator is built by one: install gcc or clang"
+    )
 
 
 def written(op: Operator, folder: Path) -> list[Path]:
@@ -73,7 +85,9 @@ def written(op: Operator, folder: Path) -> list[Path]:
 
 def _run(command: list[str], folder: Path, op: Operator) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=False)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise KernelError(f"{op.words}: the C compiler {command[0]} did not build it: {error}") from None
     if done.returncode:
