@@ -20,9 +20,9 @@ VERSION = 1  # of the operators' domain
 
 
 def swapped(graph: Graph, replacements: Sequence[Replacement], batch_symbol: str = "N") -> Graph:
-    """The model with each replacement's nodes as one node of DOMAIN, which keeps the first one's name. `nodes`
-    stay as they were: the result is for ONNX Runtime, which takes `proto`. batch_symbol: what the batch is
-    called in shapes that differ from one exported size to the next."""
+    """The model with each replacement's nodes as one node of DOMAIN, which keeps the first one's name.
+    `nodes` stay as they were: the result is for ONNX Runtime, which takes `proto`. batch_symbol: what the
+    batch is called in shapes that differ from one exported size to the next."""
     source = graph.proto.graph
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)

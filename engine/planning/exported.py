@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from engine.graph.plan import Plan, Step
 from engine.graph.skeleton import inferred
 from engine.options import Options
 from engine.planning import planner
-from kernels import launch
+from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.exported import cpu, cuda
 from kernels.exported.operator import Operator, identifier
@@ -23,8 +24,8 @@ from kernels.registry import Rung
 
 @dataclass(frozen=True)
 class Replacement:
-    """nodes: the ONNX nodes that the operator stands for; inputs: for each of its inputs the model's tensor, or
-    "" where the operator brings it along, as weights that its kernel has packed; output: the tensor that it
+    """nodes: the ONNX nodes that the operator stands for; inputs: for each of its inputs the model's tensor,
+    or "" for weights that it brings along, as its kernel has packed them; output: the tensor that it
     computes."""
 
     operator: Operator
@@ -46,12 +47,7 @@ def replacement(graph: Graph, node: str, rung: Rung, batches: Sequence[int], arc
             f"input {name} of model {graph.name} leaves axis {axis} open beside its batch, and an exported "
             f"kernel has all its sizes in it; give that axis a size in the file first"
         )
-    if node not in graph.by_name:
-        names = [it.name for it in graph.nodes]
-        few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise InputError(
-            f"model {graph.name} has no node {node!r}{did_you_mean(node, names, f'; its nodes are {few}')}"
-        )
+    _check_node(graph, node)
     found = [_step(graph, node, rung, batch) for batch in sorted(set(batches))]
     plans, steps = zip(*found, strict=True)
     first: Step = steps[0]
@@ -82,6 +78,31 @@ def replacement(graph: Graph, node: str, rung: Rung, batches: Sequence[int], arc
         kept = it.array is None or (not it.packed and tensor in in_file and _same(graph, tensor, it.array))
         names.append(tensor if kept else "")
     return Replacement(made, first.nodes, tuple(names), first.output)
+
+
+def named(graph: Graph, node: str, name: str, device: str, kernel_dirs: Sequence[Path], batch: int) -> Rung:
+    """The rung of this name or number for a node, of the operator that computes the node alone, or of one
+    that computes it with its neighbours. Raises InputError for a node or a rung that is not there."""
+    _check_node(graph, node)
+    ops: list[str] = []
+    for joined in (False, True):
+        made = planner.plan(graph, batch, device, options=Options(tuned=False), joined=joined)
+        ops += [step.op for step in made.steps if node in step.nodes]
+    if not ops:
+        raise InputError(f"node {node} of model {graph.name} needs no kernel, so none can take its place")
+    for op in dict.fromkeys(ops):
+        for rung in registry.rungs(device, op, kernel_dirs):
+            if name in (rung.name, str(rung.number)):
+                return rung
+    return registry.find(device, ops[0], name, kernel_dirs)  # which says what there is
+
+
+def _check_node(graph: Graph, node: str) -> None:
+    if node not in graph.by_name:
+        names = [it.name for it in graph.nodes]
+        few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        hint = did_you_mean(node, names, f"; its nodes are {few}")
+        raise InputError(f"model {graph.name} has no node {node!r}{hint}")
 
 
 def _step(graph: Graph, node: str, rung: Rung, batch: int) -> tuple[Plan, Step]:
@@ -120,12 +141,12 @@ def _check_tensors(graph: Graph, step: Step, made: Plan) -> None:
     for name in (*computed, step.output):
         if name not in of_file:
             raise UnsupportedError(
-                f"node {step.nodes[0]} reads or writes {name}, which only our engine's form of model {graph.name} "
-                "has: other libraries run the file as it is"
+                f"node {step.nodes[0]} reads or writes {name}, which only our engine's form of model "
+                f"{graph.name} has: other libraries run the file as it is"
             )
         wanted = made.tensors[name].dtype
         if known.get(name, wanted) != wanted:
             raise UnsupportedError(
-                f"tensor {name} of node {step.nodes[0]} is {known[name]} in model {graph.name}, and the kernel "
-                f"takes {wanted}"
+                f"tensor {name} of node {step.nodes[0]} is {known[name]} in model {graph.name}, and the "
+                f"kernel takes {wanted}"
             )
