@@ -12,8 +12,8 @@ from kernels.errors import KernelError, UnsupportedError
 from kernels.exported.operator import (
     OUTPUT,
     WORKSPACE,
-    Launches,
     LaunchedKernel,
+    Launches,
     Module,
     Operator,
     Place,

@@ -32,8 +32,8 @@ WAIT_S = 120.0
 
 
 def file_name(op: Operator) -> str:
-    """What the library is called."""
-    return f"{op.name}.so"
+    """What the library is called. Without "lib" Python would take it for the module of that name."""
+    return f"lib{op.name}.so"
 
 
 def compiler() -> str:
