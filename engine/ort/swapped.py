@@ -14,13 +14,12 @@ from onnx import helper, numpy_helper
 from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.planning.exported import Replacement
-from kernels.exported.source import DOMAIN
 
-VERSION = 1  # of the operators' domain
+VERSION = 1  # of an operator's domain
 
 
 def swapped(graph: Graph, replacements: Sequence[Replacement], batch_symbol: str = "N") -> Graph:
-    """The model with each replacement's nodes as one node of DOMAIN, which keeps the first one's name.
+    """The model with each replacement's nodes as one custom operator, which keeps the first one's name.
     `nodes` stay as they were: the result is for ONNX Runtime, which takes `proto`. batch_symbol: what the
     batch is called in shapes that differ from one exported size to the next."""
     source = graph.proto.graph
@@ -40,7 +39,10 @@ def swapped(graph: Graph, replacements: Sequence[Replacement], batch_symbol: str
                 arrays[name] = given.array
                 proto.graph.initializer.append(_initializer(name, given.array))
             names.append(name)
-        added[it.nodes[-1]] = helper.make_node(op.name, names, [it.output], name=it.nodes[0], domain=DOMAIN)
+        added[it.nodes[-1]] = helper.make_node(
+            op.name, names, [it.output], name=it.nodes[0], domain=op.domain
+        )
+        proto.opset_import.append(helper.make_opsetid(op.domain, VERSION))
         gone.update(it.nodes)
         digest.update(f"\0{op.name}\0{op.rung.source}\0{[size.shapes for size in op.sizes]}".encode())
         _declare(proto, it, batch_symbol)
@@ -52,7 +54,6 @@ def swapped(graph: Graph, replacements: Sequence[Replacement], batch_symbol: str
             proto.graph.node.append(last[node.name])
         elif node.name not in gone:
             proto.graph.node.append(node)
-    proto.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     _drop_unread(proto)
     return replace(graph, proto=proto, initializers=arrays, sha256=digest.hexdigest())
 

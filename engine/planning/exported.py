@@ -139,14 +139,15 @@ def _check_tensors(graph: Graph, step: Step, made: Plan) -> None:
     of_file = {name for node in graph.nodes for name in node.outputs} | known.keys()
     computed = [name for name in step.inputs if _weight(made, name) is None]
     for name in (*computed, step.output):
-        if name not in of_file:
+        wanted = made.tensors[name].dtype
+        own = name if name in of_file else name.rpartition(":")[0]  # "x:float32" is x in another type
+        if known.get(own, wanted) != wanted:
+            raise UnsupportedError(
+                f"tensor {own} of node {step.nodes[0]} is {known[own]} in model {graph.name}, and the kernel "
+                f"takes {wanted}"
+            )
+        if own != name:
             raise UnsupportedError(
                 f"node {step.nodes[0]} reads or writes {name}, which only our engine's form of model "
                 f"{graph.name} has: other libraries run the file as it is"
-            )
-        wanted = made.tensors[name].dtype
-        if known.get(name, wanted) != wanted:
-            raise UnsupportedError(
-                f"tensor {name} of node {step.nodes[0]} is {known[name]} in model {graph.name}, and the "
-                f"kernel takes {wanted}"
             )

@@ -41,8 +41,8 @@ def operator(
     weights: Sequence[np.ndarray | None],
     arch: str,
 ) -> Operator:
-    """The operator of a CUDA rung. sizes, shapes: its params at each size, and the shapes of its inputs and of
-    its output there; weights: its inputs, None for those that are given in a pass; arch: "sm_90".
+    """The operator of a CUDA rung. sizes, shapes: its params at each size, and the shapes of its inputs and
+    of its output there; weights: its inputs, None for those that are given in a pass; arch: "sm_90".
 
     Raises KernelError and UnavailableError as kernels.nvrtc, UnsupportedError for what cannot be exported.
     """
@@ -71,13 +71,14 @@ def _launch(rung: Rung, params: Params, weights: Sequence[np.ndarray | None]) ->
         )
     if how.texture is not None:
         raise UnsupportedError(
-            f"{rung.label} reads its input as a texture, which is bound to one address; export a rung that takes "
-            "a pointer"
+            f"{rung.label} reads its input as a texture, which is bound to one address; export a rung that "
+            "takes a pointer"
         )
     late = [i for i in how.packed if i < len(weights) and weights[i] is None]
     if late:
         raise UnsupportedError(
-            f"{rung.label} rearranges its weights once, and input {late[0]} of this node is computed in each pass"
+            f"{rung.label} rearranges its weights once, and input {late[0]} of this node is computed in "
+            "each pass"
         )
     return how
 

@@ -49,8 +49,8 @@ class LaunchedKernel:
 
 @dataclass(frozen=True)
 class Launches:
-    """One size of a CUDA operator. module: which of its compiled files. constant: (name, input, bytes) of what
-    is copied into constant memory first."""
+    """One size of a CUDA operator. module: which of its compiled files. constant: (name, input, bytes) of
+    what is copied into constant memory first."""
 
     module: int
     kernels: tuple[LaunchedKernel, ...]
@@ -89,9 +89,10 @@ class Size:
 
 @dataclass(frozen=True)
 class Operator:
-    """name: fit for a C function and a file. words: node and kernel, for errors and documents. sizes: smallest
-    first. modules: of a CUDA rung; code: object files of a CPU rung, the kernel's and, where it calls them,
-    that of all tiles; tables: bytes that its arguments point into; features: what it asks of a processor."""
+    """name: fit for a C function and a file. words: node and kernel, for errors and documents. sizes:
+    smallest first. modules: of a CUDA rung; code: object files of a CPU rung, the kernel's and, where it
+    calls them, that of all tiles; tables: bytes that its arguments point into; features: what it asks of a
+    processor."""
 
     name: str
     words: str
@@ -110,6 +111,11 @@ class Operator:
         return self.rung.device
 
     @property
+    def domain(self) -> str:
+        """Of the operator in a model: its own, because ONNX Runtime takes a domain from one library alone."""
+        return f"kernelscope.{self.name}"
+
+    @property
     def data_inputs(self) -> tuple[int, ...]:
         """The numbers of the inputs that are given in each pass."""
         return tuple(i for i, it in enumerate(self.inputs) if it.array is None)
@@ -126,19 +132,17 @@ def gathered(
 ) -> tuple[tuple[Input, ...], tuple[tuple[int, ...], ...]]:
     """The inputs of an operator, and for each size the number of the input in each of the rung's places.
 
-    given: the weights as the model has them, None for what is given in a pass; by_size: the same as the kernel
-    takes them at each size. Weights that are the same at several sizes are one input.
+    given: the weights as the model has them, None for what is given in a pass; by_size: the same as the
+    kernel takes them at each size. Weights that are the same at several sizes are one input.
     """
     inputs: list[Input] = []
     numbers = []
     for taken in by_size:
         of_size = []
         for place, array in enumerate(taken):
-            for number, known in enumerate(inputs):
-                if known.place == place and _same(known.array, array):
-                    break
-            else:
-                number = len(inputs)
+            alike = (n for n, it in enumerate(inputs) if it.place == place and _same(it.array, array))
+            number = next(alike, len(inputs))
+            if number == len(inputs):
                 dtype = dtypes[place] if array is None else array.dtype.name
                 inputs.append(Input(place, dtype, array, not _same(given[place], array)))
             of_size.append(number)

@@ -55,8 +55,8 @@ def text(op: Operator, nodes: Sequence[str], to: str, model: str) -> str:
         facts.append(f"it does the work of {', '.join(nodes[1:])}, too: put torch.nn.Identity() there")
     if cuda:
         facts += [
-            "an NVIDIA GPU. The .cubin is for the architecture that it was exported for; from the .ptx the driver "
-            "compiles for later ones",
+            "an NVIDIA GPU. The .cubin is for the architecture that it was exported for; from the .ptx the "
+            "driver compiles for later ones",
             "it runs on the stream of whoever calls it, and is captured by CUDA graphs after one plain pass",
         ]
     else:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kernels.exported.operator import OUTPUT, TABLES, TILES, WORKSPACE, BoundCall, Launches, Operator, Place
 
-DOMAIN = "kernelscope"  # of the operator in a model
 PARTS = Path(__file__).parent / "c"
 BYTES, NULL = -5, -6  # buffers of an argument, beside those of kernels.exported.operator
 # ONNX's numbers of element types.
@@ -74,7 +73,7 @@ def _shared(op: Operator) -> str:
             _defines(
                 NAME=_string(op.name),
                 WORDS=_string(op.words),
-                DOMAIN=_string(DOMAIN),
+                DOMAIN=_string(op.domain),
                 INPUTS=len(op.inputs),
                 SIZES=len(op.sizes),
                 RANK=max(1, *ranks),
@@ -89,7 +88,8 @@ def _shared(op: Operator) -> str:
             *(["#define ON_CUDA 1"] if op.device == "cuda" else []),
             f"\nstatic const int input_types[INPUTS] = {_list(ELEMENT_TYPES[it.dtype] for it in op.inputs)};",
             "static const struct size {",
-            "    struct shape {\n        int rank; /* -1: a weight */\n        int64_t dims[RANK];\n    } inputs[INPUTS], output;",
+            "    struct shape {\n        int rank; /* -1: a weight */\n        int64_t dims[RANK];",
+            "    } inputs[INPUTS], output;",
             "} sizes[SIZES] = {",
             *rows,
             "};\n",
@@ -115,8 +115,8 @@ def _cpu(op: Operator) -> str:
             f"    {{words_{n}, {len(words)}, places_{n}, {len(places)}, {call.parts}, {call.tasks}}},"
         )
     checks = [
-        f'if (!__builtin_cpu_supports("{name}")) return WORDS ": this processor has no {name}, for which it was '
-        'compiled; export it on a machine like this one";'
+        f'if (!__builtin_cpu_supports("{name}")) return WORDS ": this processor has no {name}, for which it '
+        'was compiled; export it on a machine like this one";'
         for name in op.features
     ]
     defines = _defines(
@@ -137,8 +137,9 @@ def _cpu(op: Operator) -> str:
             *rows,
             "};\n",
             "/* The tables that arguments point into. */",
-            '__asm__(".section .rodata\\n.balign 64\\n.hidden kernelscope_tables\\n.globl kernelscope_tables\\n"',
-            '        "kernelscope_tables:\\n.incbin \\"tables.bin\\"\\n.byte 0\\n.previous\\n");\n',
+            '__asm__(".section .rodata\\n.balign 64\\n.hidden kernelscope_tables\\n"',
+            '        ".globl kernelscope_tables\\nkernelscope_tables:\\n"',
+            '        ".incbin \\"tables.bin\\"\\n.byte 0\\n.previous\\n");\n',
         ]
     )
 
@@ -191,8 +192,9 @@ def _cuda(op: Operator) -> str:
             "};",
             "static const struct argument {\n    int buffer;\n    int64_t offset;",
             f"}} arguments[] = {_list(arguments)};",
-            "static const struct kernel {\n    const char *function;\n    unsigned grid[3], block[3], shared;",
-            "    int first_argument, arguments;\n} kernels[KERNELS] = {",
+            "static const struct kernel {\n    const char *function;",
+            "    unsigned grid[3], block[3], shared;\n    int first_argument, arguments;",
+            "} kernels[KERNELS] = {",
             *kernels,
             "};",
             "static const struct step {\n    int module, first, count, scratch;\n    const char *constant;",

@@ -57,7 +57,7 @@ def {name}({arguments}) -> torch.Tensor:
     number = _size(tensors)
     for number_of, (tensor, kind) in enumerate(zip(tensors, INPUT_TYPES)):
         if tensor.dtype != kind:
-            raise TypeError(f"{words}: argument {{number_of + 1}} is {{tensor.dtype}}, and the kernel takes {{kind}}")
+            raise TypeError(f"argument {{number_of + 1}} is {{tensor.dtype}}, and {words} takes {{kind}}")
     tensors = [tensor.contiguous() for tensor in tensors]
     answer = torch.empty(SIZES[number][1], dtype=OUTPUT_TYPE, device=tensors[DATA[0]].device)
     pointers = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
