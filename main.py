@@ -20,6 +20,7 @@ from bench.commands.compare import compare
 from bench.commands.compare import default as default_comparison
 from bench.commands.config import config
 from bench.commands.export import export
+from bench.commands.export_op import export_op
 from bench.commands.given import Grouped
 from bench.commands.judge import judge
 from bench.commands.ladder import ladder
@@ -37,7 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 groups = {"models": models.app, "runs": runs.app}
-commands = [compare, config, export, judge, ladder, profile, selfcheck]
+commands = [compare, config, export, export_op, judge, ladder, profile, selfcheck]
 for module in modules("extras/*/command.py"):  # satellites are found by their files
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND

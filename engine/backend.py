@@ -33,6 +33,7 @@ __all__ = [
     "Rival",
     "Session",
     "Stepped",
+    "Swapping",
     "Witness",
     "Witnessed",
     "check_inputs",
@@ -196,6 +197,15 @@ class Variant(Protocol):
     def resolved(self, graph: Graph, batch: int, precision: str, options: Options) -> Options:
         """`options` with the configuration for this model, batch and precision, so that parts of the model
         can run with it, too. Raises UnsupportedError where nothing was measured for them."""
+
+
+@runtime_checkable
+class Swapping(Protocol):
+    """A Backend that is another one in which some nodes are computed by kernels of the ladder: those that
+    `Options.rungs` names. It takes part only where such a kernel is named (`compare --swap`). swaps_in: name
+    of the other backend."""
+
+    swaps_in: str
 
 
 @runtime_checkable

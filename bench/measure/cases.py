@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench.measure import rung_check
 from bench.measure.images import model_file
@@ -17,7 +18,7 @@ from bench.run import options
 from bench.words.option import check as check_options
 from bench.words.option import one_of
 from engine import backends
-from engine.backend import Backend, Rival, Variant
+from engine.backend import Backend, Rival, Swapping, Variant
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
 from models import catalogue, datasets, names
@@ -68,11 +69,13 @@ def plan(
     chosen = choose_backends(job.backends, here)
     if job.tune_reference:
         chosen = with_variants(chosen, here)
+    chosen = with_swapped(chosen, job)
     _check_layers(job, chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
     sound, fixed = _read(specs, job, unread, look)
     rung_check.check(job, sound, chosen, progress)
+    rung_check.check_swaps(job, sound, chosen, progress)
     for spec in specs:
         for precision in dict.fromkeys(job.precisions):
             # A file that fixes its batch runs at that one, whatever was asked for of all.
@@ -185,7 +188,8 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 def choose_backends(asked: Sequence[str], here: bool = True) -> list[Backend]:
     """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
     the nearest name, and where none of them can run (`here`: on this machine), with the reasons."""
-    plain = [each for each in backends.all_backends().values() if not isinstance(each, Variant | Rival)]
+    asked_only = Variant | Rival | Swapping
+    plain = [each for each in backends.all_backends().values() if not isinstance(each, asked_only)]
     chosen = [backends.get(name) for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
     if here and all(reasons.values()):
@@ -194,6 +198,31 @@ def choose_backends(asked: Sequence[str], here: bool = True) -> list[Backend]:
     if asked:
         return chosen
     return [backend for backend in chosen if not reasons[backend.name]]
+
+
+def with_swapped(chosen: Sequence[Backend], job: Job) -> list[Backend]:
+    """`chosen`, and behind each library that takes the job's swaps the same with these kernels in it. Raises
+    InputError where none of `chosen` does, and for a swapping backend without a swap."""
+    known = backends.all_backends().values()
+    swapping = {each.swaps_in: each for each in known if isinstance(each, Swapping)}
+    if not job.swaps:
+        if named := next((each.name for each in chosen if isinstance(each, Swapping)), ""):
+            raise InputError(f"{named} has kernels in the place of nodes: name one by --swap NODE=RUNG")
+        return [*chosen]
+    compared = [each.device for each in chosen if each.name in swapping]
+    found: list[Backend] = []
+    for backend in chosen:
+        if backend not in found:
+            found.append(backend)
+        other: Any = swapping.get(backend.name)
+        if other is not None and other not in found and rung_check.swaps_on(job, backend.device, compared):
+            found.append(other)
+    if not any(isinstance(each, Swapping) for each in found):
+        raise InputError(
+            f"--swap puts a kernel into {' or '.join(sorted(swapping))}, and none of them is compared on the "
+            "kernel's device; add it by --backend"
+        )
+    return found
 
 
 def with_variants(chosen: Sequence[Backend], here: bool = True) -> list[Backend]:

@@ -10,7 +10,7 @@ from bench.results.records import BackendInfo, Environment
 from bench.run import nvml
 from bench.words.version import of_package, version
 from engine import backends
-from engine.backend import Rival, Variant
+from engine.backend import Backend, Rival, Swapping, Variant
 from engine.machine import host
 
 # Whose versions a reader of a chart wants to know; those not installed are left out.
@@ -66,13 +66,20 @@ def backend_infos() -> tuple[BackendInfo, ...]:
             precisions=tuple(backend.precisions),
             reference=backend.reference,
             unavailable=backend.unavailable() or "",
-            variant_of=backend.variant_of if isinstance(backend, Variant) else "",
+            variant_of=_variant_of(backend),
+            swaps=isinstance(backend, Swapping),
             rival=isinstance(backend, Rival),
             get=getattr(backend, "get", ""),
             untried=getattr(backend, "untried", ""),
         )
         for backend in backends.all_backends().values()
     )
+
+
+def _variant_of(backend: Backend) -> str:
+    if isinstance(backend, Swapping):
+        return backend.swaps_in
+    return backend.variant_of if isinstance(backend, Variant) else ""
 
 
 def _os() -> str:

@@ -102,11 +102,13 @@ class LoadedModel:
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
-    def options_for(self, device: str) -> Options:
-        """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""
+    def options_for(self, device: str, swaps: bool = False) -> Options:
+        """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda"). swaps:
+        those that take the place of nodes in a reference."""
         nodes = {node.name for node in self.graph.nodes}
         job, dirs = self._job, self._plain.kernel_dirs
-        asked = rung_check.meant_for(job.rungs, device, dirs, tuple(SUFFIX)) if device else job.rungs
+        named = job.swaps if swaps else job.rungs
+        asked = rung_check.meant_for(named, device, dirs, tuple(SUFFIX)) if device else named
         rungs = chosen_rungs.of_model(asked, self.spec.name, job.models, nodes, device)
         return replace(self._plain, rungs=rungs)
 

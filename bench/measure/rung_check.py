@@ -11,9 +11,9 @@ from bench.measure.images import model_file
 from bench.results.records import Job
 from bench.run import chosen_rungs
 from bench.words.option import one_of
-from engine.backend import Backend, Options
+from engine.backend import Backend, Options, Swapping
 from engine.graph.graph import Graph
-from engine.planning import planner
+from engine.planning import exported, planner
 from kernels import registry
 from kernels.errors import InputError, KernelError, UnsupportedError
 from kernels.nearest import did_you_mean
@@ -55,6 +55,37 @@ def check(
             if rungs:
                 batch = graph.fixed_batch or min(job.batches_of(name))
                 _plan(graph, batch, device, Options(rungs=rungs, kernel_dirs=folders), devices)
+
+
+def check_swaps(
+    job: Job, specs: Sequence[ModelSpec], chosen: Sequence[Backend], progress: Progress | None = None
+) -> None:
+    """Raises InputError, one sentence, for a kernel that is to take a node's place where one of the two is
+    not there, and for a model without any of the nodes."""
+    folders = tuple(Path(folder).expanduser() for folder in job.kernel_dirs)
+    swapping = [backend for backend in chosen if isinstance(backend, Swapping)]
+    for spec in specs if swapping else ():
+        graph = model_file.of_job(spec, job, progress).graph
+        nodes = [node.name for node in graph.nodes]
+        batch = graph.fixed_batch or min(job.batches_of(spec.name))
+        for backend in swapping:
+            asked = meant_for(job.swaps, backend.device, folders, [each.device for each in swapping])
+            own = chosen_rungs.of_model(asked, spec.name, job.models, nodes, backend.device)
+            if not own:
+                told = ", ".join(f"{node}={rung}" for node, rung in job.swaps.items())
+                raise InputError(f"--swap {told}: {_no_node(next(iter(job.swaps)), {spec.name: nodes})}")
+            for node, name in own.items():
+                try:
+                    exported.named(graph, node, name, backend.device, folders, batch)
+                except UnsupportedError:
+                    continue  # its case says so
+
+
+def swaps_on(job: Job, device: str, compared: Collection[str]) -> bool:
+    """Whether a swap of the job may be of a kernel for this device."""
+    folders = tuple(Path(folder).expanduser() for folder in job.kernel_dirs)
+    asked = meant_for(job.swaps, device, folders, compared)
+    return any(chosen.rpartition("/")[0] in ("", device) for chosen in asked.values())
 
 
 def meant_for(

@@ -91,9 +91,10 @@ class Job(Sampled, frozen=True):
     budget_s: the most seconds of samples a case. layers: also measure every operator (time and error);
     layers_of: of these backends alone, and of errors each layer's own alone (() = of all, with what is
     carried along and the reference's beside it).
-    rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
-    takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
-    of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
+    rungs: node name → rung name; swaps: the same, of kernels that take the place of a node in the reference.
+    own_batches, own_images: model (as in models, or its file's stem) → what it takes in
+    place of the general ones. tune: whose kernels are timed first where this machine has no choice of a case:
+    "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
     sweep of a case. end_to_end: also measure host images to host answers as a sustained rate; top_k: of which
     the best so many classes alone are wanted back (0: all).
@@ -112,6 +113,7 @@ class Job(Sampled, frozen=True):
     layers_of: tuple[str, ...] = ()
     cuda_graph: bool = True
     rungs: dict[str, str] = {}
+    swaps: dict[str, str] = {}
     own_batches: dict[str, tuple[int, ...]] = {}
     own_images: dict[str, tuple[int, ...]] = {}
     tune: Literal["cuda", "all", "none"] = "cuda"

@@ -531,6 +531,14 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             fields=("rungs",),
         ),
         Option(
+            "swap",
+            Pairs(form="NODE=RUNG, as in conv1=tiled"),
+            "Also compare the reference with this kernel in the place of a node; may be repeated.",
+            "[MODEL:]NODE=[cpu/|cuda/]RUNG",
+            on=(C,),
+            fields=("swaps",),
+        ),
+        Option(
             "kernels",
             Names(commas=False, keep=absolute, look=_folder),
             "A folder of your own kernels; may be repeated.",

@@ -258,10 +258,10 @@ class OrtCpuIsolated(IsolatedSession):
 
     backend = "ort-cpu"
 
-    def __init__(self, graph: Graph, batch: int, options: Options) -> None:
+    def __init__(self, graph: Graph, batch: int, options: Options, kind: str = APART) -> None:
         what = f"{graph.name} on ort-cpu at batch {batch}"
         self._noted = False
-        super().__init__(APART, what, batch, (graph, batch, options), threads=options.threads or 0)
+        super().__init__(kind, what, batch, (graph, batch, options), threads=options.threads or 0)
 
     def fetch(self) -> dict[str, np.ndarray]:
         outputs = super().fetch()

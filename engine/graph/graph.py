@@ -74,7 +74,8 @@ class Graph:
 
     refused: why our engine runs none of it, though another may: ONNX's own checks find a fault in it, or it
     is of an opset that we do not know; "" where there is nothing against it. left_out: what the file gives
-    out and the graph does not, in words, each by its name.
+    out and the graph does not, in words, each by its name. libraries: files of custom operators that ONNX
+    Runtime has to load for `proto`.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Graph:
     devices: tuple[str, ...] = ("cpu", "cuda")
     refused: str = ""
     left_out: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to another process: what was worked out of the graph is not."""

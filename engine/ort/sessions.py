@@ -167,6 +167,8 @@ def _created(ort: Any, graph: Graph, batch: int, options: Callable[[], Any], pro
         how = options()
         for symbol in sorted(graph.batch_symbols):
             how.add_free_dimension_override_by_name(symbol, batch)
+        for library in graph.libraries:
+            how.register_custom_ops_library(library)
         if weights:
             how.add_external_initializers(list(weights), list(weights.values()))
         # Without its own fall-back, which would print, drop the options and carry on with the CPU.

@@ -356,7 +356,7 @@ class JobForm(JobFields):
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """Show what the machine can run, as a worker's Hello says it; () if it is not known yet."""
-        self._show_variants([info for info in infos if info.variant_of])
+        self._show_variants([info for info in infos if info.variant_of and not info.swaps])
         if not infos:
             for name in self.backends.keys:
                 self.backends.put(name, name, checked=name not in self._left_out, refused=self._asking)

@@ -135,7 +135,7 @@ class _Processes:
         process = self._process()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_pickled(question))
+        process.stdin.write(pickled(question))
         process.stdin.flush()
         return read(process.stdout)
 
@@ -171,7 +171,7 @@ class _Processes:
             self._all = []
 
 
-def _pickled(value: Any) -> bytes:
+def pickled(value: Any) -> bytes:
     """Pickled with read-only mappings as plain dicts, because pickle does not know MappingProxyType."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer)

@@ -59,8 +59,15 @@ class Compiled:
     def address(self) -> int:
         with _lock:
             if not self._address:
-                self._address = _loaded(self.function, self._compiler)
+                self._address = _address(self.code())
         return self._address
+
+    def code(self) -> bytes:
+        """The object file of the compiled function, which defines ENTRY for this machine."""
+        source = self.function.__globals__.get("__source__")
+        if source is None:
+            source = Path(self.function.__code__.co_filename).read_text(encoding="utf-8")
+        return object_file(digest(self.function.__name__, source), lambda: self._compiler(self.function))
 
     def __call__(self, a: int, low: int, high: int, scratch: int = 0) -> None:
         """Run it with these addresses; other Python threads go on meanwhile."""
@@ -81,7 +88,12 @@ class Inlined:
 def tiles() -> int:
     """The address of the function of all tiles, which every rung that calls `simd.tile` gets as an
     argument."""
-    return kept(digest("tiles", ""), _made_tiles)
+    return _address(tiles_code())
+
+
+def tiles_code() -> bytes:
+    """The object file of that function, which defines ENTRY for this machine."""
+    return object_file(digest("tiles", ""), _made_tiles)
 
 
 def _made_tiles() -> bytes:
@@ -113,7 +125,7 @@ class Call:
     ) -> None:
         self.step, self.images, self.parts = step, images, parts
         self.weights_nbytes = weights_nbytes
-        self.workspace = workspace
+        self.workspace, self.arguments = workspace, tuple(arguments)
         self._held = {i: of for i, of in enumerate(arguments, 1) if isinstance(of, np.ndarray)}
         words = [word(of) for of in arguments]
         self.by_parts = np.array([0, *words], np.int64)
@@ -144,18 +156,14 @@ def word(of: int | float | Array) -> int:
 # --- object files ---
 
 
-def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]], bytes]) -> int:
-    """The address of the compiled function in this process."""
-    source = function.__globals__.get("__source__")
-    if source is None:
-        source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
-    return kept(digest(function.__name__, source), lambda: compiler(function))
-
-
 def kept(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> int:
-    """The address of a compiled file of this name, which is made if it is missing. The file begins with the
-    digest of the rest: a truncated file would crash the process that loads it. most: files that the folder
-    keeps."""
+    """The address of a compiled file of this name; see object_file."""
+    return _address(object_file(name, make, most))
+
+
+def object_file(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> bytes:
+    """The compiled file of this name, which is made if it is missing. The file begins with the digest of the
+    rest: a truncated file would crash the process that loads it. most: files that the folder keeps."""
     data = next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
     if not data:
         data = make()
@@ -166,7 +174,7 @@ def kept(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> int:
             _trim(path.parent, most)
         except OSError:
             pass  # compiled anew the next time
-    return _address(data)
+    return data
 
 
 def _whole(path: Path) -> bytes:

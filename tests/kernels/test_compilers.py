@@ -80,7 +80,7 @@ def test_who_ends_it_waits_for_none_of_them() -> None:
 
 
 def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    dump = compilers._pickled
+    dump = compilers.pickled
 
     def kill(value: object) -> bytes:
         for each in compiling():
@@ -88,7 +88,7 @@ def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -
             each.wait()
         return dump(value)
 
-    monkeypatch.setattr(compilers, "_pickled", kill)
+    monkeypatch.setattr(compilers, "pickled", kill)
     told: list[int] = []
     nvrtc.compile_ahead(wanted(), ARCH, 2, lambda done, total: told.append(done))  # type: ignore[arg-type]
     assert told == [1, 2, 3], "they are compiled when they are asked for"
