@@ -16,7 +16,7 @@ from bench.words.option import one_of
 if TYPE_CHECKING:
     from bench.extras.reports.needs import Limits
 
-Who = Literal["own", "reference"]
+Who = Literal["own", "reference", "swapped"]
 R = TypeVar("R", bound="Report")
 
 
@@ -29,9 +29,10 @@ class Need(Words, frozen=True, kw_only=True):
     "program" a whole program on the backend of `who`. backends: () are ours and the reference. batches,
     precisions, images, tune_reference, end_to_end: as in bench.results.records.Job; layers: also the times of
     our own layers; trained: the name of a model that a user can import; where it is there, it is measured in
-    place of `models`; fixed: of a comparison or a profile the rungs that are not chosen, by node; node,
-    rungs: of a ladder (() all); all_calls: of a profile, one pass from creation to close, for the table by
-    batch size. once: of `backends`, those that are left out of a second run."""
+    place of `models`; fixed: of a comparison or a profile the rungs that are not chosen, by node; swaps:
+    of a comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all);
+    all_calls: of a profile, one pass from creation to close, for the table by batch size. once: of
+    `backends`, those that are left out of a second run."""
 
     name: str
     device: Literal["cpu", "cuda"]
@@ -47,6 +48,7 @@ class Need(Words, frozen=True, kw_only=True):
     end_to_end: bool = False
     layers: bool = True
     fixed: dict[str, str] = msgspec.field(default_factory=dict)
+    swaps: dict[str, str] = msgspec.field(default_factory=dict)
     once: tuple[str, ...] = ()
     node: str = ""
     rungs: tuple[str, ...] = ()
@@ -57,8 +59,8 @@ class Need(Words, frozen=True, kw_only=True):
         return self.models[0]
 
     def backend(self, who: Who) -> str:
-        """Ours, or the reference, on its device."""
-        return f"{'engine' if who == 'own' else 'ort'}-{self.device}"
+        """Ours, or the reference, on its device; or that with our kernels in it."""
+        return f"{'engine' if who == 'own' else 'ort'}-{self.device}{'-swapped' * (who == 'swapped')}"
 
 
 class Report(Words, frozen=True, kw_only=True):

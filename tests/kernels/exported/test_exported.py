@@ -169,6 +169,7 @@ def test_errors_say_what_would_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name, told in (("im2col_cublas", "cuBLAS"), ("texture", "texture")):
         with pytest.raises(UnsupportedError, match=told):
             exported(registry.find("cuda", "conv", name), [conv_of(1)], WEIGHTS)
+    monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnavailableError, match=r"no C compiler .* install gcc or clang"):
         library.compiler()
