@@ -488,6 +488,9 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     - compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes of a CUDA kernel, its threads and
       occupancy; empty where the compiler tells nothing.
     - took_s: how long the judgement took, from the request to the answer.
+    - simulated: it ran on the CPU, without a GPU, and has no times. counted: what a pass has cost in warp
+      instructions, sectors of global memory, wavefronts of shared memory and so on, by name; costs: the
+      same in sentences, with the lines that cost most.
     """
 
     schema: int = 1
@@ -530,6 +533,9 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     compiled: dict[str, float]
     took_s: float
+    simulated: bool = False
+    counted: dict[str, int] = msgspec.field(default_factory=dict)
+    costs: tuple[str, ...] = ()
 
 
 class MachineLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,22 +82,29 @@ def ladder(
         path = ladder_template.write(op, meant, folder)
         print(path)
         here = meant in ladder_plan.usable()
-        only = f"--device {meant} " if here else "--compile "
+        only = f"--device {meant} " if here or not compiling.lacking() else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
         if here:
             print(f"is it right, and how fast? {CALLED} judge {shlex.quote(str(path))}", file=sys.stderr)
+        elif only != "--compile ":
+            print(f"is it right? {CALLED} judge {shlex.quote(str(path))} --simulated", file=sys.stderr)
         return 0
     if folder is not None:
         raise InputError(
             f"{folder} is only read with --new; kernels of your own join by --kernels {folder}, "
             "architectures by --arch, as in --arch sm_80"
         )
+    without = "" if on or cluster or compile else compiling.no_gpu(device)
+    if without:
+        compiling.instead(given, without)
     if compile:
-        given.refuse_others(_WITH_COMPILE, "--compile runs nothing and keeps nothing")
+        given.refuse_others(compiling.WITH_COMPILE, "--compile runs nothing and keeps nothing")
         if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
+    compile = compile or bool(without)
     if compile:
+        asked["simulated"] = simulate or bool(without)
         runs_on = compiling.DEVICE
     else:
         runs_on = elsewhere.device(on[0], device) if on else ladder_plan.device_of(device)
@@ -111,8 +118,8 @@ def ladder(
         print(told, file=sys.stderr)
     if compile:
         if watch:
-            return compiling.watch(job, arch, simulate)
-        return compiling.run(job, arch, format, simulate)
+            return compiling.watch(job, arch)
+        return compiling.run(job, arch, format)
     if watch:
         from bench.commands import ladder_watch
 
@@ -240,25 +247,6 @@ def climb(
 
 # What may be said beside --resume: everything else is in the ladder's folder.
 _WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "on", "charts", "format", "junit"}
-# What may be said beside --compile: which rungs, on what, and how it is shown.
-_WITH_COMPILE = {
-    *(
-        "compile",
-        "arch",
-        "simulate",
-        "op",
-        "model",
-        "node",
-        "batch",
-        "shape",
-        "stride",
-        "pad",
-        "dilation",
-        "group",
-        "bias",
-    ),
-    *("activation", "device", "rung", "precision", "kernels", "watch", "format"),
-}
 
 
 def go_on(

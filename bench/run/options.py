@@ -375,6 +375,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option("quick", Switch(), "Check fewer small shapes.", on=(J,), fields=("quick",)),
         Option(
+            "simulated",
+            Switch(),
+            "Run a CUDA kernel on the CPU, without a GPU: right or wrong, and counts, but no times.",
+            on=(J,),
+            fields=("simulated",),
+        ),
+        Option(
             "timeout",
             Number(kind=float, least=1e-6, most=LONG),
             "Give up a case that is still running after S seconds.",

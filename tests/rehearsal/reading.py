@@ -231,14 +231,17 @@ def skipped(words: list[str], machine: Machine) -> str:
     backends = [name for value in named for name in value.split(",")]
     only_cuda = bool(backends) and all(name.partition("-")[2].startswith("cuda") for name in backends)
     runs = bool(words) and words[0] != "models" and not {"--new", "--compile"} & set(words)
+    runs = runs and (words[:1] != ["ladder"] or "--whole-model" in words or "--out" in words)
     cuda_device = runs and "cuda" in [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--device"]
-    cuda_kernel = words[:1] == ["judge"] and any(word.endswith(".cu") for word in words)
+    simulated = "--simulated" in words
+    cuda_kernel = words[:1] == ["judge"] and any(word.endswith(".cu") for word in words) and not simulated
     if not machine.has_gpu and (only_cuda or cuda_device or cuda_kernel or "--tune-reference" in words):
         return "no GPU"
     table = words[words.index("--table") + 1] if "--table" in words[:-1] else ""
     if not machine.has_gpu and table in ONLY_GPU:
         return f"no GPU: the table of {table} is of what only a GPU has"
-    if machine.no_compiler and "--compile" in words:
+    without_gpu = not machine.has_gpu and words[:1] == ["ladder"] and "cuda" in words
+    if machine.no_compiler and (without_gpu or "--compile" in words or simulated):
         return machine.no_compiler
     if words and words[0] in ("compare", "profile"):
         known = names.models()

@@ -6,12 +6,37 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from kernels.ptx.program import LineCounts, Report
+from kernels.registry import Rung
 
 WORST = 3  # lines that are named
 SECTOR, WARP = 32, 32  # bytes; lanes
 
 
-def sentences(report: Report, shape: str) -> list[str]:
+def totals(report: Report) -> dict[str, int]:
+    """The counts of a pass, by name: `instructions` of warps and their `lanes`, branches at which a warp was
+    `divergent`, `barriers`, `atomics`; of global memory `requests`, `sectors` (of 32 bytes) and the
+    `least_sectors` that carry as much, of each line no more than it has; of shared memory
+    `shared_requests`, `wavefronts`, `least_wavefronts`; of local memory `local_sectors`."""
+    total = report.total
+
+    def least(space: str) -> int:
+        # A line whose lanes read one address has fewer than that, which makes up for no other line.
+        return sum(min(it.units.get(space, 0), it.least.get(space, 0)) for it in report.lines.values())
+
+    return {
+        **{name: getattr(total, name) for name in ("instructions", "lanes", "divergent", "barriers")},
+        "atomics": total.atomics,
+        "requests": total.requests.get("global", 0),
+        "sectors": total.units.get("global", 0),
+        "least_sectors": least("global"),
+        "shared_requests": total.requests.get("shared", 0),
+        "wavefronts": total.units.get("shared", 0),
+        "least_wavefronts": least("shared"),
+        "local_sectors": total.units.get("local", 0),
+    }
+
+
+def sentences(report: Report, shape: str, rung: Rung) -> list[str]:
     """The kernel as a whole, then the lines that cost most beyond what they must. shape: in words."""
     total = report.total
     lanes = total.lanes / max(1, total.instructions)

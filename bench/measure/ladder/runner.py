@@ -4,11 +4,12 @@ another."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
-from bench.measure.ladder import entrants
+from bench.measure.ladder import compiled, entrants, simulated
 from bench.measure.net_operator import Net
 from bench.measure.runner import Contender, Runner
 from bench.measure.timing import Rules
@@ -16,6 +17,8 @@ from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
+from kernels import registry
+from kernels.errors import KernelscopeError
 
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
@@ -28,6 +31,10 @@ class LadderRunner(Runner):
     _limits: MachineLimits | None = None
 
     def _groups(self) -> Iterator[Sequence[RungCase]]:
+        if self._job.simulated:
+            self._say(Hello(environment=environment.collect()))
+            yield self._cases
+            return
         if self._job.device == "cpu":  # ready when the first rung is
             ours = any(case.scope == "rung" and not case.user for case in self._cases)
             others = any(case.scope != "rung" for case in self._cases)
@@ -39,6 +46,25 @@ class LadderRunner(Runner):
         entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
         for scope in (("rung", "reference"), ("model",)):
             yield [case for case in self._cases if case.scope in scope]
+
+    def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
+        if not self._job.simulated:
+            return super()._group(cases)
+        for case in cases:
+            try:
+                self._settle(self._simulated(case))
+            except KernelscopeError as error:
+                self._fail(case, None, error)
+        return []
+
+    def _simulated(self, case: RungCase) -> RungMeasurement:
+        """A CUDA rung compiled, and judged on the CPU."""
+        self._turn(case, "prepare")
+        job, params = self._job, entrants.params_of(self._job.op, self._job.params)
+        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
+        made = compiled.compiled(rung, params, compiled.meant_for(rung))
+        self._turn(case, "check")
+        return simulated.judged(rung, params, made, job.seed, job.quick)
 
     def _probe(self, again: bool = False) -> None:
         self._say(Progress(text="measuring what this machine reaches"))

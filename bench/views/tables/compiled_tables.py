@@ -1,4 +1,5 @@
-"""A ladder that was compiled and not run as a table for people, and as CSV, JSON and Markdown."""
+"""A ladder that was compiled and not timed as a table for people, and as CSV, JSON and Markdown; of what ran
+on the CPU with its counts."""
 
 from __future__ import annotations
 
@@ -13,6 +14,9 @@ from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, pick, records, row_type
 from bench.words.version import version
 
+FEW = 3  # rungs, of which each is gone through line by line
+WITHOUT_TIMES = "simulated: answers and counts, no times"
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -21,14 +25,68 @@ def _fact(name: str, title: str | None = None) -> Column[RungRow]:
     return Column(name, lambda row: row.measurement.facts.get(name), title=title, left=True)
 
 
+def _counted(name: str, title: str | None = None, tip: str = "") -> Column[RungRow]:
+    """A count of what ran on the CPU."""
+    return Column(name, lambda row: row.measurement.counted.get(name), title=title, tip=tip, holds=int)
+
+
+def _share(name: str, over: str, under: str, title: str, tip: str, scale: float = 1.0) -> Column[RungRow]:
+    """A count over another; None where either is not known, or there is nothing to count."""
+
+    def value(row: RungRow) -> float | None:
+        counts = row.measurement.counted
+        return counts[over] / counts[under] * scale if counts.get(under) else None
+
+    return Column(name, value, lambda share: f"{share:.1f}", title=title, tip=tip, holds=float)
+
+
 _FOR = _fact(ARCHITECTURE, "for")
 _FIGURES = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "threads", "occupancy")
+# What running it on the CPU counts.
+_COUNTS: tuple[Column[RungRow], ...] = (
+    _counted("instructions", "warp instr.", "Instructions, each of a warp of 32 threads"),
+    _share(
+        "busy_lanes", "lanes", "instructions", "lanes", "Threads of 32 that are at work in an instruction"
+    ),
+    _counted("requests"),
+    _counted("sectors"),
+    _counted("least_sectors"),
+    _share(
+        "sectors_a_request",
+        "sectors",
+        "requests",
+        "sectors/req.",
+        "Sectors of 32 bytes of global memory for each load or store of a warp",
+    ),
+    _share(
+        "sectors_of_least",
+        "sectors",
+        "least_sectors",
+        "× least",
+        "Sectors of global memory over the fewest that carry as much",
+    ),
+    _counted("shared_requests"),
+    _counted("wavefronts"),
+    _counted("least_wavefronts"),
+    _share(
+        "wavefronts_of_least",
+        "wavefronts",
+        "least_wavefronts",
+        "conflicts",
+        "Wavefronts of shared memory over the fewest that there can be: 1 is without bank conflicts",
+    ),
+    _counted("divergent", "diverges", "How often threads of a warp go different ways"),
+    _counted("barriers"),
+    _counted("atomics"),
+    _counted("local_sectors"),
+)
 # The ladder's columns that are known without a run, and what was compiled for what.
 COLUMNS = pick(
     ladder_tables.COLUMNS,
     *("number", "rung", "whose", "precision", "language", "side"),
     _FOR,
-    *("disposition", *_FIGURES),
+    *("disposition", "fault", *_FIGURES),
+    *_COUNTS,
     *map(_fact, ("grid", "block", "kernel", COUNTS)),
     *("idea", "reason"),
 )
@@ -40,17 +98,27 @@ _TERMINAL = pick(
     replace(ladder_tables.RESULT, style=ladder_tables.style),
     *_FIGURES,
 )
+_SIMULATED = pick(
+    COLUMNS,
+    ladder_tables.LABEL,
+    "precision",
+    replace(ladder_tables.RESULT, style=ladder_tables.style),
+    *("instructions", "busy_lanes", "sectors_a_request", "sectors_of_least", "wavefronts_of_least"),
+    "divergent",
+)
 
 
 RUNG = row_type("CompiledRung", COLUMNS, "A rung as the compiler made it for an architecture.")
 
 
 class CompiledOutput(Output, frozen=True, kw_only=True):
-    """`ladder --compile --format json`: nothing ran, so there is no machine."""
+    """`ladder --compile --format json`, and of CUDA rungs on a machine without a GPU: nothing was timed, so
+    there is no machine. simulated: they ran on the CPU, and were judged and counted."""
 
     title: str
     device: str
     precision: str | None
+    simulated: bool = False
     rungs: tuple[RUNG, ...]  # type: ignore[valid-type]
 
 
@@ -65,6 +133,7 @@ def output(job: LadderJob, found: Sequence[RungMeasurement]) -> CompiledOutput:
         title=job.title,
         device=job.device,
         precision=job.precision or None,
+        simulated=job.simulated,
         rungs=tuple(records(table(found))),
     )
 
@@ -75,13 +144,14 @@ def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType
     from rich.text import Text
 
     lines = [Text(line, style="dim") for line in remarks(found)]
-    return Group(
-        Text(job.title, style="bold"), Grid(replace(table(found), columns=_TERMINAL), below=True), *lines
-    )
+    columns = _SIMULATED if job.simulated else _TERMINAL
+    title = f"{job.title} ({WITHOUT_TIMES})" if job.simulated else job.title
+    return Group(Text(title, style="bold"), Grid(replace(table(found), columns=columns), below=True), *lines)
 
 
 def remarks(found: Sequence[RungMeasurement]) -> list[str]:
-    """Why rungs have no figures, each sentence once, and what the figures are."""
+    """Why rungs have no figures, each sentence once, what their lines cost, and what the figures are. Of a
+    whole ladder the user's own rungs alone are gone through line by line."""
     said: dict[tuple[str, str], list[str]] = {}
     for m in found:
         reason = m.reason or ("" if m.compiled else "a library does the work, which is compiled already")
@@ -89,21 +159,29 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
             said.setdefault((ladder_tables.label(RungRow(m)), reason), []).append(m.facts[ARCHITECTURE])
     several = len({m.facts[ARCHITECTURE] for m in found}) > 1
     noted = [f"{ladder_tables.label(RungRow(m))}: ! {text}" for m in found for text in m.notes]
-    for m in found:
+    counted = [m for m in found if COUNTS in m.facts]
+    told = counted if len(counted) <= FEW else [m for m in counted if m.case.user]
+    for m in told:
         label = ladder_tables.label(RungRow(m))
-        noted += [f"{label}: {words}" for words in m.facts.get(COUNTS, "").splitlines()]
+        noted += [f"{label}: {words}" for words in m.facts[COUNTS].splitlines()]
     lines = list(dict.fromkeys(noted))
     for (label, reason), archs in said.items():
         where = f" for {', '.join(archs)}" if several else ""
         lines.append(f"{label}{where}: {reason}")
-    lines.append(
-        "compiled, not run: registers a thread, shared memory and threads a block, stack a thread (arrays "
-        "indexed at run time, and room for spills), spills (the bytes that instructions store and load for "
-        "want of registers), and the share of a multiprocessor's warps that fit beside each other"
-    )
-    if any(COUNTS in m.facts or m.finding for m in found):
+    if not any(COUNTS in m.facts or m.finding for m in found):
         lines.append(
-            "run on the CPU, with every access to memory watched: counts are those of a GPU's instructions, "
-            "and no time is known"
+            "compiled, not run: registers a thread, shared memory and threads a block, stack a thread "
+            "(arrays indexed at run time, and room for spills), spills (the bytes that instructions store "
+            "and load for want of registers), and the share of a multiprocessor's warps that fit beside each "
+            "other"
         )
+        return lines
+    if len(told) < len(counted):
+        lines.append("what a rung's lines cost is told where it is one of a few: --rung NAME")
+    lines.append(
+        f"{WITHOUT_TIMES}. They ran on the CPU, with every access to memory watched. sectors/req.: sectors "
+        "of 32 bytes of global memory for each load or store of a warp; × least: over the fewest that carry "
+        "as much; conflicts: wavefronts of shared memory over the fewest (1.0: no bank conflicts); lanes: "
+        "threads of 32 that are at work"
+    )
     return lines

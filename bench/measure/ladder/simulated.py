@@ -1,0 +1,75 @@
+"""A CUDA rung on a machine without a GPU: it runs on the CPU (engine.cuda.simulated), is judged as every rung
+is, and what it costs is counted. There are no times."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bench import judge
+from bench.measure.answers import samples
+from bench.measure.ladder import counts
+from bench.results.ladder_records import COUNTS, RungMeasurement
+from bench.words.version import requirements
+from engine.cuda.simulated import SimulatedRungSession
+from kernels import numba_support, nvrtc
+from kernels.environment import installing
+from kernels.errors import KernelError, UnsupportedError
+from kernels.ops import Params
+from kernels.registry import Rung
+
+MOST_FLOPS = 20_000_000  # of a shape that is run here
+
+
+def missing() -> str:
+    """Why no CUDA kernel can be run on this machine's CPU, with the command that mends it; "" if one can."""
+    if nvrtc.unavailable():
+        mends = installing(*requirements("nvrtc"))
+        return f"to run them on the CPU takes NVIDIA's compiler: {mends} brings it"
+    if reason := numba_support.unavailable():
+        mends = installing(*requirements("numba"))
+        return f"to run them on the CPU takes Numba ({reason}): {mends} brings it"
+    return ""
+
+
+def shape(rung: Rung, params: Params) -> Params:
+    """What is run of a rung: `params`, or, where that takes too long here, its largest small shape."""
+    small = [each.params for each in samples.small_shapes(rung, params)]
+    return params if params.flops <= MOST_FLOPS or not small else small[-1]
+
+
+def judged(
+    rung: Rung, params: Params, measured: RungMeasurement, seed: int = 0, quick: bool = False
+) -> RungMeasurement:
+    """What running it adds to a rung that compiles (bench.measure.ladder.compiled)."""
+    if measured.disposition != "ok":
+        return measured
+    if reason := missing():
+        return _noted(measured, f"compiled only: {reason}")
+    ran = shape(rung, params)
+    try:
+        with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=True) as trial:
+            assert isinstance(trial.session, SimulatedRungSession)
+            report, error, checks, notes = trial.session.report, trial.error, trial.checks, trial.notes
+    except judge.Wrong as wrong:
+        finding = wrong.finding
+        reason = f"{finding.reason} ({finding.when}, on {finding.params})"
+        return msgspec.structs.replace(
+            measured, disposition="incorrect", reason=reason, finding=finding, error=finding.error
+        )
+    except UnsupportedError as error_:
+        return _noted(measured, f"compiled only: {error_}")
+    except KernelError as error_:
+        return msgspec.structs.replace(measured, disposition="failed", reason=str(error_))
+    if ran is not params:
+        notes = ["run on small shapes only; the one that was asked for takes too long without a GPU", *notes]
+    return msgspec.structs.replace(
+        _noted(measured, *notes),
+        error=error,
+        checks=checks,
+        counted=counts.totals(report),
+        facts={**measured.facts, COUNTS: "\n".join(counts.sentences(report, ran.words, rung))},
+    )
+
+
+def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:
+    return msgspec.structs.replace(measured, notes=(*measured.notes, *words))
