@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kernels.ptx.program import LineCounts, Report
-from kernels.registry import Rung
+from kernels.ptx.reads import Reads
 
-WORST = 3  # lines that are named
+WORST = 3  # lines that are named, of each kind
+SLACK = 0.25  # beyond the least, as a part of it, that is not worth a word
+IDLE = 0.1  # lanes of all that idle from which a divergent branch is named
+OFTEN = 4  # times that a block reads an element, from which that is named
 SECTOR, WARP = 32, 32  # bytes; lanes
 
 
@@ -36,31 +41,136 @@ def totals(report: Report) -> dict[str, int]:
     }
 
 
-def sentences(report: Report, shape: str, rung: Rung) -> list[str]:
+@dataclass(frozen=True)
+class Cost:
+    """What a line costs beyond what it must. kind: "bank conflict", "uncoalesced access", "divergent branch",
+    "redundant loads"; words: the sentence with the line, what is seen there and what would end it. array: of
+    shared memory, where it is one."""
+
+    kind: str
+    file: str
+    line: int
+    words: str
+    array: str = ""
+
+
+def sentences(
+    report: Report, shape: str, source: str, reads: Mapping[tuple[str, int], Reads] | None = None
+) -> list[str]:
     """The kernel as a whole, then the lines that cost most beyond what they must. shape: in words."""
     total = report.total
     lanes = total.lanes / max(1, total.instructions)
-    words = [
-        f"on {shape}: {total.instructions:,} warp instructions, {lanes:.1f} of {WARP} lanes busy; "
-        + "; ".join(_memory(total))
-    ]
-    for space, unit, cause in (
-        ("global", "sectors", "neighbouring threads do not read or write neighbouring elements"),
-        ("shared", "wavefronts", "threads of a warp use different words of one bank"),
-    ):
+    whole = f"on {shape}: {total.instructions:,} warp instructions, {lanes:.1f} of {WARP} lanes busy; "
+    return [whole + "; ".join(_memory(total)), *(cost.words for cost in costs(report, source, reads or {}))]
+
+
+def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -> list[Cost]:
+    """The lines that cost most, of each kind the worst first. source: of the rung's own file, which other
+    files that it includes are not; reads: what one block reads (kernels.ptx.reads)."""
+    text = source.splitlines()
+    found: list[Cost] = []
+    for space, make in (("global", _uncoalesced), ("shared", _conflict)):
         over = {key: its.units.get(space, 0) - its.least.get(space, 0) for key, its in report.lines.items()}
-        worst = sorted((key for key in over if over[key] > 0), key=lambda key: -over[key])[:WORST]
-        for file, line in worst:
-            its = report.lines[file, line]
-            words.append(
-                f"{PurePosixPath(file).name}:{line}: {its.units[space]:,} {unit} of {space} memory where "
-                f"{its.least[space]:,} carry as much: {cause}"
-            )
+        many = {key: it for key, it in over.items() if it > report.lines[key].least.get(space, 0) * SLACK}
+        found += [
+            make(key, report.lines[key], _line(text, key), source, reads.get(key))
+            for key in sorted(many, key=lambda key: -many[key])[:WORST]
+        ]
+    lost = 1 - report.total.lanes / max(1, WARP * report.total.instructions)
     apart = {key: its.divergent for key, its in report.lines.items() if its.divergent}
-    for file, line in sorted(apart, key=lambda key: -apart[key])[:1]:
-        times = f"{apart[file, line]:,} times"
-        words.append(f"{PurePosixPath(file).name}:{line}: lanes of a warp go different ways {times}")
-    return words
+    if lost > IDLE and apart:
+        key = max(apart, key=lambda key: apart[key])
+        found.append(_divergent(key, apart[key], lost, _line(text, key)))
+    several = {key: it for key, it in reads.items() if it.distinct and it.nbytes >= OFTEN * it.distinct}
+    if several:
+        key = max(several, key=lambda key: several[key].nbytes - several[key].distinct)
+        found.append(_redundant(key, several[key], _line(text, key)))
+    return found
+
+
+def _line(text: Sequence[str], key: tuple[str, int]) -> str:
+    """The source of a line, without its comment; "" where it is of another file."""
+    _, number = key
+    return text[number - 1].partition("//")[0].strip() if 0 < number <= len(text) else ""
+
+
+def _at(key: tuple[str, int]) -> str:
+    return f"{PurePosixPath(key[0]).name}:{key[1]}"
+
+
+def _quoted(line: str) -> str:
+    return f" in `{line}`" if line else ""
+
+
+def _uncoalesced(key: tuple[str, int], its: LineCounts, line: str, source: str, reads: Reads | None) -> Cost:
+    units, least = its.units["global"], its.least["global"]
+    apart = reads.stride if reads is not None else None
+    seen = (
+        f"neighbouring threads are {apart:,} elements apart"
+        if apart is not None and abs(apart) > 1
+        else "neighbouring threads do not use neighbouring elements"
+    )
+    words = (
+        f"{_at(key)}: uncoalesced access: {units:,} sectors of global memory where {least:,} carry as "
+        f"much{_quoted(line)}: {seen}; let threadIdx.x count along the elements that lie next to each other"
+    )
+    return Cost("uncoalesced access", *key, words)
+
+
+def _conflict(key: tuple[str, int], its: LineCounts, line: str, source: str, reads: Reads | None) -> Cost:
+    units, least = its.units["shared"], its.least["shared"]
+    ways = units / max(1, least)
+    array, indices = shared_array(line, source)
+    named = f"{ways:.0f}-way" if abs(ways - round(ways)) < 0.05 else f"{ways:.1f}-way (on average)"
+    words = (
+        f"{_at(key)}: {named} bank conflict: {units:,} wavefronts of shared memory where {least:,} suffice"
+        f"{f' in `{array}{indices}`' if array else _quoted(line)}: threads of a warp use different words of "
+        "one bank"
+    )
+    if padded := padding(array, source):
+        words += f"; a row that is one element longer ends such a conflict: `{padded[1]}`"
+    else:
+        words += "; let neighbouring threads use neighbouring elements, or make a row one element longer"
+    return Cost("bank conflict", *key, words, array)
+
+
+def _divergent(key: tuple[str, int], times: int, lost: float, line: str) -> Cost:
+    words = (
+        f"{_at(key)}: divergent branch: threads of a warp go different ways {times:,} times{_quoted(line)}, "
+        f"and {lost:.0%} of all lanes idle; let the condition be the same for the {WARP} threads of a warp"
+    )
+    return Cost("divergent branch", *key, words)
+
+
+def _redundant(key: tuple[str, int], its: Reads, line: str) -> Cost:
+    times = its.nbytes / its.distinct
+    words = (
+        f"{_at(key)}: redundant loads: the threads of a block read each element {times:.0f} times from "
+        f"global memory{_quoted(line)}; let the block load it once into shared memory and read it there"
+    )
+    return Cost("redundant loads", *key, words)
+
+
+def shared_array(line: str, source: str) -> tuple[str, str]:
+    """The first array of shared memory that a line uses with an index, and the index as it stands there;
+    ("", "") where there is none."""
+    for name in re.findall(r"__shared__[^;=]*?\b(\w+)\s*(?:\[[^\]]*\]\s*)+;", source):
+        used = re.search(rf"\b{name}\s*((?:\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\])+)", line)
+        if used and not line.startswith("__shared__"):
+            return name, used[1]
+    return "", ""
+
+
+def padding(array: str, source: str) -> tuple[str, str] | None:
+    """The declaration of an array of rows in shared memory, and the same with rows of one element more; None
+    where it has no rows."""
+    declared = re.search(rf"\b{array}\s*((?:\[[^\]]*\]\s*)+)\[([^\]]*)\]\s*;", source) if array else None
+    if declared is None:
+        return None
+    before = declared[0].rstrip("; ")
+    size = declared[2].strip()
+    longer = f"{int(size) + 1}" if size.isdecimal() else f"{size} + 1"
+    return before, f"{array}{declared[1].strip()}[{longer}]"
 
 
 def _memory(total: LineCounts) -> Iterator[str]:

@@ -3,6 +3,8 @@ is, and what it costs is counted. There are no times."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from bench import judge
@@ -11,10 +13,12 @@ from bench.measure.ladder import counts
 from bench.results.ladder_records import COUNTS, RungMeasurement
 from bench.words.version import requirements
 from engine.cuda.simulated import SimulatedRungSession
+from engine.rung_session import POISONS
 from kernels import numba_support, nvrtc
 from kernels.environment import installing
-from kernels.errors import KernelError, UnsupportedError
+from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.ops import Params
+from kernels.ptx.program import Report
 from kernels.registry import Rung
 
 MOST_FLOPS = 20_000_000  # of a shape that is run here
@@ -50,6 +54,9 @@ def judged(
         with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=True) as trial:
             assert isinstance(trial.session, SimulatedRungSession)
             report, error, checks, notes = trial.session.report, trial.error, trial.checks, trial.notes
+            found = counts.sentences(report, ran.words, rung.source, trial.session.reads())
+            if rung.user:
+                found += _tried(rung, ran, report, trial)
     except judge.Wrong as wrong:
         finding = wrong.finding
         reason = f"{finding.reason} ({finding.when}, on {finding.params})"
@@ -67,8 +74,28 @@ def judged(
         error=error,
         checks=checks,
         counted=counts.totals(report),
-        facts={**measured.facts, COUNTS: "\n".join(counts.sentences(report, ran.words, rung))},
+        facts={**measured.facts, COUNTS: "\n".join(found)},
     )
+
+
+def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> list[str]:
+    """What longer rows of an array in shared memory would come to, where it has bank conflicts: run with
+    them."""
+    for cost in counts.costs(report, rung.source, {}):
+        if not (cost.array and (padded := counts.padding(cost.array, rung.source))):
+            continue
+        text = rung.source.replace(*padded)
+        before, now = report.total, None
+        try:
+            session = SimulatedRungSession(replace(rung, source=text), params, trial.sample.given(params))
+        except KernelscopeError:
+            continue
+        session.poison(POISONS[0])
+        session.run()
+        now = session.report.total
+        told = f"tried: with `{padded[1]}` the wavefronts of shared memory are {now.units.get('shared', 0):,}"
+        return [f"{told} instead of {before.units['shared']:,}"]
+    return []
 
 
 def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:
