@@ -172,7 +172,7 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
                     GRADES,
                     job,
                     cases,
-                    of.job.device,
+                    "cpu" if of.job.simulated else of.job.device,
                     files={name: text for case in cases for name, text in one.staged(case.task).items()},
                     cores=of.job.threads,
                     twice=("timed_out",),
@@ -262,6 +262,6 @@ def own_words(reason: str, file: str) -> str:
     longer than any of ours the beginning, and without the last words of a judge that ended, which may be the
     kernel's."""
     reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason[:_REASON], flags=re.DOTALL)
-    reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
+    reason = re.sub(rf"(?:\S*[/\\])?\b{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)

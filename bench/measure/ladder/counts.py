@@ -10,6 +10,11 @@ from pathlib import PurePosixPath
 from kernels.ptx.program import LineCounts, Report
 from kernels.ptx.reads import Reads
 
+NAMES_OF_COUNTS = (
+    *("instructions", "lanes", "divergent", "barriers", "atomics", "requests", "sectors", "least_sectors"),
+    *("shared_requests", "wavefronts", "least_wavefronts", "local_sectors"),
+)
+LEAST, LEAST_OF = "least", ("sectors", "wavefronts")  # of which the fewest are known that there can be
 WORST = 3  # lines that are named, of each kind
 SLACK = 0.25  # beyond the least, as a part of it, that is not worth a word
 IDLE = 0.1  # lanes of all that idle from which a divergent branch is named

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 
 from bench import judge
 from bench.measure.answers import samples
@@ -76,6 +77,33 @@ def judged(
         counted=counts.totals(report),
         facts={**measured.facts, COUNTS: "\n".join(found)},
     )
+
+
+def tried_on(
+    rung: Rung, params: Params, measured: RungMeasurement, when: str, seed: int = 0
+) -> RungMeasurement:
+    """One more shape of a rung that was found right: `measured`, or what is wrong there. Raises
+    UnsupportedError, KernelError."""
+    with judge.Trial(rung, params, rung.precision, seed=seed, simulated=True) as trial:
+        failure = trial.check(when, trial.fresh())
+    if failure is None:
+        return measured
+    finding = failure.finding
+    return msgspec.structs.replace(
+        measured, disposition="incorrect", reason=finding.reason, finding=finding, counted={}, facts={}
+    )
+
+
+def counted(rung: Rung, params: Params, seed: int = 0) -> dict[str, int]:
+    """What a pass of a rung costs that is known to be right, on what `shape` says. Raises UnsupportedError
+    and KernelError where it cannot be run here."""
+    if reason := missing():
+        raise UnsupportedError(reason)
+    ran = shape(rung, params)
+    session = SimulatedRungSession(rung, ran, samples.draw(ran, np.random.default_rng(seed)).given(ran))
+    session.poison(POISONS[0])
+    session.run()
+    return counts.totals(session.report)
 
 
 def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> list[str]:

@@ -1,0 +1,92 @@
+"""A CUDA kernel checked on a student's machine without a GPU: right or wrong, and thresholds of counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import main
+from engine import backends
+from kernels import numba_support, nvrtc, registry
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
+    pytest.mark.skipif(numba_support.unavailable() is not None, reason=str(numba_support.unavailable())),
+]
+
+ASSIGNMENT = """name = "tiles"
+device = "cuda"
+[[task]]
+name = "conv"
+op = "conv"
+shape = [2, 3, 12, 12, 4, 5]
+points = 10
+[[task.threshold]]
+rung = "naive"
+ratio = 2
+points = 1
+[[task.count]]
+what = "sectors"
+most = 1.25
+of = "least"
+points = 2
+[[task.count]]
+what = "wavefronts"
+most = 1.1
+of = "least"
+points = 4
+[[task.count]]
+what = "instructions"
+most = 0.5
+of = "naive"
+points = 8
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(backends.get("engine-cuda"), "unavailable", lambda: "there is no GPU", raising=True)
+    rung = registry.find("cuda", "conv", "shared_image")
+    text = rung.source.replace(f"rung = {rung.number}", "rung = 90").replace(f'"{rung.name}"', '"mine"')
+    (tmp_path / "90_mine.cu").write_text(text)
+    (tmp_path / "assignment.toml").write_text(ASSIGNMENT)
+    return tmp_path
+
+
+def test_counts_are_thresholds_and_a_race_is_found(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rows of 12 words of shared memory make two-way conflicts; all its loads are coalesced."""
+    assert main.main(["course", "check", str(own)]) == 0
+    said = capsys.readouterr().out
+    assert "20 of 25 points" in said
+    assert "at most 1.25× the least sectors: reached" in said
+    assert "at most 1.1× the least wavefronts: not reached" in said
+    assert "at most 0.5× the instructions of naive: reached" in said
+    assert "its speed is not judged without a GPU" in said
+    assert "µs" not in said
+    kernel = own / "90_mine.cu"
+    kernel.write_text(kernel.read_text().replace("__syncthreads();", ""))
+    assert main.main(["course", "check", str(own)]) == 1
+    said = capsys.readouterr().out
+    assert "90_mine.cu:" in said
+    assert "at most" not in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('what = "sectors"', 'what = "sector"', "sectors"),
+        ('of = "naive"', 'of = "least"', "no least number of instructions"),
+        ('of = "naive"', 'of = "nosuch"', "nosuch"),
+        ('device = "cuda"', 'device = "cpu"', "a count is of CUDA kernels"),
+    ],
+)
+def test_a_count_that_there_is_not_is_a_sentence(
+    old: str, new: str, told: str, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "assignment.toml").write_text(ASSIGNMENT.replace(old, new))
+    assert main.main(["course", "check", str(own)]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert len(said.strip().splitlines()) == 1
