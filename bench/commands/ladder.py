@@ -61,9 +61,12 @@ def ladder(
     from bench.questions import rung_template as ladder_template
     from bench.run import elsewhere
     from bench.words.option import usual
+    from kernels import gpus
     from kernels.errors import InputError
 
-    where = measuring.Where(cluster, gpu, on)
+    if not cluster and "gpu" not in given.names:
+        gpu = ""
+    where = measuring.Where(cluster, gpu if cluster else "", on)
     if saves is not None:
         return _show_saves(saves, format)
     if resume is not None:
@@ -95,6 +98,10 @@ def ladder(
             f"{folder} is only read with --new; kernels of your own join by --kernels {folder}, "
             "architectures by --arch, as in --arch sm_80"
         )
+    if gpu and not cluster:
+        gpus.find(gpu)  # whose floor is to be told
+        if not (simulate or (device == compiling.DEVICE and compiling.no_gpu(device))):
+            raise InputError("--gpu belongs to --cluster, or to --device cuda on a machine without a GPU")
     without = "" if on or cluster or compile else compiling.no_gpu(device)
     if without:
         compiling.instead(given, without)
@@ -117,9 +124,10 @@ def ladder(
     if job.kernel_dirs and (told := _left_out(job, named=bool(device or on))):
         print(told, file=sys.stderr)
     if compile:
+        of = gpus.find(gpu) if gpu and job.simulated else None
         if watch:
-            return compiling.watch(job, arch)
-        return compiling.run(job, arch, format)
+            return compiling.watch(job, arch, of)
+        return compiling.run(job, arch, format, of)
     if watch:
         from bench.commands import ladder_watch
 

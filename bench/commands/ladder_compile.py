@@ -14,29 +14,30 @@ from bench.words.exits import CANCELLED
 if TYPE_CHECKING:
     from bench.commands.given import Given
     from bench.results.ladder_records import LadderJob, RungMeasurement
+    from kernels.gpus import Gpu
 
 DEVICE = "cuda"
 # What may be said of CUDA rungs that are simulated: which, on what, and how it is shown.
 WITH_SIMULATED = {
     *("op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group", "bias", "activation"),
-    *("device", "rung", "precision", "kernels", "watch", "format", "seed", "quick"),
+    *("device", "rung", "precision", "kernels", "watch", "format", "seed", "quick", "gpu"),
 }
 WITH_COMPILE = WITH_SIMULATED | {"compile", "arch", "simulate"}
 
 
-def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
+def run(job: LadderJob, archs: Sequence[str], output: str, gpu: Gpu | None = None) -> int:
     """Compile a job's rungs once and show what came of it; simulated ones also run on the CPU. The exit code:
     1 where one of the user's does not compile or is wrong (where there are none: one of ours)."""
     from bench.measure.ladder import compiled
     from bench.run.progress import callback
 
-    found = compiled.run(job, compiled.architectures(archs), callback())
+    found = compiled.run(job, compiled.architectures(archs), callback(), gpu)
     show(job, found, output)
     counted = [m for m in found if m.case.user] or found
     return 1 if any(m.disposition in ("failed", "incorrect") for m in counted) else 0
 
 
-def watch(job: LadderJob, archs: Sequence[str]) -> int:
+def watch(job: LadderJob, archs: Sequence[str], gpu: Gpu | None = None) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.ladder_watch import POLL_S, check
     from bench.measure.ladder import compiled
@@ -52,7 +53,7 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
             if (now := stamps(job.kernel_dirs)) != seen:
                 seen = now
                 try:
-                    found = compiled.run(job, wanted)
+                    found = compiled.run(job, wanted, gpu=gpu)
                 except KernelscopeError as error:
                     print(error, file=sys.stderr)
                     continue

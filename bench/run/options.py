@@ -742,8 +742,17 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Text(),
             "On this kind of GPU, such as H200.",
             "KIND",
-            on=ALL,
+            on=(C, P),
             needs="cluster",
+            lasting=True,
+        ),
+        Option(
+            "gpu",
+            Text(),
+            "With --cluster: on this kind of GPU, such as H200. Of CUDA rungs that run on the CPU: the floor "
+            "below their time on this one, from its data sheet.",
+            "KIND",
+            on=(L,),
             lasting=True,
         ),
         Option(

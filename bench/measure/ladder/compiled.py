@@ -22,6 +22,7 @@ from engine.machine import driver as cuda_driver
 from kernels import launch, nvrtc, registry
 from kernels.environment import installing
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
+from kernels.gpus import Gpu
 from kernels.languages.compiling import settled
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -68,9 +69,10 @@ def run(
     job: LadderJob,
     archs: Sequence[str] = (),
     progress: Progress = lambda text, fraction: None,
+    gpu: Gpu | None = None,
 ) -> tuple[RungMeasurement, ...]:
     """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`);
-    simulated ones are also run. Raises InputError as
+    simulated ones are also run. gpu: whose floor is told. Raises InputError as
     bench.questions.ladder_plan.plan does, UnavailableError."""
     check_compiler()
     names = [case.rung for case in ladder_plan.plan(job).cases if not case.is_reference]
@@ -85,6 +87,7 @@ def run(
         if job.simulated and measured.disposition == "ok":
             progress(f"running {rung.label} without a GPU", number / len(wanted))
             measured = simulated.judged(rung, params, measured, job.seed, job.quick)
+            measured = simulated.with_floor(rung, params, measured, gpu) if gpu is not None else measured
         found.append(measured)
     return tuple(found)
 

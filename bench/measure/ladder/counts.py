@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from bench.words import units
+from kernels.gpus import SECTOR, Floor, Gpu
 from kernels.ptx.program import LineCounts, Report
 from kernels.ptx.reads import Reads
 
@@ -19,7 +21,7 @@ WORST = 3  # lines that are named, of each kind
 SLACK = 0.25  # beyond the least, as a part of it, that is not worth a word
 IDLE = 0.1  # lanes of all that idle from which a divergent branch is named
 OFTEN = 4  # times that a block reads an element, from which that is named
-SECTOR, WARP = 32, 32  # bytes; lanes
+WARP = 32  # lanes
 
 
 def totals(report: Report) -> dict[str, int]:
@@ -44,6 +46,22 @@ def totals(report: Report) -> dict[str, int]:
         "least_wavefronts": least("shared"),
         "local_sectors": total.units.get("local", 0),
     }
+
+
+def floor(gpu: Gpu, floor: Floor, counted: Mapping[str, int], nbytes: int) -> str:
+    """The floor of a kernel in a sentence. nbytes: what it reads and writes at least."""
+
+    of = {
+        "instructions": f"{counted['instructions']:,} warp instructions have to be issued",
+        "sectors": f"{units.nbytes(SECTOR * counted['sectors'])} move in sectors of global memory, where all "
+        f"that is read and written has {units.nbytes(nbytes)}",
+        "wavefronts": f"{counted['wavefronts']:,} wavefronts of shared memory, where at least "
+        f"{counted['least_wavefronts']:,} carry as much",
+        "memory": f"{units.nbytes(nbytes)} are read and written, and its L2 cache has "
+        f"{units.nbytes(gpu.l2_nbytes)}",
+    }[floor.by]
+    time = units.duration(floor.seconds * 1e9)
+    return f"no less than {time} on {gpu.name}: {of} (a floor from counts and the data sheet, and no time)"
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ def _quoted(line: str) -> str:
 
 
 def _uncoalesced(key: tuple[str, int], its: LineCounts, line: str, source: str, reads: Reads | None) -> Cost:
-    units, least = its.units["global"], its.least["global"]
+    sectors, least = its.units["global"], its.least["global"]
     apart = reads.stride if reads is not None else None
     seen = (
         f"neighbouring threads are {apart:,} elements apart"
@@ -116,19 +134,20 @@ def _uncoalesced(key: tuple[str, int], its: LineCounts, line: str, source: str, 
         else "neighbouring threads do not use neighbouring elements"
     )
     words = (
-        f"{_at(key)}: uncoalesced access: {units:,} sectors of global memory where {least:,} carry as "
+        f"{_at(key)}: uncoalesced access: {sectors:,} sectors of global memory where {least:,} carry as "
         f"much{_quoted(line)}: {seen}; let threadIdx.x count along the elements that lie next to each other"
     )
     return Cost("uncoalesced access", *key, words)
 
 
 def _conflict(key: tuple[str, int], its: LineCounts, line: str, source: str, reads: Reads | None) -> Cost:
-    units, least = its.units["shared"], its.least["shared"]
-    ways = units / max(1, least)
+    wavefronts, least = its.units["shared"], its.least["shared"]
+    ways = wavefronts / max(1, least)
     array, indices = shared_array(line, source)
     named = f"{ways:.0f}-way" if abs(ways - round(ways)) < 0.05 else f"{ways:.1f}-way (on average)"
     words = (
-        f"{_at(key)}: {named} bank conflict: {units:,} wavefronts of shared memory where {least:,} suffice"
+        f"{_at(key)}: {named} bank conflict: {wavefronts:,} wavefronts of shared memory where {least:,} "
+        f"suffice"
         f"{f' in `{array}{indices}`' if array else _quoted(line)}: threads of a warp use different words of "
         "one bank"
     )
@@ -179,8 +198,8 @@ def padding(array: str, source: str) -> tuple[str, str] | None:
 
 
 def _memory(total: LineCounts) -> Iterator[str]:
-    units = {"global": "sectors of 32 bytes", "shared": "wavefronts", "local": "sectors of 32 bytes"}
-    for space, unit in units.items():
+    named = {"global": "sectors of 32 bytes", "shared": "wavefronts", "local": "sectors of 32 bytes"}
+    for space, unit in named.items():
         if requests := total.requests.get(space):
             each = total.units[space] / requests
             yield f"{space} memory: {requests:,} requests of {each:.1f} {unit} each"

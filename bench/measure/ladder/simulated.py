@@ -11,13 +11,14 @@ import numpy as np
 from bench import judge
 from bench.measure.answers import samples
 from bench.measure.ladder import counts
-from bench.results.ladder_records import COUNTS, RungMeasurement
+from bench.results.ladder_records import COUNTS, FLOOR, FLOOR_S, RungMeasurement
 from bench.words.version import requirements
 from engine.cuda.simulated import SimulatedRungSession
 from engine.rung_session import POISONS
-from kernels import numba_support, nvrtc
+from kernels import gpus, numba_support, nvrtc
 from kernels.environment import installing
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
+from kernels.gpus import Gpu
 from kernels.ops import Params
 from kernels.ptx.program import Report
 from kernels.registry import Rung
@@ -104,6 +105,17 @@ def counted(rung: Rung, params: Params, seed: int = 0) -> dict[str, int]:
     session.poison(POISONS[0])
     session.run()
     return counts.totals(session.report)
+
+
+def with_floor(rung: Rung, params: Params, measured: RungMeasurement, gpu: Gpu) -> RungMeasurement:
+    """With the time below which no pass stays on a GPU, where it was counted."""
+    if not measured.counted:
+        return measured
+    nbytes = shape(rung, params).nbytes
+    floor = gpus.floor(gpu, measured.counted, nbytes)
+    words = counts.floor(gpu, floor, measured.counted, nbytes)
+    facts = {**measured.facts, FLOOR: words, FLOOR_S: f"{floor.seconds:.9g}"}
+    return msgspec.structs.replace(measured, facts=facts)
 
 
 def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> list[str]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.results.ladder_records import ARCHITECTURE, COUNTS, LadderJob, RungMeasurement
+from bench.results.ladder_records import ARCHITECTURE, COUNTS, FLOOR, FLOOR_S, LadderJob, RungMeasurement
 from bench.results.ladder_rows import RungRow
 from bench.views.tables import ladder_tables
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, pick, records, row_type
+from bench.words import units
 from bench.words.version import version
 
 FEW = 3  # rungs, of which each is gone through line by line
@@ -42,6 +43,15 @@ def _share(name: str, over: str, under: str, title: str, tip: str, scale: float 
 
 _FOR = _fact(ARCHITECTURE, "for")
 _FIGURES = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "threads", "occupancy")
+_FLOOR: Column[RungRow] = Column(
+    FLOOR_S,
+    lambda row: float(told) if (told := row.measurement.facts.get(FLOOR_S)) else None,
+    lambda seconds: f"≥ {units.duration(seconds * 1e9)}",
+    title="floor",
+    tip="Below which no pass stays on the GPU that was named, from counts and its data sheet: no time",
+    holds=float,
+    idle=True,
+)
 # What running it on the CPU counts.
 _COUNTS: tuple[Column[RungRow], ...] = (
     _counted("instructions", "warp instr.", "Instructions, each of a warp of 32 threads"),
@@ -87,7 +97,8 @@ COLUMNS = pick(
     _FOR,
     *("disposition", "fault", *_FIGURES),
     *_COUNTS,
-    *map(_fact, ("grid", "block", "kernel", COUNTS)),
+    _FLOOR,
+    *map(_fact, ("grid", "block", "kernel", COUNTS, FLOOR)),
     *("idea", "reason"),
 )
 _TERMINAL = pick(
@@ -105,6 +116,7 @@ _SIMULATED = pick(
     replace(ladder_tables.RESULT, style=ladder_tables.style),
     *("instructions", "busy_lanes", "sectors_a_request", "sectors_of_least", "wavefronts_of_least"),
     "divergent",
+    FLOOR_S,
 )
 
 
@@ -164,6 +176,7 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
     for m in told:
         label = ladder_tables.label(RungRow(m))
         noted += [f"{label}: {words}" for words in m.facts[COUNTS].splitlines()]
+        noted += [f"{label}: {m.facts[FLOOR]}"] if FLOOR in m.facts else []
     lines = list(dict.fromkeys(noted))
     for (label, reason), archs in said.items():
         where = f" for {', '.join(archs)}" if several else ""

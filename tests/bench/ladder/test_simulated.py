@@ -53,11 +53,13 @@ def test_without_a_gpu_a_right_kernel_is_right_and_its_cost_is_counted(
     assert "warp instructions" in said
     assert "wavefronts" in said
     assert "vs ref." not in said
-    assert main.main([*line, "--format", "csv"]) == 0
+    assert main.main([*line, "--gpu", "T4", "--format", "csv"]) == 0
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert row["disposition"] == "ok"
     assert int(row["sectors"]) >= int(row["least_sectors"]) > 0
-    assert not [name for name in row if name.endswith("_s") or "speedup" in name], "a column of times"
+    assert [name for name in row if name.endswith("_s")] == ["floor_s"], "a column of times"
+    assert 0 < float(row["floor_s"]) < 1e-3
+    assert row["floor"].startswith("no less than")
 
 
 def test_what_takes_a_gpu_is_refused_in_a_sentence(
@@ -66,6 +68,8 @@ def test_what_takes_a_gpu_is_refused_in_a_sentence(
     line = [*mine(own(tmp_path, "shared_image")), "--device", "cuda"]
     assert main.main([*line, "--tune"]) == 2
     assert "leave --tune away" in capsys.readouterr().err
+    assert main.main([*line, "--gpu", "T5"]) == 2
+    assert "RTX 4090" in capsys.readouterr().err
     monkeypatch.setattr(nvrtc, "unavailable", lambda: "it is not there")
     assert main.main(line) == 2
     said = capsys.readouterr().err
