@@ -95,16 +95,21 @@ def tried_on(
     )
 
 
-def counted(rung: Rung, params: Params, seed: int = 0) -> dict[str, int]:
-    """What a pass of a rung costs that is known to be right, on what `shape` says. Raises UnsupportedError
-    and KernelError where it cannot be run here."""
+def ran(rung: Rung, params: Params, seed: int = 0) -> tuple[Params, Report]:
+    """One pass of a rung, whose answer is not looked at: on what (`shape`), and what was found and counted.
+    Raises UnsupportedError and KernelError where it cannot be run here."""
     if reason := missing():
         raise UnsupportedError(reason)
-    ran = shape(rung, params)
-    session = SimulatedRungSession(rung, ran, samples.draw(ran, np.random.default_rng(seed)).given(ran))
+    on = shape(rung, params)
+    session = SimulatedRungSession(rung, on, samples.draw(on, np.random.default_rng(seed)).given(on))
     session.poison(POISONS[0])
     session.run()
-    return counts.totals(session.report)
+    return on, session.report
+
+
+def counted(rung: Rung, params: Params, seed: int = 0) -> dict[str, int]:
+    """What a pass of a rung costs that is known to be right. Raises as `ran` does."""
+    return counts.totals(ran(rung, params, seed)[1])
 
 
 def with_floor(rung: Rung, params: Params, measured: RungMeasurement, gpu: Gpu) -> RungMeasurement:

@@ -3,14 +3,18 @@ that does it and the same one without it."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from bench.judge.remedies import remedy
-from bench.measure.ladder import counts
-from kernels import numba_support, nvrtc
+from bench.measure.ladder import counts, line_counts
+from bench.questions import ladder_plan
+from bench.questions.ladder_questions import CountsAnswer, CountsQuestion, counts_command
+from kernels import numba_support, nvrtc, registry
 from kernels.ptx.program import Device, packed
 from kernels.ptx.reads import of_a_block
 from tests.kernels.simulated import check
@@ -136,3 +140,18 @@ def test_a_mistake_is_told_with_what_ends_it(
     assert check.told(mistake, found), [one.words for one in found]
     assert any(told in remedy(one, mistake.wrong) for one in found if one.kind == kind)
     assert check.findings(tmp_path, mistake, mistake.right) == []
+
+
+def test_each_line_of_a_rung_is_counted_in_a_process_that_ends() -> None:
+    job = ladder_plan.job_of(ladder_plan.conv_of((2, 3, 12, 12, 4, 5)), "cuda")
+    asked = msgspec.json.encode(CountsQuestion(job=job, rung="shared_image")) + b"\n"
+    told = subprocess.run(counts_command(), input=asked, capture_output=True, check=True).stdout
+    answer = msgspec.json.decode(told.splitlines()[-1], type=CountsAnswer)
+    assert answer.error == ""
+    text = registry.find("cuda", "conv", "shared_image").source.splitlines()
+    (worst,) = (it for it in answer.lines if it.wavefronts > it.least_wavefronts > 0)
+    assert "sum +=" in text[worst.line - 1]
+    assert sum(it.sectors for it in answer.lines) > 0
+    nothing = line_counts.answer(CountsQuestion(job=job, rung="nosuch"))
+    assert "nosuch" in nothing.error
+    assert nothing.lines == ()
