@@ -142,13 +142,14 @@ class CountsQuestion(Record, frozen=True):
 class LineCount(Record, frozen=True):
     """What a line of the rung's file has cost in one pass: instructions of warps, branches at which a warp
     was divergent, loads and stores of global memory by warps with the sectors of 32 bytes that they use, and
-    wavefronts of shared memory beside the fewest that there can be."""
+    wavefronts of shared memory; each beside the fewest that there can be."""
 
     line: int
     instructions: int = 0
     divergent: int = 0
     requests: int = 0
     sectors: int = 0
+    least_sectors: int = 0
     wavefronts: int = 0
     least_wavefronts: int = 0
 

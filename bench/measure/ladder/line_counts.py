@@ -64,6 +64,7 @@ def _line(line: int, its: LineCounts) -> LineCount:
         divergent=its.divergent,
         requests=of(its.requests, "global"),
         sectors=of(its.units, "global"),
+        least_sectors=of(its.least, "global"),
         wavefronts=of(its.units, "shared"),
         least_wavefronts=of(its.least, "shared"),
     )

@@ -31,14 +31,14 @@ COUNTING = "Counting on the CPU …"
 
 @dataclass(frozen=True)
 class Cost:
-    """A count of lines that can be looked at. of: of a line, None where there is nothing to count; least: the
-    value that is no cost."""
+    """A count of lines that can be looked at. of: of a line, None where there is nothing to count; over: what
+    it costs as a ratio to the least (None: the count itself is the cost)."""
 
     title: str
     tip: str
     of: Callable[[LineCount], float | None]
     text: Callable[[float], str]
-    least: float = 0.0
+    over: Callable[[LineCount], float] | None = None
 
 
 COSTS = (
@@ -47,13 +47,14 @@ COSTS = (
         "sectors of 32 bytes of global memory for each load or store of a warp",
         lambda it: it.sectors / it.requests if it.requests else None,
         "{:.1f}".format,
+        over=lambda it: it.sectors / max(1, it.least_sectors),
     ),
     Cost(
         "Bank conflicts",
         "wavefronts of shared memory over the fewest that there can be (1.0: no conflicts)",
         lambda it: it.wavefronts / it.least_wavefronts if it.least_wavefronts else None,
         "{:.1f}".format,
-        least=1.0,
+        over=lambda it: it.wavefronts / max(1, it.least_wavefronts),
     ),
     Cost(
         "Divergence",
@@ -71,17 +72,23 @@ COSTS = (
 
 
 def with_heat(lines: Sequence[CodeLine], counts: CountsAnswer, cost: Cost) -> list[CodeLine]:
-    """The lines with what they cost: the most is hottest."""
+    """The lines with what they cost: the most beyond the least is hottest."""
     values = {it.line: value for it in counts.lines if (value := cost.of(it)) is not None}
-    most = max(values.values(), default=0.0) - cost.least
+    over = cost.over
+    beyond = {
+        it.line: values[it.line] if over is None else max(0.0, over(it) - 1)
+        for it in counts.lines
+        if it.line in values
+    }
+    most = max(beyond.values(), default=0.0)
     made = []
     for line in lines:
-        value = values.get(line.number or 0)
-        if value is None:
+        at = line.number or 0
+        if at not in values:
             made.append(line)
             continue
-        heat = (value - cost.least) / most if most > 0 else 0.0
-        made.append(replace(line, heat=heat, figure=cost.text(value)))
+        heat = beyond[at] / most if most > 0 else 0.0
+        made.append(replace(line, heat=heat, figure=cost.text(values[at])))
     return made
 
 
