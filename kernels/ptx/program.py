@@ -479,7 +479,9 @@ class _Run:
         again = f" ({count:,} times in all)" if count > 1 else ""
         does = "writes" if site.stores else "reads"
         at, there = _at(site), _at(other)
-        element, how = self._element(buffer, offset, value)
+        races = kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ)
+        # Of a race `value` says how many threads there are, and not how many bytes.
+        element, how = self._element(buffer, offset, site.nbytes if races else value)
         if kind == m.OUTSIDE:
             words = f"{at}: {who} {does} {element}{', ' + how if how else ''}{again}"
         elif kind == m.MISALIGNED:
@@ -488,7 +490,7 @@ class _Run:
             words = f"{at}: {who} reads {element}, which nobody has written{again}"
         elif kind == m.WRITES_INPUT:
             words = f"{at}: {who} writes {element}, which is only to be read{again}"
-        elif kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ):
+        elif races:
             first = "reads" if kind == m.RACE_READ_WRITE else "writes"
             second = "reads" if kind == m.RACE_WRITE_READ else "writes"
             others = self._thread(other_serial, other_thread)

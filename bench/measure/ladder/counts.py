@@ -21,6 +21,7 @@ WORST = 3  # lines that are named, of each kind
 SLACK = 0.25  # beyond the least, as a part of it, that is not worth a word
 IDLE = 0.1  # lanes of all that idle from which a divergent branch is named
 OFTEN = 4  # times that a block reads an element, from which that is named
+PART = 0.1  # of what a block reads, from which a line that reads it is named
 WARP = 32  # lanes
 
 
@@ -55,8 +56,12 @@ def floor(gpu: Gpu, floor: Floor, counted: Mapping[str, int], nbytes: int) -> st
         "instructions": f"{counted['instructions']:,} warp instructions have to be issued",
         "sectors": f"{units.nbytes(SECTOR * counted['sectors'])} move in sectors of global memory, where all "
         f"that is read and written has {units.nbytes(nbytes)}",
-        "wavefronts": f"{counted['wavefronts']:,} wavefronts of shared memory, where at least "
-        f"{counted['least_wavefronts']:,} carry as much",
+        "wavefronts": f"{counted['wavefronts']:,} wavefronts of shared memory follow each other"
+        + (
+            f", where {least:,} carry as much"
+            if (least := counted["least_wavefronts"]) < counted["wavefronts"]
+            else ""
+        ),
         "memory": f"{units.nbytes(nbytes)} are read and written, and its L2 cache has "
         f"{units.nbytes(gpu.l2_nbytes)}",
     }[floor.by]
@@ -104,7 +109,12 @@ def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -
     if lost > IDLE and apart:
         key = max(apart, key=lambda key: apart[key])
         found.append(_divergent(key, apart[key], lost, _line(text, key)))
-    several = {key: it for key, it in reads.items() if it.distinct and it.nbytes >= OFTEN * it.distinct}
+    every = sum(it.nbytes for it in reads.values())
+    several = {
+        key: it
+        for key, it in reads.items()
+        if it.distinct and it.nbytes >= OFTEN * it.distinct and it.nbytes > PART * every
+    }
     if several:
         key = max(several, key=lambda key: several[key].nbytes - several[key].distinct)
         found.append(_redundant(key, several[key], _line(text, key)))
@@ -152,7 +162,7 @@ def _conflict(key: tuple[str, int], its: LineCounts, line: str, source: str, rea
         "one bank"
     )
     if padded := padding(array, source):
-        words += f"; a row that is one element longer ends such a conflict: `{padded[1]}`"
+        words += f"; longer rows may end it, as in `{padded[1]}`"
     else:
         words += "; let neighbouring threads use neighbouring elements, or make a row one element longer"
     return Cost("bank conflict", *key, words, array)
@@ -185,15 +195,15 @@ def shared_array(line: str, source: str) -> tuple[str, str]:
     return "", ""
 
 
-def padding(array: str, source: str) -> tuple[str, str] | None:
-    """The declaration of an array of rows in shared memory, and the same with rows of one element more; None
-    where it has no rows."""
+def padding(array: str, source: str, more: int = 1) -> tuple[str, str] | None:
+    """The declaration of an array of rows in shared memory, and the same with rows of so many elements more;
+    None where it has no rows."""
     declared = re.search(rf"\b{array}\s*((?:\[[^\]]*\]\s*)+)\[([^\]]*)\]\s*;", source) if array else None
     if declared is None:
         return None
     before = declared[0].rstrip("; ")
     size = declared[2].strip()
-    longer = f"{int(size) + 1}" if size.isdecimal() else f"{size} + 1"
+    longer = f"{int(size) + more}" if size.isdecimal() else f"{size} + {more}"
     return before, f"{array}{declared[1].strip()}[{longer}]"
 
 
