@@ -601,6 +601,21 @@ class LadderRung(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     language: str | None
     error_bound: float | None
+    instructions: int | None
+    busy_lanes: float | None
+    requests: int | None
+    sectors: int | None
+    least_sectors: int | None
+    sectors_a_request: float | None
+    sectors_of_least: float | None
+    shared_requests: int | None
+    wavefronts: int | None
+    least_wavefronts: int | None
+    wavefronts_of_least: float | None
+    divergent: int | None
+    barriers: int | None
+    atomics: int | None
+    local_sectors: int | None
     finding: Finding | None
 
 

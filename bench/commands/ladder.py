@@ -56,6 +56,8 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
+    import msgspec
+
     from bench.commands import ladder_compile as compiling
     from bench.questions import ladder_plan
     from bench.questions import rung_template as ladder_template
@@ -121,6 +123,9 @@ def ladder(
     )
     if job.tune and runs_on != "cuda":
         print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
+    if job.counts and runs_on != "cuda":
+        print("--counts is of CUDA rungs; on the CPU there is nothing to count", file=sys.stderr)
+        job = msgspec.structs.replace(job, counts=False)
     if job.kernel_dirs and (told := _left_out(job, named=bool(device or on))):
         print(told, file=sys.stderr)
     if compile:

@@ -40,7 +40,7 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
     tune: search among what rungs list under `[tune]` first. limits_kept: what the machine reaches is taken as
     it was measured last, where it was. simulated: CUDA rungs run on the CPU, are judged and counted, and have
-    no times."""
+    no times; counts: they are also counted so once they were timed."""
 
     op: str
     params: dict[str, object]
@@ -58,6 +58,7 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     tune: bool = False
     limits_kept: bool = False
     simulated: bool = False
+    counts: bool = False
 
 
 class RungCase(Record, frozen=True):

@@ -504,6 +504,14 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             needs="end-to-end",
         ),
         Option(
+            "counts",
+            Switch(),
+            "Also count what CUDA rungs cost: sectors, bank conflicts, divergence. For that they are run on "
+            "the CPU, once they were timed.",
+            on=(L,),
+            fields=("counts",),
+        ),
+        Option(
             "counters",
             Switch(),
             "Also read the GPU's hardware counters for each kernel (bytes moved, sectors accessed), by "

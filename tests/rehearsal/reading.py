@@ -64,6 +64,7 @@ LACKS = {
     "report goals NAME": "report goals",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
+    "ladder --compile --simulate": "ladder conv --compile --simulate --rung naive",
     "ladder --watch": "ladder conv --kernels my_kernels --watch",
     "compare --resume": "compare --resume RUN",
 }

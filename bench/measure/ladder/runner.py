@@ -11,14 +11,32 @@ from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
 from bench.measure.ladder import compiled, entrants, simulated
 from bench.measure.net_operator import Net
+from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender, Runner
-from bench.measure.timing import Rules
+from bench.measure.timing import Rules, Timing
 from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
 from kernels import registry
 from kernels.errors import KernelscopeError
+
+
+def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """Recorder: what a CUDA rung costs, counted on the CPU where that is asked for, or why it is not
+    known."""
+    if not (isinstance(contender, entrants.RungContender) and contender.job.counts):
+        return
+    reporter.progress(f"counting what {contender.case.words} costs, on the CPU", None)
+    try:
+        contender.recorded["counted"] = simulated.counted(
+            contender.rung(), contender.params, contender.job.seed
+        )
+        if simulated.shape(contender.rung(), contender.params) is not contender.params:
+            contender.trial.notes.append("counted on a small shape: this one takes too long on the CPU")
+    except Exception as error:  # whatever it is, the times stand
+        contender.trial.notes.append(f"not counted: {error}")
+
 
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
@@ -27,6 +45,7 @@ class LadderRunner(Runner):
     """start: its job is a LadderJob."""
 
     record = RungMeasurement
+    recorders = (count,)
     _job: LadderJob
     _limits: MachineLimits | None = None
 

@@ -24,6 +24,7 @@ from kernels.ptx.program import Report
 from kernels.registry import Rung
 
 PADDINGS = (1, 2, 4)  # elements by which rows of an array in shared memory are made longer
+PASSES = 6  # that follow each other as if they were timed
 MOST_FLOPS = 20_000_000  # of a shape that is run here
 
 
@@ -56,6 +57,8 @@ def judged(
     try:
         with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=True) as trial:
             assert isinstance(trial.session, SimulatedRungSession)
+            if failure := trial.check_unprepared("as if it were timed", PASSES):
+                raise judge.Wrong(failure.finding, failure.error_map, failure)
             report, error, checks, notes = trial.session.report, trial.error, trial.checks, trial.notes
             found = counts.sentences(report, ran.words, rung.source, trial.session.reads())
             if rung.user:

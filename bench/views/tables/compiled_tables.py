@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.results.ladder_records import ARCHITECTURE, COUNTS, FLOOR, FLOOR_S, LadderJob, RungMeasurement
 from bench.results.ladder_rows import RungRow
-from bench.views.tables import ladder_tables
+from bench.views.tables import count_columns, ladder_tables
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, pick, records, row_type
 from bench.words import units
@@ -26,21 +26,6 @@ def _fact(name: str, title: str | None = None) -> Column[RungRow]:
     return Column(name, lambda row: row.measurement.facts.get(name), title=title, left=True)
 
 
-def _counted(name: str, title: str | None = None, tip: str = "") -> Column[RungRow]:
-    """A count of what ran on the CPU."""
-    return Column(name, lambda row: row.measurement.counted.get(name), title=title, tip=tip, holds=int)
-
-
-def _share(name: str, over: str, under: str, title: str, tip: str, scale: float = 1.0) -> Column[RungRow]:
-    """A count over another; None where either is not known, or there is nothing to count."""
-
-    def value(row: RungRow) -> float | None:
-        counts = row.measurement.counted
-        return counts[over] / counts[under] * scale if counts.get(under) else None
-
-    return Column(name, value, lambda share: f"{share:.1f}", title=title, tip=tip, holds=float)
-
-
 _FOR = _fact(ARCHITECTURE, "for")
 _FIGURES = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "threads", "occupancy")
 _FLOOR: Column[RungRow] = Column(
@@ -52,51 +37,13 @@ _FLOOR: Column[RungRow] = Column(
     holds=float,
     idle=True,
 )
-# What running it on the CPU counts.
-_COUNTS: tuple[Column[RungRow], ...] = (
-    _counted("instructions", "warp instr.", "Instructions, each of a warp of 32 threads"),
-    _share(
-        "busy_lanes", "lanes", "instructions", "lanes", "Threads of 32 that are at work in an instruction"
-    ),
-    _counted("requests"),
-    _counted("sectors"),
-    _counted("least_sectors"),
-    _share(
-        "sectors_a_request",
-        "sectors",
-        "requests",
-        "sectors/req.",
-        "Sectors of 32 bytes of global memory for each load or store of a warp",
-    ),
-    _share(
-        "sectors_of_least",
-        "sectors",
-        "least_sectors",
-        "× least",
-        "Sectors of global memory over the fewest that carry as much",
-    ),
-    _counted("shared_requests"),
-    _counted("wavefronts"),
-    _counted("least_wavefronts"),
-    _share(
-        "wavefronts_of_least",
-        "wavefronts",
-        "least_wavefronts",
-        "conflicts",
-        "Wavefronts of shared memory over the fewest that there can be: 1 is without bank conflicts",
-    ),
-    _counted("divergent", "diverges", "How often threads of a warp go different ways"),
-    _counted("barriers"),
-    _counted("atomics"),
-    _counted("local_sectors"),
-)
 # The ladder's columns that are known without a run, and what was compiled for what.
 COLUMNS = pick(
     ladder_tables.COLUMNS,
     *("number", "rung", "whose", "precision", "language", "side"),
     _FOR,
     *("disposition", "fault", *_FIGURES),
-    *_COUNTS,
+    *(column.name for column in count_columns.COLUMNS),
     _FLOOR,
     *map(_fact, ("grid", "block", "kernel", COUNTS, FLOOR)),
     *("idea", "reason"),
@@ -114,8 +61,7 @@ _SIMULATED = pick(
     ladder_tables.LABEL,
     "precision",
     replace(ladder_tables.RESULT, style=ladder_tables.style),
-    *("instructions", "busy_lanes", "sectors_a_request", "sectors_of_least", "wavefronts_of_least"),
-    "divergent",
+    *count_columns.SHOWN,
     FLOOR_S,
 )
 
@@ -157,6 +103,8 @@ def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType
 
     lines = [Text(line, style="dim") for line in remarks(found)]
     columns = _SIMULATED if job.simulated else _TERMINAL
+    if not any(FLOOR_S in m.facts for m in found):
+        columns = tuple(column for column in columns if column.name != FLOOR_S)
     title = f"{job.title} ({WITHOUT_TIMES})" if job.simulated else job.title
     return Group(Text(title, style="bold"), Grid(replace(table(found), columns=columns), below=True), *lines)
 
@@ -192,9 +140,6 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
     if len(told) < len(counted):
         lines.append("what a rung's lines cost is told where it is one of a few: --rung NAME")
     lines.append(
-        f"{WITHOUT_TIMES}. They ran on the CPU, with every access to memory watched. sectors/req.: sectors "
-        "of 32 bytes of global memory for each load or store of a warp; × least: over the fewest that carry "
-        "as much; conflicts: wavefronts of shared memory over the fewest (1.0: no bank conflicts); lanes: "
-        "threads of 32 that are at work"
+        f"{WITHOUT_TIMES}. They ran on the CPU, with every access to memory watched. {count_columns.MEANING}"
     )
     return lines

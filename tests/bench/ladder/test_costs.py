@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
 from bench.judge.remedies import remedy
-from bench.measure.ladder import counts, line_counts
+from bench.measure.ladder import counts, entrants, line_counts, runner, simulated
+from bench.measure.reporter import Reporter
 from bench.questions import ladder_plan
 from bench.questions.ladder_questions import CountsAnswer, CountsQuestion, counts_command
 from kernels import numba_support, nvrtc, registry
@@ -155,3 +157,26 @@ def test_each_line_of_a_rung_is_counted_in_a_process_that_ends() -> None:
     nothing = line_counts.answer(CountsQuestion(job=job, rung="nosuch"))
     assert "nosuch" in nothing.error
     assert nothing.lines == ()
+
+
+def test_beside_times_a_rung_is_counted_too_and_whatever_comes_of_that_its_times_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    params = ladder_plan.conv_of((2, 3, 12, 12, 4, 5))
+    job = ladder_plan.job_of(params, "cuda", rungs=("shared_image",), counts=True)
+    (case, *_) = ladder_plan.plan(job).cases
+    told = Reporter(lambda _: None, lambda: False)
+
+    def counted(**changes: object) -> entrants.RungContender:
+        asked = msgspec.structs.replace(job, **changes)
+        contender = entrants.RungContender(asked, params, case, told, "")
+        contender.trial = SimpleNamespace(notes=[])  # type: ignore[assignment]
+        runner.count(contender, None, "", told)  # type: ignore[arg-type]
+        return contender
+
+    assert counted().recorded["counted"]["wavefronts"] > 0
+    assert counted(counts=False).recorded == {}
+    monkeypatch.setattr(simulated, "missing", lambda: "there is no compiler")
+    made = counted()
+    assert made.recorded == {}
+    assert made.trial.notes == ["not counted: there is no compiler"]
