@@ -95,6 +95,7 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
             )
             shown[f"beside {one.title}"] = f"{one.grade}{ratio}"
         shown["doubts"] = "; ".join(self.doubts)
+        shown["costs"] = "; ".join(self.costs)
         rows = (
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
