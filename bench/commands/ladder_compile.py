@@ -20,7 +20,7 @@ DEVICE = "cuda"
 # What may be said of CUDA rungs that are simulated: which, on what, and how it is shown.
 WITH_SIMULATED = {
     *("op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group", "bias", "activation"),
-    *("device", "rung", "precision", "kernels", "watch", "format", "seed", "quick", "gpu", "counts"),
+    *("device", "rung", "precision", "kernels", "watch", "format", "gpu", "counts"),
 }
 WITH_COMPILE = WITH_SIMULATED | {"compile", "arch", "simulate"}
 
