@@ -104,7 +104,8 @@ def ladder(
         gpus.find(gpu)  # whose floor is to be told
         if not (simulate or (device == compiling.DEVICE and compiling.no_gpu(device))):
             raise InputError("--gpu belongs to --cluster, or to --device cuda on a machine without a GPU")
-    without = "" if on or cluster or compile else compiling.no_gpu(device)
+    elsewhere_or_net = on or cluster or op == "net"
+    without = "" if elsewhere_or_net or compile else compiling.no_gpu(device)
     if without:
         compiling.instead(given, without)
     if compile:

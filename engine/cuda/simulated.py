@@ -105,9 +105,10 @@ class SimulatedRungSession:
             )
 
     def reads(self) -> Mapping[tuple[str, int], Reads]:
-        """What the first block of a pass reads, by line; nothing where a pass has several kernels."""
+        """What the first block of a pass reads, by line; nothing where a pass has several kernels. Raises
+        KernelError."""
         how, rung = self._how, self._rung
-        (stage, *others) = how.stages(rung.op)
+        stage, *others = how.stages(rung.op)
         if others or not isinstance(stage, launch.Stage):
             return {}
         pointers = [buffer.address for buffer in self._inputs]
