@@ -47,7 +47,7 @@ def known() -> Mapping[str, Gpu]:
     return {
         name: Gpu(
             name,
-            tuple(it["capability"]),
+            (it["capability"][0], it["capability"][1]),
             it["multiprocessors"],
             it["clock_mhz"] * 1e6,
             it["memory_gb_per_s"] * 1e9,

@@ -48,7 +48,7 @@ def of_a_block(
         at = np.flatnonzero(records[:, 2])
         sites, flags = records[at, 2] & 0xFFFFFFFF, records[at, 3]
         lines = [line_of(made.sites[int(site)]) if site < len(made.sites) else None for site in sites]
-        for key in {line for line in lines if line in found}:
+        for key in {line for line in lines if line is not None and line in found}:
             of_line = np.array([line == key for line in lines])
             found[key].distinct += int(of_line.sum()) * granule
             alone = of_line & (flags & _SEVERAL == 0)

@@ -105,7 +105,8 @@ def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -
             for key in sorted(many, key=lambda key: -many[key])[:WORST]
         ]
     lost = 1 - report.total.lanes / max(1, WARP * report.total.instructions)
-    apart = {key: its.divergent for key, its in report.lines.items() if its.divergent}
+    # Once alone a warp goes apart where a row ends, which is no fault.
+    apart = {key: its.divergent for key, its in report.lines.items() if its.divergent > 1}
     if lost > IDLE and apart:
         key = max(apart, key=lambda key: apart[key])
         found.append(_divergent(key, apart[key], lost, _line(text, key)))

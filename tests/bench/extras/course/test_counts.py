@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import main
+from bench.extras.course import pages, tasks
+from bench.extras.course.assignment import read
+from bench.extras.course.marks import marks
+from bench.extras.course.records import Counted, Grade, GradeCase, Graded, Student
 from engine import backends
 from kernels import numba_support, nvrtc, registry
 
@@ -90,3 +95,28 @@ def test_a_count_that_there_is_not_is_a_sentence(
     said = capsys.readouterr().err
     assert told in said
     assert len(said.strip().splitlines()) == 1
+
+
+def test_counts_are_points_and_stand_on_the_student_s_page(own: Path) -> None:
+    job = tasks.job_of(read(own))
+    one = Student(key="ada", name="Ada", who="ada")
+    made = Graded(
+        case=GradeCase(student="ada", task="conv"),
+        disposition="ok",
+        undecided="not judged without a GPU",
+        counts=(
+            Counted("sectors", 100, 110.0, True),
+            Counted("wavefronts", 200, 110.0, False),
+            Counted("instructions", 5, 10.0, True),
+        ),
+    )
+    (mark,) = marks(job, [one], [made])
+    assert (mark.points, mark.most) == (20, 25)
+    assert mark.tasks[0].band.endswith("instructions of naive; its speed is not judged without a GPU")
+    header = Grade(job=job, cases=(made.case,), students=(one,))
+    pages.write(own, header, [mark])
+    page = (own / "students" / "ada.html").read_text()
+    assert "at most 1.1× the least wavefronts" in page
+    assert "0 of 4" in page
+    changed = msgspec.structs.replace(job.tasks[0], counts=())
+    assert job.asked(changed) != job.asked(job.tasks[0]), "what was graded by other limits is graded anew"
