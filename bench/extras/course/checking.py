@@ -84,7 +84,7 @@ def _judged(of: Class, on: str) -> list[Graded]:
             notes = tuple(own_words(note, file) for note in graded.notes)
             found.append(msgspec.structs.replace(graded, reason=told, notes=notes))
 
-    executor = elsewhere([on]) if on else local("cpu" if of.job.simulated else of.job.device)
+    executor = elsewhere([on]) if on else local(of.job.runs_on)
     ended = executor.run(works(of, of.cases, None), heard)
     for reason in ended.reasons:
         print(reason, file=sys.stderr)

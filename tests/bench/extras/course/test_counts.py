@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.course import pages, tasks
+from bench.extras.course import grading, pages, tasks
 from bench.extras.course.assignment import read
 from bench.extras.course.marks import marks
 from bench.extras.course.records import Counted, Grade, GradeCase, Graded, Student
+from bench.measure.ladder import simulated
 from engine import backends
 from kernels import numba_support, nvrtc, registry
 
@@ -76,6 +77,16 @@ def test_counts_are_thresholds_and_a_race_is_found(own: Path, capsys: pytest.Cap
     said = capsys.readouterr().out
     assert "90_mine.cu:" in said
     assert "at most" not in said
+
+
+def test_a_class_is_graded_without_a_gpu_but_for_its_times(own: Path) -> None:
+    job = tasks.job_of(read(own))
+    of = grading.without_gpu(grading.Class(job, ()))
+    assert (of.job.simulated, of.job.runs_on) == (True, "cpu")
+    assert of.job.asked(job.tasks[0]) != job.asked(job.tasks[0]), "on a GPU it is graded anew"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated, "missing", lambda: "there is no compiler")
+        assert grading.without_gpu(grading.Class(job, ())).job == job
 
 
 @pytest.mark.parametrize(
