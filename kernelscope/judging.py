@@ -66,6 +66,7 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
     def __str__(self) -> str:
         how = {True: "right", False: f"wrong: {self.why}", None: f"not known to be right: {self.why}"}
         time = f", {duration(self.time_s)}" if self.time_s is not None else ""
+        time = ", simulated: answers and counts, no times" if self.simulated else time
         beside = self.reference
         told = f", {beside.grade} beside {beside.title}" if beside is not None and self.right else ""
         # What is not decided has no number in a headline.
@@ -94,6 +95,7 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
             )
             shown[f"beside {one.title}"] = f"{one.grade}{ratio}"
         shown["doubts"] = "; ".join(self.doubts)
+        shown["costs"] = "; ".join(self.costs)
         rows = (
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
@@ -228,6 +230,7 @@ def judge(
     budget: float | None = None,
     timeout: float | None = None,
     baseline: Judgement | None = None,
+    simulated: bool | None = None,
     **options: Any,
 ) -> Judgement:
     """Judge one kernel: is it right, and how fast is it beside the reference?
@@ -243,6 +246,8 @@ def judge(
       whether ONNX Runtime is.
     - budget: the most seconds of samples of each. timeout: seconds after which a kernel is given up.
     - baseline: an earlier judgement of the same work, to hold it against: `beside("baseline")`.
+    - simulated: a CUDA kernel runs on the CPU, without a GPU: right or wrong, what is wrong with its accesses
+      to memory, and counts (`counted`, `costs`); no times.
     - options: the others of `kernelscope judge --help`, with _ for -.
 
     For several kernels keep a `Judge`. Raises KernelscopeError where what is asked for cannot be had.
@@ -257,6 +262,7 @@ def judge(
         "reference": reference,
         "budget": budget,
         "timeout": timeout,
+        "simulated": simulated,
     }
     with Judge() as one:
         return one.judge(kernel, op, baseline=baseline, **given, **options)

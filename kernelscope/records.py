@@ -491,6 +491,9 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     - compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes of a CUDA kernel, its threads and
       occupancy; empty where the compiler tells nothing.
     - took_s: how long the judgement took, from the request to the answer.
+    - simulated: it ran on the CPU, without a GPU, and has no times. counted: what a pass has cost in warp
+      instructions, sectors of global memory, wavefronts of shared memory and so on, by name; costs: the
+      same in sentences, with the lines that cost most.
     """
 
     schema: int = 1
@@ -533,6 +536,9 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     compiled: dict[str, float]
     took_s: float
+    simulated: bool = False
+    counted: dict[str, int] = msgspec.field(default_factory=dict)
+    costs: tuple[str, ...] = ()
 
 
 class MachineLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -598,6 +604,21 @@ class LadderRung(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     language: str | None
     error_bound: float | None
+    instructions: int | None
+    busy_lanes: float | None
+    requests: int | None
+    sectors: int | None
+    least_sectors: int | None
+    sectors_a_request: float | None
+    sectors_of_least: float | None
+    shared_requests: int | None
+    wavefronts: int | None
+    least_wavefronts: int | None
+    wavefronts_of_least: float | None
+    divergent: int | None
+    barriers: int | None
+    atomics: int | None
+    local_sectors: int | None
     finding: Finding | None
 
 

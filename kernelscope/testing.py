@@ -52,6 +52,7 @@ class Benchmark:
             kernel = Path(kernel)
         if isinstance(kernel, Path):
             kernel = self._node.path.parent / kernel
+        baseline = baseline and not options.get("simulated")  # which has no time to be held against
         update = bool(self._node.config.getoption("--kernelscope-update"))
         earlier = _read(self._file).get(self._name) if baseline and not update else None
         if not self._judges:

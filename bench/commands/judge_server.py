@@ -141,7 +141,11 @@ def judged_by(
 
 def _planned(rung: Rung, asked: Asked) -> Ladder:
     """The ladder of one kernel, and of what is timed beside it."""
-    ladder_plan.device_of(rung.device)
+    simulated = asked.fields.get("simulated", False)
+    if simulated:
+        _check_simulated(rung, asked)
+    else:
+        ladder_plan.device_of(rung.device)
     fields = {name: value for name, value in asked.fields.items() if name not in ("op", "device")}
     model, node, batch = fields.pop("model", ""), fields.pop("node"), fields.pop("batch")
     work = work_asked(rung.op, rung.device, model, node, batch, **asked.conv)
@@ -164,7 +168,7 @@ def _planned(rung: Rung, asked: Asked) -> Ladder:
         **fields,
     )
     found = ladder_plan.plan(job, broken=[])
-    own = compared_in(rung.precision) if asked.reference else ""
+    own = compared_in(rung.precision) if asked.reference and not simulated else ""
 
     def wanted(case: RungCase) -> bool:
         return not case.is_reference or case.precision == own
@@ -174,6 +178,20 @@ def _planned(rung: Rung, asked: Asked) -> Ladder:
         cases=tuple(filter(wanted, found.cases)),
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _check_simulated(rung: Rung, asked: Asked) -> None:
+    """Raises InputError for what has nothing to do with a kernel that is not timed, UnavailableError where
+    nothing can run it here."""
+    from bench.measure.ladder import simulated
+
+    if rung.device != "cuda":
+        raise InputError("--simulated is of CUDA kernels; one for the CPU is judged here as it is")
+    if asked.beside or asked.baseline is not None:
+        given = "--beside" if asked.beside else "a baseline"
+        raise InputError(f"--simulated times nothing that could be compared; leave {given} away")
+    if missing := simulated.missing():
+        raise UnavailableError(f"CUDA kernels cannot be simulated here; {missing}")
 
 
 def serve() -> int:

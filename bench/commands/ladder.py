@@ -56,14 +56,19 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
+    import msgspec
+
     from bench.commands import ladder_compile as compiling
     from bench.questions import ladder_plan
     from bench.questions import rung_template as ladder_template
     from bench.run import elsewhere
     from bench.words.option import usual
+    from kernels import gpus
     from kernels.errors import InputError
 
-    where = measuring.Where(cluster, gpu, on)
+    if not cluster and "gpu" not in given.names:
+        gpu = ""
+    where = measuring.Where(cluster, gpu if cluster else "", on)
     if saves is not None:
         return _show_saves(saves, format)
     if resume is not None:
@@ -82,22 +87,34 @@ def ladder(
         path = ladder_template.write(op, meant, folder)
         print(path)
         here = meant in ladder_plan.usable()
-        only = f"--device {meant} " if here else "--compile "
+        only = f"--device {meant} " if here or not compiling.lacking() else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
         if here:
             print(f"is it right, and how fast? {CALLED} judge {shlex.quote(str(path))}", file=sys.stderr)
+        elif only != "--compile ":
+            print(f"is it right? {CALLED} judge {shlex.quote(str(path))} --simulated", file=sys.stderr)
         return 0
     if folder is not None:
         raise InputError(
             f"{folder} is only read with --new; kernels of your own join by --kernels {folder}, "
             "architectures by --arch, as in --arch sm_80"
         )
+    if gpu and not cluster:
+        gpus.find(gpu)  # whose floor is to be told
+        if not (simulate or (device == compiling.DEVICE and compiling.no_gpu(device))):
+            raise InputError("--gpu belongs to --cluster, or to --device cuda on a machine without a GPU")
+    elsewhere_or_net = on or cluster or op == "net"
+    without = "" if elsewhere_or_net or compile else compiling.no_gpu(device)
+    if without:
+        compiling.instead(given, without)
     if compile:
-        given.refuse_others(_WITH_COMPILE, "--compile runs nothing and keeps nothing")
+        given.refuse_others(compiling.WITH_COMPILE, "--compile runs nothing and keeps nothing")
         if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
+    compile = compile or bool(without)
     if compile:
+        asked["simulated"] = simulate or bool(without)
         runs_on = compiling.DEVICE
     else:
         runs_on = elsewhere.device(on[0], device) if on else ladder_plan.device_of(device)
@@ -107,12 +124,16 @@ def ladder(
     )
     if job.tune and runs_on != "cuda":
         print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
+    if job.counts and runs_on != "cuda":
+        print("--counts is of CUDA rungs; on the CPU there is nothing to count", file=sys.stderr)
+        job = msgspec.structs.replace(job, counts=False)
     if job.kernel_dirs and (told := _left_out(job, named=bool(device or on))):
         print(told, file=sys.stderr)
     if compile:
+        of = gpus.find(gpu) if gpu and job.simulated else None
         if watch:
-            return compiling.watch(job, arch, simulate)
-        return compiling.run(job, arch, format, simulate)
+            return compiling.watch(job, arch, of)
+        return compiling.run(job, arch, format, of)
     if watch:
         from bench.commands import ladder_watch
 
@@ -240,25 +261,6 @@ def climb(
 
 # What may be said beside --resume: everything else is in the ladder's folder.
 _WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "on", "charts", "format", "junit"}
-# What may be said beside --compile: which rungs, on what, and how it is shown.
-_WITH_COMPILE = {
-    *(
-        "compile",
-        "arch",
-        "simulate",
-        "op",
-        "model",
-        "node",
-        "batch",
-        "shape",
-        "stride",
-        "pad",
-        "dilation",
-        "group",
-        "bias",
-    ),
-    *("activation", "device", "rung", "precision", "kernels", "watch", "format"),
-}
 
 
 def go_on(

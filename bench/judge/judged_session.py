@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from bench.judge.failure import Failure
+from bench.judge.remedies import remedy
 from bench.measure.answers import one_node
 from bench.measure.answers.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.measure.answers.samples import Sample, distinct, draw, looked_at
@@ -172,7 +173,8 @@ class JudgedSession:
         first = min(found, key=lambda finding: list(FAULTS).index(finding.kind))
         others = len({(one.kind, one.place) for one in found}) - 1
         more = f" (and {others} more such line{'s' * (others > 1)})" if others else ""
-        return self._fail(when, FAULTS[first.kind], first.words + more, sample, got)
+        told = "; ".join(filter(None, (first.words + more, remedy(first, self.rung.source))))
+        return self._fail(when, FAULTS[first.kind], told, sample, got)
 
     def _unsteady(
         self, when: str, sample: Sample, first: np.ndarray, second: np.ndarray, index: tuple[int, ...]

@@ -70,6 +70,31 @@ class Trial(JudgedSession):
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
 
+    def check_unprepared(self, when: str, passes: int) -> Failure | None:
+        """Passes as they follow each other while a kernel is timed: nothing is poisoned, and before every
+        second one a single element of each input changes, else all do. Each has to be right."""
+        session, sample = self.session, self._sample
+        for number in range(passes):
+            last, sample = sample, self._with_one_changed(sample) if number % 2 else self.fresh()
+            self._sample = sample
+            self._write(sample)
+            session.run()
+            session.synchronize()
+            self.checks += 1
+            got = session.output()
+            if failure := self._watched(when, sample, got) or self._judged(when, sample, got, last):
+                return failure
+        return None
+
+    def _with_one_changed(self, sample: Sample) -> Sample:
+        """The same inputs, but for an element of each, which becomes as its neighbour is."""
+        inputs = [np.array(array) for array in sample.inputs]
+        for index in self._data:
+            flat = inputs[index].reshape(-1)
+            at = int(self._random.integers(flat.size))
+            flat[at] = flat[at - 1]
+        return replace(sample, inputs=tuple(inputs), expected=one_node.answer(sample.params, inputs))
+
     def check_digits(self, which: str) -> Failure | None:
         """Check that the rung uses all bits of float32 (22 bits, if its method is "split"). The trial must
         have been created with `given` = a sample of bench.judge.digits. which: words for the factor whose

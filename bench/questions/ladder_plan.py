@@ -35,13 +35,17 @@ from kernels.precision import FP32, NAMES
 from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
+WITHOUT_GPU = (
+    "on the CPU `ladder --device cuda` and `judge --simulated` judge them all the same, without times, and "
+    "`ladder --compile` compiles them"
+)
 
 
 def device_of(asked: str) -> str:
     """The device asked for, else "cuda" where it can run, else "cpu". Raises InputError."""
     if asked:
         if reason := backends.get(ENGINES[one_of(asked, DEVICES, "device")]).unavailable():
-            instead = "; `ladder --compile` compiles them here all the same" if asked == "cuda" else ""
+            instead = f"; {WITHOUT_GPU}" if asked == "cuda" else ""
             raise InputError(f"kernels for {asked} cannot run here: {reason}{instead}")
         return asked
     return "cuda" if "cuda" in usable() else "cpu"

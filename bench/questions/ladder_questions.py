@@ -130,3 +130,39 @@ class AssemblyAnswer(Message, frozen=True, tag="assembly"):
 
 def assembly_command() -> list[str]:
     return [sys.executable, "-P", "-m", "bench.measure.ladder.assembly"]
+
+
+class CountsQuestion(Record, frozen=True):
+    """What each line of a CUDA rung costs on the work of a ladder: one line to `counts_command`'s process."""
+
+    job: LadderJob
+    rung: str
+
+
+class LineCount(Record, frozen=True):
+    """What a line of the rung's file has cost in one pass: instructions of warps, branches at which a warp
+    was divergent, loads and stores of global memory by warps with the sectors of 32 bytes that they use, and
+    wavefronts of shared memory; each beside the fewest that there can be."""
+
+    line: int
+    instructions: int = 0
+    divergent: int = 0
+    requests: int = 0
+    sectors: int = 0
+    least_sectors: int = 0
+    wavefronts: int = 0
+    least_wavefronts: int = 0
+
+
+class CountsAnswer(Message, frozen=True, tag="counts"):
+    """on: the work that was counted, in words (a small shape where the ladder's takes too long). error: why
+    there are none, or what was found wrong with its accesses to memory."""
+
+    rung: str
+    on: str = ""
+    lines: tuple[LineCount, ...] = ()
+    error: str = ""
+
+
+def counts_command() -> list[str]:
+    return [sys.executable, "-P", "-m", "bench.measure.ladder.line_counts"]

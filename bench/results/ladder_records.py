@@ -26,6 +26,7 @@ from bench.results.records import (
 REFERENCE = "reference"
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 COUNTS = "counts"  # of a rung that ran without a GPU: what it cost, a sentence a line
+FLOOR, FLOOR_S = "floor", "floor_s"  # and below which time no pass stays on a GPU, in words and seconds
 
 Scope = Literal["rung", "reference", "model"]
 
@@ -38,7 +39,8 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
     tune: search among what rungs list under `[tune]` first. limits_kept: what the machine reaches is taken as
-    it was measured last, where it was."""
+    it was measured last, where it was. simulated: CUDA rungs run on the CPU, are judged and counted, and have
+    no times; counts: they are also counted so once they were timed."""
 
     op: str
     params: dict[str, object]
@@ -55,6 +57,8 @@ class LadderJob(Sampled, frozen=True, kw_only=True):
     quick: bool = False
     tune: bool = False
     limits_kept: bool = False
+    simulated: bool = False
+    counts: bool = False
 
 
 class RungCase(Record, frozen=True):
@@ -106,13 +110,15 @@ class RungMeasurement(TimedResult[RungCase], frozen=True):
     """What came of one case of a ladder. error: of the full-size checks, the worst. checks: how many passes
     were judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see
     kernels.nvrtc.Resources), threads, occupancy (0 to 1). nbytes: what it reads and writes at least, weights
-    as they lie for it; 0 where that is not known, None in records from before it was told."""
+    as they lie for it; 0 where that is not known, None in records from before it was told. counted: what a
+    pass on the CPU has cost a GPU, by name (bench.measure.ladder.counts.totals); never a time."""
 
     finding: Finding | None = None
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)
     nbytes: int | None = None
+    counted: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Ladder(Header[LadderJob, RungCase], frozen=True):

@@ -375,6 +375,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option("quick", Switch(), "Check fewer small shapes.", on=(J,), fields=("quick",)),
         Option(
+            "simulated",
+            Switch(),
+            "Run a CUDA kernel on the CPU, without a GPU: right or wrong, and counts, but no times.",
+            on=(J,),
+            fields=("simulated",),
+        ),
+        Option(
             "timeout",
             Number(kind=float, least=1e-6, most=LONG),
             "Give up a case that is still running after S seconds.",
@@ -495,6 +502,14 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             on=(C,),
             fields=("top_k",),
             needs="end-to-end",
+        ),
+        Option(
+            "counts",
+            Switch(),
+            "Also count what CUDA rungs cost: sectors, bank conflicts, divergence. For that they are run on "
+            "the CPU, once they were timed.",
+            on=(L,),
+            fields=("counts",),
         ),
         Option(
             "counters",
@@ -743,8 +758,17 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             Text(),
             "On this kind of GPU, such as H200.",
             "KIND",
-            on=ALL,
+            on=(C, P),
             needs="cluster",
+            lasting=True,
+        ),
+        Option(
+            "gpu",
+            Text(),
+            "With --cluster: on this kind of GPU, such as H200. Of CUDA rungs that run on the CPU: the floor "
+            "below their time on this one, from its data sheet.",
+            "KIND",
+            on=(L,),
             lasting=True,
         ),
         Option(

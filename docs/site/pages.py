@@ -26,7 +26,12 @@ COMMANDS, PYTHON = "reference/commands.md", "reference/python.md"
 # In the order of somebody who has just come; the first page leads to installing and the first comparison.
 NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": (FIRST, "docs/tour.md", "docs/gallery.md", "docs/models.md"),
-    "A kernel of your own": ("docs/writing-a-kernel.md", "docs/export.md", "docs/commands.md"),
+    "A kernel of your own": (
+        "docs/writing-a-kernel.md",
+        "docs/without-a-gpu.md",
+        "docs/export.md",
+        "docs/commands.md",
+    ),
     "Measuring and trust": ("docs/measuring.md", "docs/trust.md", "docs/results/README.md", "docs/nets.md"),
     "Python": ("docs/python.md", PYTHON),
     "Over time, and in CI": ("docs/comparing-runs.md", "docs/ci.md", "docs/containers.md"),

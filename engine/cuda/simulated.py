@@ -16,6 +16,7 @@ from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 from kernels.launch import Product
 from kernels.ops import Params
 from kernels.ptx.program import Buffer, Device, Program, Report, packed
+from kernels.ptx.reads import Reads, of_a_block
 from kernels.registry import Rung
 
 ARCH = "sm_80"  # what a kernel is compiled for, where its header does not ask for more
@@ -105,6 +106,20 @@ class SimulatedRungSession:
                 self._seed,
                 SECONDS,
             )
+
+    def reads(self) -> Mapping[tuple[str, int], Reads]:
+        """What the first block of a pass reads, by line; nothing where a pass has several kernels. Raises
+        KernelError."""
+        how, rung = self._how, self._rung
+        stage, *others = how.stages(rung.op)
+        if others or not isinstance(stage, launch.Stage):
+            return {}
+        pointers = [buffer.address for buffer in self._inputs]
+        given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
+        return of_a_block(
+            *(self._device, stage.function, stage.grid, stage.block),
+            *(packed(given), stage.shared_nbytes, self._seed, SECONDS),
+        )
 
     def synchronize(self) -> None:
         """Passes are over when `run` returns."""

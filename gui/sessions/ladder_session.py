@@ -23,11 +23,13 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, Signal
 from bench.questions.ladder_questions import (
     DESCRIBE,
     AssemblyAnswer,
+    CountsAnswer,
     KernelProblem,
     LadderAnswer,
     LadderQuestion,
     RungInfo,
     assembly_command,
+    counts_command,
 )
 from bench.results.inside import inside
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
@@ -457,6 +459,7 @@ class LadderSession(Session):
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
         self.assembly = Asker(assembly_command(), AssemblyAnswer, self, wait_ms=WAIT_MS, limit_ms=COMPILE_MS)
+        self.counts = Asker(counts_command(), CountsAnswer, self, wait_ms=WAIT_MS, limit_ms=COMPILE_MS)
         self._watch = KernelWatch(self)
         self._watch.changed.connect(self._on_saved)
         self._quick = False
@@ -575,6 +578,7 @@ class LadderSession(Session):
         self._retry.stop()
         self._describer.quit()
         self.assembly.quit()
+        self.counts.quit()
         super().quit()
 
     # ------------------------------------------------------------------------------------------ the answers

@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
 from gui.base.theme import Theme, Theming
-from gui.widgets.colour_scale import blend
+from gui.widgets.colour_scale import RAMPS, blend, ink_on
 from gui.widgets.controls import SELECTABLE
 
 
@@ -141,7 +141,8 @@ TINTS = {
 class CodeLine:
     """One line. number: in its file, from 1 (None: a gap that aligns two texts); role: a key of TINTS or
     ""; spans: (column, length) of words that differ; sign: before the number; note: behind its end;
-    dim: less important."""
+    dim: less important. heat: what the line costs, from 0 to 1 (None: nothing), figure: the same as text;
+    both stand in front of the number."""
 
     text: str
     number: int | None = None
@@ -151,6 +152,8 @@ class CodeLine:
     sign: str = ""
     note: str = ""
     dim: bool = False
+    heat: float | None = None
+    figure: str = ""
 
 
 def tint(theme: Theme, role: str, strong: bool = False) -> QColor:
@@ -158,6 +161,11 @@ def tint(theme: Theme, role: str, strong: bool = False) -> QColor:
     overlap by a pixel."""
     name, line, words = TINTS[role]
     return blend((theme.paper, getattr(theme, name)), words if strong else line)
+
+
+def heat(theme: Theme, part: float) -> QColor:
+    """The colour of what costs from nothing (0) to the most (1)."""
+    return blend(RAMPS["time"][theme.dark], min(1.0, max(0.0, part)))
 
 
 class CodeView(QPlainTextEdit):
@@ -267,20 +275,37 @@ class CodeView(QPlainTextEdit):
             row = QRect(0, rect.top(), wide - 6, rect.height())
             if line.role:
                 painter.fillRect(QRect(0, rect.top(), wide, rect.height()), tint(theme, line.role))
+            if line.heat is not None:
+                self._paint_heat(painter, line, rect, theme)
             marked = theme.failed if line.role in ("error", "removed") else theme.good
             marked = theme.accent if line.role == "linked" else marked
             if line.sign:
                 painter.setPen(QColor(marked))
-                painter.drawText(row.adjusted(4, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, line.sign)
+                painter.drawText(
+                    row.adjusted(4 + self._figures_width(), 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, line.sign
+                )
             if line.number is not None:
                 painter.setPen(QColor(marked if line.role else theme.muted))
                 flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
                 painter.drawText(row, flags, str(line.number))
 
+    def _paint_heat(self, painter: QPainter, line: CodeLine, rect: QRect, theme: Theme) -> None:
+        paper = heat(theme, line.heat or 0.0)
+        box = QRect(0, rect.top(), self._figures_width(), rect.height())
+        painter.fillRect(box, paper)
+        painter.setPen(ink_on(paper))
+        flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(box.adjusted(0, 0, -4, 0), flags, line.figure)
+
+    def _figures_width(self) -> int:
+        longest = max((len(line.figure) for line in self.lines), default=0)
+        return 8 + self.fontMetrics().horizontalAdvance("9") * longest if longest else 0
+
     def gutter_width(self) -> int:
         digits = max(3, len(str(max((line.number or 0 for line in self.lines), default=0))))
         signed = any(line.sign for line in self.lines)
-        return 12 + self.fontMetrics().horizontalAdvance("9") * (digits + 2 * signed)
+        own = 12 + self.fontMetrics().horizontalAdvance("9") * (digits + 2 * signed)
+        return own + self._figures_width()
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

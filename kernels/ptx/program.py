@@ -66,21 +66,22 @@ class Finding:
 class LineCounts:
     """What one line of source has cost, in warp instructions and in requests of memory. units: sectors of 32
     bytes of global and local memory, least: as few as could carry the bytes; wavefronts likewise of shared
-    memory. kinds: units by (space, "ld", "st", "atom" or "async", which copies in the background). divergent:
-    branches at which lanes of a warp went apart."""
+    memory. kinds: units by (space, "ld", "st", "atom" or "async", which copies in the background). loaded:
+    bytes that lanes read of global memory. divergent: branches at which lanes of a warp went apart."""
 
     instructions: int = 0
     lanes: int = 0
     divergent: int = 0
     barriers: int = 0
     atomics: int = 0
+    loaded: int = 0
     requests: dict[str, int] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)
     kinds: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: LineCounts) -> None:
-        for name in ("instructions", "lanes", "divergent", "barriers", "atomics"):
+        for name in ("instructions", "lanes", "divergent", "barriers", "atomics", "loaded"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for mine, its in (
             (self.requests, other.requests),
@@ -270,9 +271,11 @@ class Device:
         shared_nbytes: int = 0,
         seed: int = 0,
         seconds: float | None = None,
+        only: int | None = None,
     ) -> Report:
         """Run a kernel to its end; what was found and counted is also added to `report`. arguments: its
-        parameters as they lie in memory. seconds: it is ended after so long. Raises PtxError, KernelError."""
+        parameters as they lie in memory. seconds: it is ended after so long. only: so many of its blocks, the
+        first ones, run. Raises PtxError, KernelError."""
         program = self.program
         made, kernel, address = program.translated(name), program.kernel(name), program.address(name)
         threads, blocks = math.prod(block), math.prod(grid)
@@ -285,6 +288,9 @@ class Device:
         run = _Run(self, made, kernel, grid, block, arguments, shared_nbytes, seed)
         launch = run.launch
         launch[machine.L_KERNEL] = address
+        if only is not None:
+            launch[machine.L_BLOCKS] = min(blocks, only)
+            launch[machine.L_RESIDENT] = min(launch[machine.L_RESIDENT], launch[machine.L_BLOCKS])
         deadline = None if seconds is None else time.monotonic() + seconds
         while not launch[machine.L_ENDED]:
             machine.run(launch.ctypes.data, TURNS_AT_ONCE, 0)
@@ -443,7 +449,7 @@ class _Run:
         for sites, (times, lanes, divergent) in zip(self.made.blocks, self.executed.tolist(), strict=True):
             for number in sites:
                 site = self.made.sites[number]
-                counts = lines.setdefault(_key(site), LineCounts())
+                counts = lines.setdefault(line_of(site), LineCounts())
                 counts.instructions += times
                 counts.lanes += lanes
                 first = site.shown.partition(".")[0]
@@ -451,15 +457,17 @@ class _Run:
                 counts.atomics += times * (first in ("atom", "red"))
                 if not site.space:
                     continue
-                requests, units, least, _, which = self.memory[number].tolist()
+                requests, units, least, asking, which = self.memory[number].tolist()
                 space = _SPACES[which] if requests else site.space
+                if space == "global" and not site.stores:
+                    counts.loaded += asking * site.nbytes
                 counts.requests[space] = counts.requests.get(space, 0) + requests
                 counts.units[space] = counts.units.get(space, 0) + units
                 counts.least[space] = counts.least.get(space, 0) + least
                 kind = _KINDS.get(first, "st" if site.stores else "ld")
                 counts.kinds[space, kind] = counts.kinds.get((space, kind), 0) + units
             if divergent and sites:
-                lines[_key(self.made.sites[sites[-1]])].divergent += divergent
+                lines[line_of(self.made.sites[sites[-1]])].divergent += divergent
         return lines
 
     def _site(self, number: int) -> Site:
@@ -520,7 +528,9 @@ class _Run:
         again = f" ({count:,} times in all)" if count > 1 else ""
         does = "writes" if site.stores else "reads"
         at, there = _at(site), _at(other)
-        element, how = self._element(buffer, offset, value)
+        races = kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ)
+        # Of a race `value` says how many threads there are, and not how many bytes.
+        element, how = self._element(buffer, offset, site.nbytes if races else value)
         if kind == m.OUTSIDE:
             words = f"{at}: {who} {does} {element}{', ' + how if how else ''}{again}"
         elif kind == m.MISALIGNED:
@@ -529,7 +539,7 @@ class _Run:
             words = f"{at}: {who} reads {element}, which nobody has written{again}"
         elif kind == m.WRITES_INPUT:
             words = f"{at}: {who} writes {element}, which is only to be read{again}"
-        elif kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ):
+        elif races:
             first = "reads" if kind == m.RACE_READ_WRITE else "writes"
             second = "reads" if kind == m.RACE_WRITE_READ else "writes"
             others = self._thread(other_serial, other_thread)
@@ -593,7 +603,8 @@ def _tuple(values: Sequence[int], sizes: Sequence[int]) -> str:
     return f"({', '.join(map(str, values[:used]))})" if used > 1 else str(values[0])
 
 
-def _key(site: Site) -> tuple[str, int]:
+def line_of(site: Site) -> tuple[str, int]:
+    """The file and line of an instruction; without them the line of the PTX."""
     return (site.place.file, site.place.line) if site.place else ("", site.line)
 
 

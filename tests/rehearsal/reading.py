@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from bench.commands.ladder_compile import WITH_SIMULATED
 from models import names
 from tests.rehearsal import fixtures
 from tests.rehearsal.documents import Command
@@ -63,6 +64,7 @@ LACKS = {
     "report goals NAME": "report goals",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
+    "ladder --compile --simulate": "ladder conv --compile --simulate --rung naive",
     "ladder --watch": "ladder conv --kernels my_kernels --watch",
     "compare --resume": "compare --resume RUN",
 }
@@ -231,14 +233,22 @@ def skipped(words: list[str], machine: Machine) -> str:
     backends = [name for value in named for name in value.split(",")]
     only_cuda = bool(backends) and all(name.partition("-")[2].startswith("cuda") for name in backends)
     runs = bool(words) and words[0] != "models" and not {"--new", "--compile"} & set(words)
-    cuda_device = runs and "cuda" in [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--device"]
-    cuda_kernel = words[:1] == ["judge"] and any(word.endswith(".cu") for word in words)
+    flags = {word.removeprefix("--") for word in words if word.startswith("--")}
+    # A few rungs run on the CPU; a whole ladder of them takes minutes there.
+    on_cpu = words[:1] == ["ladder"] and "rung" in flags and flags <= WITH_SIMULATED
+    cuda_device = (
+        runs and not on_cpu and "cuda" in [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--device"]
+    )
+    simulated = "--simulated" in words
+    cuda_kernel = words[:1] == ["judge"] and not simulated
+    cuda_kernel = cuda_kernel and any(word.endswith(".cu") for word in words)
     if not machine.has_gpu and (only_cuda or cuda_device or cuda_kernel or "--tune-reference" in words):
         return "no GPU"
     table = words[words.index("--table") + 1] if "--table" in words[:-1] else ""
     if not machine.has_gpu and table in ONLY_GPU:
         return f"no GPU: the table of {table} is of what only a GPU has"
-    if machine.no_compiler and "--compile" in words:
+    without_gpu = not machine.has_gpu and on_cpu and "cuda" in words
+    if machine.no_compiler and (without_gpu or "--compile" in words or simulated):
         return machine.no_compiler
     if words and words[0] in ("compare", "profile"):
         known = names.models()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bench.extras.course.records import Asked, Threshold
+from bench.extras.course.records import Asked, CountLimit, Threshold
 from bench.results import reading
 from kernels import toml
 from kernels.errors import InputError
@@ -52,6 +52,7 @@ class TaskEntry(Work, frozen=True, kw_only=True):
     checks: Literal["full", "quick"] = "full"
     precision: tuple[str, ...] = ("fp32",)
     threshold: tuple[Threshold, ...] = ()
+    count: tuple[CountLimit, ...] = ()
     hidden: tuple[Work, ...] = ()
     hints: dict[str, str] = {}
 
@@ -82,7 +83,7 @@ class Assignment(_Entry, frozen=True):
     @property
     def points(self) -> float:
         """All that there are to have, but for what lies in a threshold above another."""
-        of_tasks = sum(t.points + sum(x.points for x in t.threshold) for t in self.task)
+        of_tasks = sum(t.points + sum(x.points for x in (*t.threshold, *t.count)) for t in self.task)
         return of_tasks + sum(q.points for q in self.question)
 
 
@@ -116,6 +117,11 @@ def _check(made: Assignment, file: Path) -> None:
     for threshold in (x for t in made.task for x in t.threshold):
         if not threshold.ratio > 0:
             raise InputError(f"{file}: a threshold's ratio is above 0, not {threshold.ratio:g}")
+    for limit in (x for t in made.task for x in t.count):
+        if made.device != "cuda":
+            raise InputError(f"{file}: a count is of CUDA kernels, and the assignment is for {made.device}")
+        if limit.most < 0:
+            raise InputError(f"{file}: the most of a count is 0 or above, not {limit.most:g}")
     for name in (task.name for task in made.task):
         if not _NAME.fullmatch(name):
             raise InputError(f"{file}: a task is called with letters, digits, `_` and `-`, not {name!r}")

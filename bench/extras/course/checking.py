@@ -1,12 +1,13 @@
 """What a student does before handing in: the own kernel judged as it will be, the hidden shapes left out.
-Where there is no GPU a CUDA kernel is compiled, and what the compiler and the launch say is all that is
-said."""
+Where there is no GPU a CUDA kernel runs on the CPU, and times alone are not judged; where that cannot be, it
+is compiled, and what the compiler and the launch say is all that is said."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
 from bench.extras.course.told import answered, lines
 from bench.extras.fleet.executor import elsewhere, local
 from bench.extras.fleet.work import Said, Work
+from bench.measure.ladder import simulated
 from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import usable
 from kernels import registry
@@ -33,10 +35,14 @@ STUDENT = "you"
 def check(kernel: Path, assignment: Path | None, on: str = "") -> int:
     """Judge it and say what came of it. on: at this place ("": here). The exit code. Raises InputError."""
     of = _asked(Path(kernel), assignment)
-    runs = bool(on) or of.job.device in usable()
+    here = bool(on) or of.job.device in usable()
+    lacking = "" if here else simulated.missing()
+    runs = here or not lacking
+    if not here and runs:
+        of = replace(of, job=msgspec.structs.replace(of.job, simulated=True))
     graded = [*without_kernel(of, of.cases), *(_judged(of, on) if runs else _compiled(of))]
     (mark,) = marks(of.job, of.students, graded)
-    _show(of, mark, runs)
+    _show(of, mark, runs, lacking)
     return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
 
 
@@ -73,10 +79,12 @@ def _judged(of: Class, on: str) -> list[Graded]:
     def heard(work: Work, said: Said) -> None:
         if said.settled:
             graded: Graded = said.message
-            told = own_words(graded.reason, files[graded.case.task])
-            found.append(msgspec.structs.replace(graded, reason=told))
+            file = files[graded.case.task]
+            told = own_words(graded.reason, file)
+            notes = tuple(own_words(note, file) for note in graded.notes)
+            found.append(msgspec.structs.replace(graded, reason=told, notes=notes))
 
-    executor = elsewhere([on]) if on else local(of.job.device)
+    executor = elsewhere([on]) if on else local(of.job.runs_on)
     ended = executor.run(works(of, of.cases, None), heard)
     for reason in ended.reasons:
         print(reason, file=sys.stderr)
@@ -119,7 +127,7 @@ def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
     return Graded(case=case, disposition="ok", notes=(told, *made.notes))
 
 
-def _show(of: Class, mark: Mark, runs: bool) -> None:
+def _show(of: Class, mark: Mark, runs: bool, lacking: str) -> None:
     for task in mark.tasks:
         points = f": {task.points:g} of {task.most:g} points" if runs else ""
         print(f"{task.task.name} ({task.task.title}){points}")
@@ -127,7 +135,13 @@ def _show(of: Class, mark: Mark, runs: bool) -> None:
             print(f"  {line}")
     if not runs:
         print(
-            "There is no GPU here: whether answers are right, and how fast, only a machine with one can say."
+            "There is no GPU here: kernels are compiled, and nothing is known of their answers and times; "
+            f"{lacking}."
+        )
+    elif of.job.simulated:
+        print(
+            "There is no GPU here: kernels ran on the CPU. Answers and counts are judged as on every "
+            "machine; times only where there is a GPU."
         )
     for question in mark.questions:
         print(f"question {question.question.name}: {answered(question)}")

@@ -202,6 +202,8 @@ def _grade(
     held = KIND.resume(out) if (out / KIND.file).is_file() else None
     before = held.header if held is not None else None
     of = grading.gather(assignment, folder, roster, before)
+    if not cluster:
+        of = grading.without_gpu(of)
     for told in grading.changed(of.job, held.job) if held is not None else ():
         print(told, file=sys.stderr)
     grades = held or folders.begin(KIND, of.header(), out, out.parent, measuring.command_line())
@@ -216,8 +218,8 @@ def _grade(
         walls.sweep()
         hidden = of.job.folder, str(out.absolute())
         kept = walls.Walls(wall, of.job.device, of.job.mib, hidden, of.job.modules)
-        usual = 2 if cluster or of.job.device == "cuda" else host.physical_cores() // of.job.threads
-        executor = executor_of(of.job.device, cluster, at_once or max(1, usual))
+        usual = 2 if cluster or of.job.runs_on == "cuda" else host.physical_cores() // of.job.threads
+        executor = executor_of(of.job.runs_on, cluster, at_once or max(1, usual))
         print(f"on: {executor.words}", file=sys.stderr)
         try:
             with RunProgress(KIND, total, total - len(missing), missing, of.job) as shown:

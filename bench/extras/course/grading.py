@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bench.extras.course.submissions import HandedIn
 from bench.extras.course.walls import Walls
 from bench.extras.fleet.executor import Executor
 from bench.extras.fleet.work import Said, Work
+from bench.measure.ladder import simulated
+from bench.questions.ladder_plan import usable
 from bench.results import reading
 from bench.results.folder import Folder
 from bench.results.store import to_run_again, write_atomically
@@ -82,6 +85,18 @@ def gather(
     handed = tuple(one for one in handed if one.student.who not in stays)
     kept = {one.student.who for one in handed}
     return Class(job, handed, tuple(one for one in standing if one.who not in kept))
+
+
+def without_gpu(of: Class) -> Class:
+    """The same, its CUDA kernels judged on the CPU where this machine has no GPU; as it is where they cannot
+    be, which is told when no device is found. Told on standard error."""
+    if of.job.device != "cuda" or "cuda" in usable() or simulated.missing():
+        return of
+    print(
+        "there is no GPU here: kernels run on the CPU; answers and counts are judged, times are not",
+        file=sys.stderr,
+    )
+    return replace(of, job=msgspec.structs.replace(of.job, simulated=True))
 
 
 def changed(job: GradeJob, before: GradeJob) -> list[str]:
@@ -172,7 +187,7 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
                     GRADES,
                     job,
                     cases,
-                    of.job.device,
+                    of.job.runs_on,
                     files={name: text for case in cases for name, text in one.staged(case.task).items()},
                     cores=of.job.threads,
                     twice=("timed_out",),
@@ -262,6 +277,6 @@ def own_words(reason: str, file: str) -> str:
     longer than any of ours the beginning, and without the last words of a judge that ended, which may be the
     kernel's."""
     reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason[:_REASON], flags=re.DOTALL)
-    reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
+    reason = re.sub(rf"(?:\S*[/\\])?\b{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)

@@ -12,18 +12,33 @@ from typing import Any
 
 import msgspec
 
-from bench.extras.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, GradeJob, Reached, Task
+from bench.extras.course.records import (
+    NAME,
+    NUMBER,
+    REFERENCE,
+    Counted,
+    CountLimit,
+    GradeCase,
+    Graded,
+    GradeJob,
+    Reached,
+    Task,
+)
 from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
+from bench.measure.ladder import simulated
+from bench.measure.ladder.counts import LEAST
+from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import case_of
 from bench.results import stats
-from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_records import COUNTS, LadderJob, RungCase, RungMeasurement
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.isolated import pool
 from kernels import registry
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
+from kernels.ops import Params
 from kernels.registry import Rung
 
 FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
@@ -37,6 +52,7 @@ ENDED = {
 }
 UNTOLD = "on a hidden shape or after it; what it says of itself there is not told"
 ALONE = "leaves others alone"  # of a kernel that did not, as engine.isolated.client has it
+UNTIMED = "not judged without a GPU"
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
@@ -68,16 +84,42 @@ class Judging:
             made = Graded(case=case, disposition="failed", reason=str(error))
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
-            made = _graded(case, task, found, self._seen)
+            made = self._made(case, task, found)
             tried = [made]
             for longer in AGAIN:
-                if restart is not None or settled(tried):
+                if restart is not None or self._job.simulated or settled(tried):
                     break
                 pool.renew()
                 found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
-                tried.append(_graded(case, task, found, self._seen))
-            made = decided(tried)
+                tried.append(self._made(case, task, found))
+            made = made if self._job.simulated else decided(tried)
+            if made.disposition == "ok" and task.counts:
+                made = self._with_counts(made, task, rung)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
+
+    def _made(self, case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> Graded:
+        own = found.get(NAME)
+        if self._job.simulated and own is not None and own.disposition == "ok":
+            undecided = UNTIMED if task.thresholds else ""
+            notes = (*own.notes, *own.facts.get(COUNTS, "").splitlines())
+            return Graded(case=case, disposition="ok", undecided=undecided, notes=notes)
+        return _graded(case, task, found, self._seen)
+
+    def _with_counts(self, made: Graded, task: Task, rung: Rung) -> Graded:
+        """With what it costs beside the task's limits, counted on the CPU on every machine alike."""
+        params = params_of(task.op, task.params)
+        try:
+            own = simulated.counted(rung, params, self._job.seed)
+            found = [_counted(limit, own, self._beside(limit, task, params)) for limit in task.counts]
+        except KernelscopeError as error:
+            return msgspec.structs.replace(made, notes=(*made.notes, f"its counts are not known: {error}"))
+        return msgspec.structs.replace(made, counts=tuple(found))
+
+    def _beside(self, limit: CountLimit, task: Task, params: Params) -> dict[str, int]:
+        """What the rung costs that a limit names."""
+        if limit.of in ("", LEAST):
+            return {}
+        return simulated.counted(registry.find("cuda", task.op, limit.of), params, self._job.seed)
 
     def _rung(self, task: Task) -> Rung:
         folder = self._folder / task.name
@@ -103,7 +145,7 @@ class Judging:
         job = self._job
         beside = list(dict.fromkeys(threshold.rung for threshold in task.thresholds)) or [REFERENCE]
         cases = [case_of(rung)]
-        for name in beside:
+        for name in () if job.simulated else beside:
             if name == REFERENCE:
                 of = compared_in(rung.precision)
                 cases.append(RungCase(rung=REFERENCE, scope="reference", precision=of))
@@ -121,6 +163,7 @@ class Judging:
             quick=task.quick,
             seed=job.seed,
             instances=1,
+            simulated=job.simulated,
         )
         found: dict[str, RungMeasurement] = {}
 
@@ -140,6 +183,12 @@ class Judging:
         except Restart as restart:
             return found, restart
         return found, None
+
+
+def _counted(limit: CountLimit, own: dict[str, int], of: dict[str, int]) -> Counted:
+    base = own[f"least_{limit.what}"] if limit.of == LEAST else of[limit.what] if limit.of else 1
+    most = limit.most * base
+    return Counted(what=limit.what, value=own[limit.what], limit=most, reached=own[limit.what] <= most)
 
 
 def _ends(times: Interval) -> tuple[float, float]:

@@ -32,16 +32,16 @@ class TaskMark:
             return "not judged"
         if self.graded.disposition != "ok":
             return "not passed"
+        timed = (
+            () if self.graded.undecided else zip(self.task.thresholds, self.graded.thresholds, strict=False)
+        )
+        every = (*timed, *zip(self.task.counts, self.graded.counts, strict=False))
+        reached = [threshold.words for threshold, found in every if found.reached]
+        told = f"passed, reached {', '.join(reached)}" if reached else "passed"
         if self.graded.undecided:
-            return f"passed; its speed is {self.graded.undecided}"
-        if not self.task.thresholds:
-            return "passed"
-        reached = [
-            threshold.words
-            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=False)
-            if found.reached
-        ]
-        return f"passed, reached {', '.join(reached)}" if reached else "passed, no threshold reached"
+            return f"{told}; its speed is {self.graded.undecided}"
+        asked = self.task.thresholds or self.task.counts
+        return f"{told}, no threshold reached" if asked and not reached else told
 
     @property
     def short(self) -> str:
@@ -99,7 +99,7 @@ def marks(job: GradeJob, students: Iterable[Student], graded: Iterable[Graded]) 
 
 
 def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) -> TaskMark:
-    most = task.points + sum(threshold.points for threshold in task.thresholds)
+    most = task.points + sum(threshold.points for threshold in (*task.thresholds, *task.counts))
     points = 0.0
     stale = ""
     if graded is not None:
@@ -108,11 +108,11 @@ def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) ->
         elif graded.asked not in ("", job.asked(task)):
             stale = "the task has changed since this was graded"
         if graded.disposition == "ok":
-            points = task.points + sum(
-                threshold.points
-                for threshold, found in zip(task.thresholds, graded.thresholds, strict=False)
-                if found.reached
+            every = (
+                *zip(task.thresholds, graded.thresholds, strict=False),
+                *zip(task.counts, graded.counts, strict=False),
             )
+            points = task.points + sum(threshold.points for threshold, found in every if found.reached)
     return TaskMark(task, graded, points, most, stale)
 
 

@@ -146,6 +146,11 @@ class Shown:
         found = graded.thresholds if graded is not None else ()
         return list(zip(self.mark.task.thresholds, found, strict=False))
 
+    @property
+    def counts(self) -> list[tuple[Any, Any]]:
+        graded = self.mark.graded
+        return list(zip(self.mark.task.counts, graded.counts if graded is not None else (), strict=False))
+
 
 def put(path: Path, text: str) -> None:
     """Write a file that does not hold this yet: of a class most stay as they are. Raises InputError."""

@@ -35,6 +35,28 @@ class Threshold(Record, frozen=True, forbid_unknown_fields=True):
         return self.name or f"{self.ratio:g}× {self.rung}"
 
 
+class CountLimit(Record, frozen=True, forbid_unknown_fields=True):
+    """A count of a CUDA kernel that is not to be exceeded, which is the same on every machine. what: by name
+    (bench.measure.ladder.counts.totals). of: "" (`most` is the count itself), "least" (`most` times the
+    fewest that there can be, of sectors and wavefronts), or a rung, `most` times whose count it is."""
+
+    what: str
+    most: float
+    of: str = ""
+    points: float = 0.0
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        if self.name:
+            return self.name
+        if not self.of:
+            return f"at most {self.most:,.15g} {self.what}"
+        return f"at most {self.most:g}× the {self.what} of {self.of}".replace(
+            f"the {self.what} of least", f"the least {self.what}"
+        )
+
+
 class Asked(Record, frozen=True, forbid_unknown_fields=True):
     """A question, answered in the student's answers.toml by its name. kind "text" is read by a person.
     within: how far off a number may be, as a part of the right one."""
@@ -75,6 +97,7 @@ class Task(Record, frozen=True):
     thresholds: tuple[Threshold, ...] = ()
     hints: dict[str, str] = msgspec.field(default_factory=dict)
     file: str = ""
+    counts: tuple[CountLimit, ...] = ()
 
     @property
     def judged(self) -> dict[str, object]:
@@ -86,6 +109,7 @@ class Task(Record, frozen=True):
             "precision": self.precisions,
             "checks": "quick" if self.quick else "full",
             "threshold": [(t.rung, t.ratio) for t in self.thresholds],
+            **({"count": [(c.what, c.most, c.of) for c in self.counts]} if self.counts else {}),
         }
 
 
@@ -93,7 +117,8 @@ class GradeJob(Record, frozen=True):
     """What a class is judged by. timeout_s: seconds that one task of one student may take, those in which it
     waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much as
     there is). deadline: as ISO 8601 with its offset from UTC ("": none). modules: what a kernel may import
-    beside Python's own and what its template imports."""
+    beside Python's own and what its template imports. simulated: CUDA kernels run on the CPU, and their times
+    are not judged."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -108,6 +133,12 @@ class GradeJob(Record, frozen=True):
     questions: tuple[Asked, ...] = ()
     deadline: str = ""
     modules: tuple[str, ...] = ()
+    simulated: bool = False
+
+    @property
+    def runs_on(self) -> str:
+        """The device that it takes."""
+        return "cpu" if self.simulated else self.device
 
     def task(self, name: str) -> Task:
         return next(task for task in self.tasks if task.name == name)
@@ -118,6 +149,7 @@ class GradeJob(Record, frozen=True):
             "threads": self.threads,
             "modules": self.modules,
             "limits": (self.budget_s, self.timeout_s, self.mib),
+            **({"times": "not judged"} if self.simulated else {}),
         }
 
     def asked(self, task: Task) -> str:
@@ -212,6 +244,15 @@ class Reached(Record, frozen=True):
     close: bool = False
 
 
+class Counted(Record, frozen=True):
+    """A kernel's count beside its limit, both as numbers."""
+
+    what: str
+    value: int
+    limit: float
+    reached: bool
+
+
 class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
     is. thresholds: as the task has them. value, low, high: how many times as fast as
@@ -219,7 +260,7 @@ class Graded(CaseResult[GradeCase], frozen=True):
     was judged by (GradeJob.asked). undecided: why nothing is said of its speed, as
     bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
     measured stands there as it was. walls: the name of what kept it in, as
-    bench.extras.course.walls has them."""
+    bench.extras.course.walls has them. counts: as the task has limits of them."""
 
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
@@ -234,11 +275,12 @@ class Graded(CaseResult[GradeCase], frozen=True):
     seconds: float = 0.0
     undecided: str = ""
     walls: str = ""
+    counts: tuple[Counted, ...] = ()
 
     @property
     def band(self) -> int:
         """0: not passed; 1: passed; beyond: so many thresholds reached, where that is decided."""
-        return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
+        return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in (*self.thresholds, *self.counts))
 
 
 class Grade(Header[GradeJob, GradeCase], frozen=True):

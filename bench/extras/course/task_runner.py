@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from bench.extras.course.records import Task
 from bench.extras.fleet.device_lock import DeviceLock
 from bench.judge import Wrong
 from bench.measure import limits
-from bench.measure.ladder import entrants
+from bench.measure.ladder import entrants, simulated
 from bench.measure.ladder.entrants import RungContender
 from bench.measure.ladder.runner import LadderRunner
 from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender
 from bench.measure.timing import Timing
 from bench.results import stats
-from bench.results.ladder_records import LadderJob, RungCase
+from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.messages import CaseStarted, Message, Start
 from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError
@@ -114,6 +115,9 @@ class TaskRunner(LadderRunner):
 
     def _groups(self) -> Iterator[Sequence[RungCase]]:
         job = self._job
+        if job.simulated:
+            yield self._cases
+            return
         self._params = entrants.params_of(job.op, job.params)
         self._limits = limits.tell(self._reporter, job.device, job.threads, again=False)
         entrants.compile_ahead(job, self._params, self._cases, self._progress)
@@ -122,6 +126,16 @@ class TaskRunner(LadderRunner):
     def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
         with self._alone("cuda"):  # what checks a kernel keeps a GPU busy, too
             return super()._group(cases)
+
+    def _simulated(self, case: RungCase) -> RungMeasurement:
+        made = super()._simulated(case)
+        job, dirs = self._job, [Path(folder) for folder in self._job.kernel_dirs]
+        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+        for fields in self._task.hidden if made.disposition == "ok" else ():
+            self._give_way()
+            self._hidden()
+            made = simulated.tried_on(rung, entrants.params_of(job.op, fields), made, HIDDEN, job.seed)
+        return made
 
     def _alone(self, device: str) -> AbstractContextManager[None]:
         """The device held, where it is of this kind."""

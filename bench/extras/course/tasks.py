@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
-from bench.extras.course.records import REFERENCE, GradeJob, Task
+from bench.extras.course.records import REFERENCE, CountLimit, GradeJob, Task
+from bench.measure.ladder.counts import LEAST, LEAST_OF, NAMES_OF_COUNTS
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan, model_questions
+from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.ops import OPS, Params, sized
@@ -49,6 +51,8 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
             rung = registry.find(made.device, entry.op, threshold.rung)
             if refused := rung.refusal(params):
                 raise InputError(f"its threshold's rung cannot run it: {refused}")
+        for limit in entry.count:
+            _check_count(limit, entry.op, params)
         if unknown := set(entry.precision) - set(NAMES):
             raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
     except KernelscopeError as error:
@@ -65,7 +69,19 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         thresholds=entry.threshold,
         hints=dict(made.hints) | dict(entry.hints),
         file=entry.file,
+        counts=entry.count,
     )
+
+
+def _check_count(limit: CountLimit, op: str, params: Params) -> None:
+    """Raises KernelscopeError, InputError for a count that there is not."""
+    one_of(limit.what, NAMES_OF_COUNTS, "count")
+    if limit.of == LEAST and limit.what not in LEAST_OF:
+        raise InputError(f"there is no least number of {limit.what}; there is of {' and '.join(LEAST_OF)}")
+    if limit.of not in ("", LEAST):
+        rung = registry.find("cuda", op, limit.of)
+        if refused := rung.refusal(params):
+            raise InputError(f"its count's rung cannot run it: {refused}")
 
 
 def _params(entry: TaskEntry, work: Work, device: str) -> Params:

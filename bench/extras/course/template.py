@@ -72,7 +72,7 @@ rung = "{rung}"
 ratio = 2.0
 points = 5
 
-# Shapes that are judged and never told: what they do not say is as above.
+{counts}# Shapes that are judged and never told: what they do not say is as above.
 [[task.hidden]]
 {hidden}
 
@@ -82,6 +82,20 @@ points = 5
 name = "why"
 text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
 points = 0
+"""
+
+
+_COUNTS = """\
+# What it may cost in counts, which are the same on every machine: sectors (of global memory), wavefronts (of
+# shared memory), instructions, divergent, barriers, atomics …; at most `most` times the "least" that there
+# can be (of sectors and wavefronts), or `most` times the count of a rung that `of` names; without `of` the
+# count.
+[[task.count]]
+what = "sectors"
+most = 1.1
+of = "least"
+points = 5
+
 """
 
 
@@ -98,6 +112,7 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     text = _TEXT.format(
         name=name, title=f"A {op} that is right, then fast", device=device, op=op,
         problem=problems["task"], hidden=problems["hidden"], rung=first[0].name,
+        counts=_COUNTS if device == "cuda" else "",
     )  # fmt: skip
     write_atomically(path, text.encode())
     return path

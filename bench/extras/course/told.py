@@ -28,6 +28,11 @@ def lines(mark: TaskMark) -> list[str]:
         for number, found in enumerate(graded.thresholds)
         if found.value
     ]
+    said += [
+        f"{limit.words}: {'reached' if found.reached else 'not reached'}, {found.value:,} {found.what} "
+        f"(at most {found.limit:,.6g})"
+        for limit, found in zip(mark.task.counts, graded.counts, strict=False)
+    ]
     if graded.walls == NONE:
         said.append("Nothing kept in what was handed in while it was graded (--no-walls).")
     return [*said, *graded.notes]

@@ -42,6 +42,10 @@ worker.
 - `ladder --compile` (`bench.commands.ladder_compile`): `bench.measure.ladder.compiled` compiles every rung
   for architectures by name and takes the compile-time facts that a rung's session has, without a device;
   `bench.views.tables.compiled_tables`.
+- Without a GPU (`bench.measure.ladder.simulated`) a CUDA rung runs on the CPU (`kernels.ptx`), is judged by
+  the same `bench.judge` and counted: `ladder --device cuda` there, `judge --simulated`, courses, `--counts`
+  beside times. `counts`: what a line costs beyond what it must, as sentences; `line_counts`: each line of a
+  rung, for the window; `bench.judge.remedies`: what ends a mistake; `kernels.gpus`: floors from data sheets.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those
   meant for it. `bench.views.charts.ladder_charts`: a
   ladder's charts while it is climbed, from what each rung takes so far (`Provisional`).

@@ -2,8 +2,8 @@
 
 A RungMeasurement a rung and architecture (facts["architecture"]), with the same compile-time facts as a rung
 that ran; "failed" has the compiler's message at the line of the rung's file. Where it is asked for, a rung
-also runs on the CPU (engine.cuda.simulated) and is judged as on a GPU: "incorrect" has what is wrong with it,
-and facts["counts"] what its accesses to memory cost, a sentence a line.
+also runs on the CPU and is judged as on a GPU (bench.measure.ladder.simulated): "incorrect" has what is wrong
+with it, `counted` and facts["counts"] what it costs, as numbers and as a sentence a line.
 """
 
 from __future__ import annotations
@@ -12,28 +12,23 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from bench import judge
-from bench.measure.answers import samples
-from bench.measure.ladder import counts
+from bench.measure.ladder import simulated
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan
-from bench.results.ladder_records import ARCHITECTURE, COUNTS, LadderJob, RungMeasurement
+from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from bench.words.version import requirements
 from engine.cuda import rung as rung_cuda
-from engine.cuda.simulated import SimulatedRungSession
 from engine.machine import driver as cuda_driver
-from kernels import launch, numba_support, nvrtc, registry
+from kernels import launch, nvrtc, registry
 from kernels.environment import installing
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
+from kernels.gpus import Gpu
 from kernels.languages.compiling import settled
 from kernels.ops import Params
 from kernels.registry import Rung
 
 # For rungs that name no architecture, where no GPU does: the oldest that the ladder is held to.
 OLDEST = "sm_75"
-MOST_FLOPS = 20_000_000  # of a shape that is also run without a GPU
 _ARCH = re.compile(r"(?:sm_)?(\d{2,3})a?")
 
 Progress = Callable[[str, float | None], None]
@@ -74,11 +69,11 @@ def run(
     job: LadderJob,
     archs: Sequence[str] = (),
     progress: Progress = lambda text, fraction: None,
-    simulate: bool = False,
+    gpu: Gpu | None = None,
 ) -> tuple[RungMeasurement, ...]:
-    """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`); simulate:
-    and run without a GPU. Raises
-    InputError as bench.questions.ladder_plan.plan does, UnavailableError."""
+    """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`);
+    simulated ones are also run. gpu: whose floor is told. Raises InputError as
+    bench.questions.ladder_plan.plan does, UnavailableError."""
     check_compiler()
     names = [case.rung for case in ladder_plan.plan(job).cases if not case.is_reference]
     dirs = [Path(folder) for folder in job.kernel_dirs]
@@ -89,9 +84,10 @@ def run(
     for number, (rung, arch) in enumerate(wanted):
         progress(f"compiling {rung.label} for {arch}", number / len(wanted))
         measured = compiled(rung, params, arch)
-        if simulate and measured.disposition == "ok":
+        if job.simulated and measured.disposition == "ok":
             progress(f"running {rung.label} without a GPU", number / len(wanted))
-            measured = _judged(rung, params, measured, arch)
+            measured = simulated.judged(rung, params, measured, job.seed, job.quick, arch)
+            measured = simulated.with_floor(rung, params, measured, gpu) if gpu is not None else measured
         found.append(measured)
     return tuple(found)
 
@@ -117,33 +113,6 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.launch_facts(how, rung.op, kernel)
     return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
-
-
-def _judged(rung: Rung, params: Params, measured: RungMeasurement, arch: str) -> RungMeasurement:
-    """What running it without a GPU adds."""
-    if numba := numba_support.unavailable():
-        return _noted(measured, f"compiled only, for without Numba nothing runs it here ({numba})")
-    shapes = [shape.params for shape in samples.small_shapes(rung, params)]
-    timed = params if params.flops <= MOST_FLOPS or not shapes else shapes[-1]
-    try:
-        with judge.examine(rung, timed, rung.precision, simulated=arch) as trial:
-            assert isinstance(trial.session, SimulatedRungSession)
-            words = counts.sentences(trial.session.report, timed.words)
-    except judge.Wrong as wrong:
-        return msgspec.structs.replace(
-            measured, disposition="incorrect", reason=wrong.finding.reason, finding=wrong.finding
-        )
-    except UnsupportedError as error:
-        return _noted(measured, f"compiled only: {error}")
-    except KernelError as error:
-        return msgspec.structs.replace(measured, disposition="failed", reason=str(error))
-    if timed is not params:
-        words.insert(0, "run on small shapes only; the one that was asked for takes too long without a GPU")
-    return msgspec.structs.replace(measured, facts={**measured.facts, COUNTS: "\n".join(words)})
-
-
-def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:
-    return msgspec.structs.replace(measured, notes=(*measured.notes, *words))
 
 
 def _check_names(rung: Rung, how: launch.Launch, cubin: Path) -> None:

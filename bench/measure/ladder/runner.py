@@ -4,18 +4,39 @@ another."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
-from bench.measure.ladder import entrants
+from bench.measure.ladder import compiled, entrants, simulated
 from bench.measure.net_operator import Net
+from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender, Runner
-from bench.measure.timing import Rules
+from bench.measure.timing import Rules, Timing
 from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
+from kernels import registry
+from kernels.errors import KernelscopeError
+
+
+def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """Recorder: what a CUDA rung costs, counted on the CPU where that is asked for, or why it is not
+    known."""
+    if not (isinstance(contender, entrants.RungContender) and contender.job.counts):
+        return
+    reporter.progress(f"counting what {contender.case.words} costs, on the CPU", None)
+    try:
+        contender.recorded["counted"] = simulated.counted(
+            contender.rung(), contender.params, contender.job.seed
+        )
+        if simulated.shape(contender.rung(), contender.params) is not contender.params:
+            contender.trial.notes.append("counted on a small shape: this one takes too long on the CPU")
+    except Exception as error:  # whatever it is, the times stand
+        contender.trial.notes.append(f"not counted: {error}")
+
 
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
@@ -24,10 +45,15 @@ class LadderRunner(Runner):
     """start: its job is a LadderJob."""
 
     record = RungMeasurement
+    recorders = (count,)
     _job: LadderJob
     _limits: MachineLimits | None = None
 
     def _groups(self) -> Iterator[Sequence[RungCase]]:
+        if self._job.simulated:
+            self._say(Hello(environment=environment.collect()))
+            yield self._cases
+            return
         if self._job.device == "cpu":  # ready when the first rung is
             ours = any(case.scope == "rung" and not case.user for case in self._cases)
             others = any(case.scope != "rung" for case in self._cases)
@@ -39,6 +65,25 @@ class LadderRunner(Runner):
         entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
         for scope in (("rung", "reference"), ("model",)):
             yield [case for case in self._cases if case.scope in scope]
+
+    def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
+        if not self._job.simulated:
+            return super()._group(cases)
+        for case in cases:
+            try:
+                self._settle(self._simulated(case))
+            except KernelscopeError as error:
+                self._fail(case, None, error)
+        return []
+
+    def _simulated(self, case: RungCase) -> RungMeasurement:
+        """A CUDA rung compiled, and judged on the CPU."""
+        self._turn(case, "prepare")
+        job, params = self._job, entrants.params_of(self._job.op, self._job.params)
+        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
+        made = compiled.compiled(rung, params, compiled.meant_for(rung))
+        self._turn(case, "check")
+        return simulated.judged(rung, params, made, job.seed, job.quick)
 
     def _probe(self, again: bool = False) -> None:
         self._say(Progress(text="measuring what this machine reaches"))

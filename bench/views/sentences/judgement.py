@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.results import doubt
 from bench.results.finding import Finding
 from bench.results.stats import SAME_BOUND, Interval
+from bench.views.tables.compiled_tables import WITHOUT_TIMES
 from bench.views.tables.judgement_tables import Against, JudgementOutput
 from bench.words import orders, units
 
@@ -26,6 +27,8 @@ def result(judged: JudgementOutput) -> str:
     """How it ended, with its time."""
     if not judged.right:
         return OUTCOMES.get(judged.outcome, judged.outcome)
+    if judged.simulated:
+        return f"right ({WITHOUT_TIMES})"
     return f"right, {_time(judged)}" if judged.time_s is not None else "right"
 
 
@@ -37,6 +40,7 @@ def lines(judged: JudgementOutput) -> list[str]:
         said.append(f"first wrong element {found.index}: {found.got} instead of {found.expected}")
     said += [beside(judged, other) for other in judged.against if judged.right]
     said += [f"{doubt.MARK.strip()} {text}" for text in dict.fromkeys((*judged.doubts, *judged.notes))]
+    said += judged.costs
     if compiled := judged.compiled:
         words = (
             ("registers", "{:.0f} registers a thread".format),

@@ -10,7 +10,7 @@ import msgspec
 
 from bench.results import stats
 from bench.results.finding import Finding
-from bench.results.ladder_records import REFERENCE, Ladder, RungMeasurement
+from bench.results.ladder_records import COUNTS, REFERENCE, Ladder, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Disposition
 from bench.results.stats import SAME_BOUND, Interval
@@ -79,6 +79,9 @@ class JudgementOutput(Output, frozen=True, kw_only=True):
     - compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes of a CUDA kernel, its threads and
       occupancy; empty where the compiler tells nothing.
     - took_s: how long the judgement took, from the request to the answer.
+    - simulated: it ran on the CPU, without a GPU, and has no times. counted: what a pass has cost in warp
+      instructions, sectors of global memory, wavefronts of shared memory and so on, by name; costs: the
+      same in sentences, with the lines that cost most.
     """
 
     name: str
@@ -106,6 +109,9 @@ class JudgementOutput(Output, frozen=True, kw_only=True):
     samples: int
     compiled: dict[str, float]
     took_s: float
+    simulated: bool = False
+    counted: dict[str, int] = msgspec.field(default_factory=dict)
+    costs: tuple[str, ...] = ()
 
 
 def judgement(
@@ -145,6 +151,9 @@ def judgement(
         samples=len(m.samples_ns),
         compiled=dict(m.compiled),
         took_s=took_s,
+        simulated=ladder.job.simulated,
+        counted=dict(m.counted),
+        costs=tuple(m.facts.get(COUNTS, "").splitlines()),
     )
 
 

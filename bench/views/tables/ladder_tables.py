@@ -14,6 +14,7 @@ from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
 from bench.views.tables import comparison_tables as tables
+from bench.views.tables import count_columns
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type
 from bench.words import orders, units
@@ -118,6 +119,7 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     _word("language", lambda r: r.case.language or None, tip="What it is written in, but for CUDA C++"),
     Column("error_bound", _bound,
            units.exponent, title="bound", tip="The relative L2 error that its precision and method may have"),
+    *count_columns.COLUMNS,
 )  # fmt: skip
 # Half the interval, which CSV has as its ends.
 RELATIVE: Column[RungRow] = Column(
@@ -252,6 +254,7 @@ _TERMINAL = pick(
     "speedup",
     "gain",
     *("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy"),
+    *count_columns.SHOWN,
 )
 _OF_RUNGS = {
     "flops_per_s",
@@ -289,6 +292,8 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
     if not any(facts):
         left_out |= {"registers", "shared_nbytes", "occupancy"}
     left_out |= {name for name in ("stack_nbytes", "spill_nbytes") if not any(f.get(name) for f in facts)}
+    if not any(row.measurement.counted for row in rows):
+        left_out |= set(count_columns.SHOWN)
     return Grid(Table([column for column in _TERMINAL if column.name not in left_out], rows), below=True)
 
 
@@ -303,6 +308,8 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines += [
         f"{label(row)}: {row.measurement.facts['tuned']}" for row in rows if "tuned" in row.measurement.facts
     ]
+    if any(row.measurement.counted for row in rows):
+        lines.append(f"counted on the CPU, and not by this GPU: {count_columns.MEANING}")
     if any(row.all_doubts for row in rows):
         lines.append(doubt.MEANING)
     lines += limit_lines(ladder)

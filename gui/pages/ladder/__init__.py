@@ -21,6 +21,8 @@ from PySide6.QtWidgets import (
 from bench.questions.ladder_questions import (
     AssemblyAnswer,
     AssemblyQuestion,
+    CountsAnswer,
+    CountsQuestion,
     LadderAnswer,
     LadderQuestion,
     RungInfo,
@@ -129,6 +131,15 @@ class LadderPage(SessionPage):
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
         session.assembly.answered.connect(
             lambda question, answer: self.reader.show_assembly(question.rung, answer)
+        )
+        self.reader.counts_wanted.connect(self._on_counts_wanted)
+        session.counts.answered.connect(
+            lambda question, answer: self.reader.show_counts(question.rung, answer)
+        )
+        session.counts.failed.connect(
+            lambda question, why: self.reader.show_counts(
+                question.rung, CountsAnswer(rung=question.rung, error=why)
+            )
         )
         session.assembly.failed.connect(
             lambda question, why: self.reader.show_assembly(
@@ -357,6 +368,12 @@ class LadderPage(SessionPage):
             capability = measured.facts.get("compute_capability", "") if measured is not None else ""
             arch = f"sm_{capability.replace('.', '')}" if capability else ""
             self.session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
+
+    def _on_counts_wanted(self, info: RungInfo) -> None:
+        state = self.session.state
+        if state.ladder is not None:
+            job = msgspec.structs.replace(state.ladder.job, kernel_dirs=state.question.kernel_dirs)
+            self.session.counts.ask(CountsQuestion(job=job, rung=info.case.rung))
 
     def _on_use(self, case: RungCase) -> None:
         if self.session.state.ladder is not None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.questions.ladder_questions import AssemblyAnswer, KernelProblem, RungInfo
+from bench.questions.ladder_questions import AssemblyAnswer, CountsAnswer, KernelProblem, RungInfo
 from bench.results import doubt
 from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow
@@ -253,11 +253,13 @@ COMPILED = ".cu"  # the suffix of what is compiled, so that there is something t
 class LadderReader(QWidget):
     """Shows one rung. `use_wanted` carries the RungCase that the model is to use; `step_wanted` how many
     rungs to go on (negative: back); `edit_wanted` a file and a line for the editor; `assembly_wanted`
-    the RungInfo whose compiled code is needed. Each tab is filled when it is first seen."""
+    the RungInfo whose compiled code is needed, `counts_wanted` that whose lines are to be counted. Each
+    tab is filled when it is first seen."""
 
     use_wanted = Signal(object)
     edit_wanted = Signal(Path, int)
     assembly_wanted = Signal(object)
+    counts_wanted = Signal(object)
     step_wanted = Signal(int)
     whole_wanted = Signal(bool)  # whether it wants the whole page
 
@@ -283,6 +285,7 @@ class LadderReader(QWidget):
         )
         shortcut(self, "F4", "Open the kernel in an editor", self._on_edit)
         self.source = SourceView(theming)
+        self.source.counts_wanted.connect(self._on_counts)
         self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
@@ -491,7 +494,8 @@ class LadderReader(QWidget):
         errors = error_lines(path, f"{path}: {reason}" if self._problem is not None else reason)
         if self._new(self.source, (path, text, tuple(errors.items()), headers)):
             name = Path(path)
-            self.source.show_source(text, name.name, name.suffix, errors, tuple(map(Path, headers)))
+            counted = self._problem is None and name.suffix == COMPILED
+            self.source.show_source(text, name.name, name.suffix, errors, tuple(map(Path, headers)), counted)
 
     def _new(self, tab: QWidget, content: object) -> bool:
         if self._filled.get(tab) == content:
@@ -504,9 +508,19 @@ class LadderReader(QWidget):
         if self._info is not None and self._info.case.rung == rung:
             self.assembly.show_answer(answer)
 
+    def _on_counts(self) -> None:
+        if self._info is not None and self._problem is None:
+            self.counts_wanted.emit(self._info)
+
+    def show_counts(self, rung: str, answer: CountsAnswer) -> None:
+        """Show what the lines of this rung cost, if it is still the one shown."""
+        if self._info is not None and self._info.case.rung == rung:
+            self.source.show_counts(answer)
+
     def forget_assembly(self) -> None:
         """The sizes have changed, for which the same rung may be compiled to other code."""
         self._filled.pop(self.assembly, None)
+        self.source.forget_counts()
         self._fill()
 
     def _on_edit(self) -> None:

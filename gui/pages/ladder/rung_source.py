@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QScrollBar, QVBoxLayout, QWidget
 
-from bench.questions.ladder_questions import AssemblyAnswer, Listing
+from bench.questions.ladder_questions import AssemblyAnswer, CountsAnswer, LineCount, Listing
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
 from gui.base.theme import Theming
 from gui.widgets.code_view import CodeLine, CodeView, header_lines, highlighted
@@ -26,9 +26,78 @@ from gui.widgets.controls import Combo, Elided, FindBar, Label, as_tip, shortcut
 MOST_LISTED = 5  # errors seen at once below the source
 
 
+COUNTING = "Counting on the CPU …"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A count of lines that can be looked at. of: of a line, None where there is nothing to count; over: what
+    it costs as a ratio to the least (None: the count itself is the cost)."""
+
+    title: str
+    tip: str
+    of: Callable[[LineCount], float | None]
+    text: Callable[[float], str]
+    over: Callable[[LineCount], float] | None = None
+
+
+COSTS = (
+    Cost(
+        "Sectors a request",
+        "sectors of 32 bytes of global memory for each load or store of a warp",
+        lambda it: it.sectors / it.requests if it.requests else None,
+        "{:.1f}".format,
+        over=lambda it: it.sectors / max(1, it.least_sectors),
+    ),
+    Cost(
+        "Bank conflicts",
+        "wavefronts of shared memory over the fewest that there can be (1.0: no conflicts)",
+        lambda it: it.wavefronts / it.least_wavefronts if it.least_wavefronts else None,
+        "{:.1f}".format,
+        over=lambda it: it.wavefronts / max(1, it.least_wavefronts),
+    ),
+    Cost(
+        "Divergence",
+        "how often threads of a warp go different ways",
+        lambda it: it.divergent or None,
+        "{:,.0f}".format,
+    ),
+    Cost(
+        "Executions",
+        "instructions, each of a warp of 32 threads",
+        lambda it: it.instructions or None,
+        "{:,.0f}".format,
+    ),
+)
+
+
+def with_heat(lines: Sequence[CodeLine], counts: CountsAnswer, cost: Cost) -> list[CodeLine]:
+    """The lines with what they cost: the most beyond the least is hottest."""
+    values = {it.line: value for it in counts.lines if (value := cost.of(it)) is not None}
+    over = cost.over
+    beyond = {
+        it.line: values[it.line] if over is None else max(0.0, over(it) - 1)
+        for it in counts.lines
+        if it.line in values
+    }
+    most = max(beyond.values(), default=0.0)
+    made = []
+    for line in lines:
+        at = line.number or 0
+        if at not in values:
+            made.append(line)
+            continue
+        heat = beyond[at] / most if most > 0 else 0.0
+        made.append(replace(line, heat=heat, figure=cost.text(values[at])))
+    return made
+
+
 class SourceView(QWidget):
-    """A source with line numbers, colours, and the compiler's messages beside their lines. `show_source`
-    fills it."""
+    """A source with line numbers, colours, the compiler's messages beside their lines, and what each line
+    costs in front of it. `show_source` fills it; `counts_wanted`: the user wants to see what lines cost,
+    which `show_counts` then shows."""
+
+    counts_wanted = Signal()
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,6 +105,13 @@ class SourceView(QWidget):
         self.files = Combo("The rung's file or one that it includes", lambda _: self._fill())
         self.files.setToolTip("The rung's own file, and the headers that it includes")
         self.files.hide()
+        self.costs = Combo("What a line costs", lambda _: self._on_costs())
+        self.costs.setToolTip(as_tip("What each line costs a GPU, counted on this machine's CPU; no times"))
+        self.costs.offer({None: "No counts", **{cost: cost.title for cost in COSTS}}, None)
+        self.costs.hide()
+        self.told = Elided(role="muted")
+        self._counts: CountsAnswer | None = None
+        self._asked = False
         self.code = CodeView(theming)
         self.code.setAccessibleName("Source")
         self.find_bar = FindBar(self.code, self)
@@ -49,7 +125,7 @@ class SourceView(QWidget):
         filled(
             QVBoxLayout(self),
             self.title,
-            (self.files, 0, Qt.AlignmentFlag.AlignLeft),
+            filled(QHBoxLayout(), self.files, self.costs, (self.told, 1)),
             (self.code, 1),
             self.find_bar,
             self.errors,
@@ -67,18 +143,43 @@ class SourceView(QWidget):
         suffix: str,
         error_lines: Mapping[int, str] | None = None,
         headers: Sequence[Path] = (),
+        counted: bool = False,
     ) -> None:
         """Show a text. suffix: of its file (".cu", ".cuh", ".py"); error_lines: messages by line number
         from 1, the first is scrolled to, and one for a line that does not exist stands in the list
-        only; headers: files that the user may read here, too. If the same file was saved again, the
-        view stays where it is."""
+        only; headers: files that the user may read here, too; counted: what its lines cost can be told. If
+        the same file was saved again, the view stays where it is."""
         own = (text.replace("\r\n", "\n").replace("\r", "\n"), title, suffix)
         errors = dict(sorted((error_lines or {}).items()))
         if errors or title != self._own[1]:
             self.files.setCurrentIndex(0)
+        if own != self._own:
+            self._counts, self._asked = None, False
         self._own, self._errors = own, errors
         self._offer(title, headers)
+        self.costs.setVisible(counted)
         self._fill()
+        self._want()
+
+    def show_counts(self, answer: CountsAnswer) -> None:
+        """Show what the lines cost, or why that is not known."""
+        self._counts = answer
+        self._fill()
+
+    def forget_counts(self) -> None:
+        """They are of other work than is shown now."""
+        self._counts, self._asked = None, False
+        self._want()
+
+    def _on_costs(self) -> None:
+        self._want()
+        self._fill()
+
+    def _want(self) -> None:
+        """Ask for the counts, once for a text."""
+        if not self.costs.isHidden() and self.costs.currentData() is not None and not self._asked:
+            self._asked = True
+            self.counts_wanted.emit()
 
     def _offer(self, title: str, headers: Sequence[Path]) -> None:
         """Offer the file and its headers. The one that is being read stays in front."""
@@ -92,6 +193,10 @@ class SourceView(QWidget):
         text, title, suffix = self._own if header is None else _file(header)
         errors = self._errors if header is None else {}
         lines = source_lines(text, suffix, errors)
+        cost: Cost | None = None if self.costs.isHidden() else self.costs.currentData()
+        if cost is not None and header is None and self._counts is not None:
+            lines = with_heat(lines, self._counts, cost)
+        self._tell(cost)
         if (text, title, suffix) == self._shown:
             self.code.change_lines(lines)
         else:
@@ -103,6 +208,15 @@ class SourceView(QWidget):
         self._list(errors)
         if errors:
             self.code.go_to(min(max(1, next(iter(errors))), len(lines)) - 1)
+
+    def _tell(self, cost: Cost | None) -> None:
+        counts = self._counts
+        words = (
+            "" if cost is None else COUNTING if counts is None else f"{cost.tip}, on {counts.on}; no times"
+        )
+        if counts is not None and counts.error and cost is not None:
+            words = counts.error
+        self.told.setText(words)
 
     def _list(self, errors: Mapping[int, str]) -> None:
         self.errors.clear()

@@ -80,7 +80,7 @@ JOBS = (
 )
 KINDS: dict[type, Any] = {Job: COMPARISON, LadderJob: LADDER, ProfileJob: PROFILE}
 # Fields of jobs that nobody asks for on a command line.
-UNASKED = {"cuda_graph", "seed", "params", "title", "quick", "warm_up", "limits_kept"}
+UNASKED = {"cuda_graph", "seed", "params", "title", "quick", "warm_up", "limits_kept", "simulated"}
 
 
 def typed(table: tuple[values.Option, ...], words: list[str]) -> dict[str, Any]:

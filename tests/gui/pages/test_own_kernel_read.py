@@ -15,7 +15,7 @@ from gui.base.theme import Theming
 from gui.menus import editor
 from gui.pages.ladder.rung_source import AssemblyView
 from gui.sessions.processes import ChildProcess
-from kernels import nvrtc
+from kernels import numba_support, nvrtc
 from tests.gui.pages.test_ladder_page import planned, settled
 
 SOURCE = "/*\n# op\n*/\nint a = 1;\nint b = a + 1;\n\nint c;\n"
@@ -115,6 +115,15 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     assert marked(assembly.code)
     # The compiler gives its memory back.
     qtbot.waitUntil(lambda: not session.assembly.findChildren(ChildProcess))
+    # What its lines cost is counted on the CPU, once it is wanted.
+    source = page.reader.source
+    page.reader.tabs.setCurrentWidget(source)
+    if numba_support.unavailable() is None:
+        source.costs.setCurrentIndex(source.costs.findText("Executions"))
+        source.costs.activated.emit(source.costs.currentIndex())
+        qtbot.waitUntil(lambda: any(line.figure for line in source.code.lines), timeout=60_000)
+        assert "no times" in source.told.text()
+    page.reader.tabs.setCurrentWidget(page.reader.assembly)
     # Whatever is saved is compiled again, and what is wrong with it told.
     path.write_text(path.read_text() + "nonsense;\n")
     qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.problem.text())

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
+from bench.questions.ladder_questions import CountsAnswer, LineCount
 from bench.results.finding import Finding
 from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
@@ -327,3 +328,45 @@ def test_a_folder_that_comes_later(qtbot, tmp_path):
     assert caught.args[0] == [folder / "1_mine.py"]
     watch.watch([])
     assert watch.folders == ()
+
+
+def test_what_lines_cost_stands_in_front_of_them_and_is_asked_for_once(qtbot, theming):
+    text = "__global__ void mine() {\n    y[i] = tile[tx][k];\n    __syncthreads();\n}\n"
+    view = shown(qtbot, SourceView(theming))
+    asked: list[int] = []
+    view.counts_wanted.connect(lambda: asked.append(1))
+    view.show_source(text, "90_mine.cu", ".cu", counted=True)
+    narrow = view.code.gutter_width()
+    assert view.costs.isVisible()
+    assert asked == [], "nothing runs before it is wanted"
+
+    def choose(title: str) -> None:
+        index = view.costs.findText(title)
+        view.costs.setCurrentIndex(index)
+        view.costs.activated.emit(index)
+
+    choose("Bank conflicts")
+    assert view.told.text() == "Counting on the CPU …"
+    lines = (
+        LineCount(line=2, instructions=64, requests=2, sectors=8, wavefronts=64, least_wavefronts=2),
+        LineCount(line=3, instructions=2),
+    )
+    view.show_counts(CountsAnswer(rung="mine", on="32×32", lines=lines))
+    assert [line.figure for line in view.code.lines] == ["", "32.0", "", "", ""]
+    assert view.code.lines[1].heat == 1.0
+    assert view.code.gutter_width() > narrow
+    choose("Executions")
+    assert [line.figure for line in view.code.lines] == ["", "64", "2", "", ""]
+    assert view.code.lines[2].heat < 0.1
+    choose("No counts")
+    assert not any(line.figure for line in view.code.lines)
+    assert view.code.gutter_width() == narrow
+    assert asked == [1], "switching does not run it again"
+    choose("Divergence")
+    view.show_source(text.replace("tx", "ty"), "90_mine.cu", ".cu", counted=True)
+    assert asked == [1, 1], "it was saved: what it cost is another's"
+    assert not any(line.figure for line in view.code.lines)
+    view.show_counts(CountsAnswer(rung="mine", error="the instruction wgmma is missing"))
+    assert "wgmma" in view.told.text()
+    view.show_source("import numpy\n", "90_mine.py", ".py")
+    assert not view.costs.isVisible()

@@ -1,0 +1,133 @@
+"""A CUDA kernel checked on a student's machine without a GPU: right or wrong, and thresholds of counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import main
+from bench.extras.course import grading, pages, tasks
+from bench.extras.course.assignment import read
+from bench.extras.course.marks import marks
+from bench.extras.course.records import Counted, Grade, GradeCase, Graded, Student
+from bench.measure.ladder import simulated
+from engine import backends
+from kernels import numba_support, nvrtc, registry
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
+    pytest.mark.skipif(numba_support.unavailable() is not None, reason=str(numba_support.unavailable())),
+]
+
+ASSIGNMENT = """name = "tiles"
+device = "cuda"
+[[task]]
+name = "conv"
+op = "conv"
+shape = [2, 3, 12, 12, 4, 5]
+points = 10
+[[task.threshold]]
+rung = "naive"
+ratio = 2
+points = 1
+[[task.count]]
+what = "sectors"
+most = 1.25
+of = "least"
+points = 2
+[[task.count]]
+what = "wavefronts"
+most = 1.1
+of = "least"
+points = 4
+[[task.count]]
+what = "instructions"
+most = 0.5
+of = "naive"
+points = 8
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(backends.get("engine-cuda"), "unavailable", lambda: "there is no GPU", raising=True)
+    rung = registry.find("cuda", "conv", "shared_image")
+    text = rung.source.replace(f"rung = {rung.number}", "rung = 90").replace(f'"{rung.name}"', '"mine"')
+    (tmp_path / "90_mine.cu").write_text(text)
+    (tmp_path / "assignment.toml").write_text(ASSIGNMENT)
+    return tmp_path
+
+
+def test_counts_are_thresholds_and_a_race_is_found(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rows of 12 words of shared memory make two-way conflicts; all its loads are coalesced."""
+    assert main.main(["course", "check", str(own)]) == 0
+    said = capsys.readouterr().out
+    assert "20 of 25 points" in said
+    assert "at most 1.25× the least sectors: reached" in said
+    assert "at most 1.1× the least wavefronts: not reached" in said
+    assert "at most 0.5× the instructions of naive: reached" in said
+    assert "its speed is not judged without a GPU" in said
+    assert "µs" not in said
+    kernel = own / "90_mine.cu"
+    kernel.write_text(kernel.read_text().replace("__syncthreads();", ""))
+    assert main.main(["course", "check", str(own)]) == 1
+    said = capsys.readouterr().out
+    assert "90_mine.cu:" in said
+    assert "at most" not in said
+
+
+def test_a_class_is_graded_without_a_gpu_but_for_its_times(own: Path) -> None:
+    job = tasks.job_of(read(own))
+    of = grading.without_gpu(grading.Class(job, ()))
+    assert (of.job.simulated, of.job.runs_on) == (True, "cpu")
+    assert of.job.asked(job.tasks[0]) != job.asked(job.tasks[0]), "on a GPU it is graded anew"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated, "missing", lambda: "there is no compiler")
+        assert grading.without_gpu(grading.Class(job, ())).job == job
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('what = "sectors"', 'what = "sector"', "sectors"),
+        ('of = "naive"', 'of = "least"', "no least number of instructions"),
+        ('of = "naive"', 'of = "nosuch"', "nosuch"),
+        ('device = "cuda"', 'device = "cpu"', "a count is of CUDA kernels"),
+    ],
+)
+def test_a_count_that_there_is_not_is_a_sentence(
+    old: str, new: str, told: str, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "assignment.toml").write_text(ASSIGNMENT.replace(old, new))
+    assert main.main(["course", "check", str(own)]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_counts_are_points_and_stand_on_the_student_s_page(own: Path) -> None:
+    job = tasks.job_of(read(own))
+    one = Student(key="ada", name="Ada", who="ada")
+    made = Graded(
+        case=GradeCase(student="ada", task="conv"),
+        disposition="ok",
+        undecided="not judged without a GPU",
+        counts=(
+            Counted("sectors", 100, 110.0, True),
+            Counted("wavefronts", 200, 110.0, False),
+            Counted("instructions", 5, 10.0, True),
+        ),
+    )
+    (mark,) = marks(job, [one], [made])
+    assert (mark.points, mark.most) == (20, 25)
+    assert mark.tasks[0].band.endswith("instructions of naive; its speed is not judged without a GPU")
+    header = Grade(job=job, cases=(made.case,), students=(one,))
+    pages.write(own, header, [mark])
+    page = (own / "students" / "ada.html").read_text()
+    assert "at most 1.1× the least wavefronts" in page
+    assert "0 of 4" in page
+    changed = msgspec.structs.replace(job.tasks[0], counts=())
+    assert job.asked(changed) != job.asked(job.tasks[0]), "what was graded by other limits is graded anew"
