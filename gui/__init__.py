@@ -31,7 +31,8 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   buttons, actions, shortcuts, context menus, progress, lists to choose from: `Combo.offer`, and the
   `ChoiceBar` above a page).
 - `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
-  item model (`TableModel`). `gui.widgets.verdict_strip`: the verdicts, and the scoreboard as a table.
+  item model (`TableModel`). `gui.widgets.cards`: the three answers that a page opens with (bench.views.cards,
+  `layer_cards`, `ladder_cards`); between those of a model its scoreboard (`gui.widgets.board_view`).
 - `gui.plots.chart` (with `bars`, `lines` and `base`): charts of bench.views as pyqtgraph plots
   (`ChartView`; `ChartGrid` places several). Items stay; pages draw nothing themselves. Its `menu_opened`
   signal lets others add to a chart's context menu. A chart's title leads to bench.views.sentences.findings.

@@ -44,7 +44,8 @@ class Overlay:
         self.called = called
         self._rows = RowCache()
         self._models = set()
-        for measurement in measurements:
+        self.measurements = tuple(measurements)
+        for measurement in self.measurements:
             self._rows.add(measurement)
             self._models.add(measurement.case.model)
         self._charts: dict[tuple[str, str], list[Chart]] = {}
