@@ -198,7 +198,7 @@ class CardsView(ScrollArea):
             heading = Label(question, role="caption")
             heading.setContentsMargins(GAP, 0, 0, 0)
             self._grid.addWidget(heading, 0, place)
-        self._grid.setColumnStretch(3, 1)
+        self._grid.setColumnStretch(5, 1)
         # Room for what most models say, from the start: nothing moves when it comes.
         for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
             cell = _Cell(theming, LARGER.get(question, ANSWER))
