@@ -25,7 +25,7 @@ Role = Literal["good", "bad", "warn", ""]
 RIGHT, FAST, HELD = "Right?", "How fast?", "Held back by"
 NOTHING = "–"
 _DECIDED = ("faster", "same", "slower")
-_OUTSIDE = {"sync": "waiting", "rest": "what no part explains"}
+_OUTSIDE = {"sync": "waiting", "rest": "unexplained"}
 
 
 @dataclass(frozen=True)

@@ -223,12 +223,16 @@ class ComparePage(Page):
         self.precision_choice = labelled(self._precision, "Precisio&n", GAP)
         self.stopped = Label(role="muted")
         self.resume = push_button(
-            "Res&ume", lambda: self.begin_wanted.emit("resume"), tip="Measure the cases that this run lacks"
+            "Res&ume",
+            lambda: self.begin_wanted.emit("resume"),
+            tip="Measure the cases that this run lacks",
+            role="small",
         )
         self.retry = push_button(
             "",
             lambda: self.begin_wanted.emit("retry"),
             tip="Measure again what crashed or timed out; the rest stays as it is",
+            role="small",
         )
         self.doubts = push_button(
             "",
@@ -250,7 +254,7 @@ class ComparePage(Page):
         above = filled(
             QHBoxLayout(),
             (self._legend, 1),
-            *((each, 0, Qt.AlignmentFlag.AlignTop) for each in beside),
+            *((each, 0, Qt.AlignmentFlag.AlignVCenter) for each in beside),
             spacing=GAP,
         )
         charts = as_column(above, (self._grid, 1), spacing=TIGHT)

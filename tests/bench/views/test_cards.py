@@ -179,7 +179,16 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
         replace(m, validity=Validity(warnings=("the GPU was held back",))) if m.case.model == "alexnet" else m
         for m in measured
     ]
-    job = replace(run.job, models=("lenet5-digits", "alexnet"), budget_s=2.0)
+    own = {"lenet5-digits": (2,), "alexnet": (3,)}
+    sizes = {"height": 8, "alexnet:width": 9, "lenet5-digits:width": 7}
+    job = replace(
+        run.job,
+        models=("lenet5-digits", "alexnet"),
+        budget_s=2.0,
+        own_batches=own,
+        own_images=own,
+        dims=sizes,
+    )
     again = remedies.again(job, remedies.doubts(rows(measured))[0], remedy)
     assert again.models == ("alexnet",)
     assert again.backends == job.backends
@@ -188,6 +197,9 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
         "longer": (8.0, None), "quiet": (2.0, None), "one-thread": (2.0, 1)
     }[remedy]  # fmt: skip
     assert remedies.CHANGES[remedy]
+    # What is said of the other one would be a mistake.
+    assert again.own_batches == again.own_images == {"alexnet": (3,)}
+    assert again.dims == {"height": 8, "alexnet:width": 9}
 
 
 def test_whatever_the_program_says_of_a_doubt_has_a_remedy():
