@@ -8,7 +8,7 @@ An answer that is not decided has no number and no colour. Green is only for wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bench.results.records import Case, Layer, Measurement, Run
@@ -79,11 +79,15 @@ def _card(verdict: ModelVerdict, items: Sequence[Row], runs: Sequence[Run]) -> C
     who = line.contender if line is not None else ""
     cells = line.cells if line is not None else ()
     cases = {batch: row.case for (name, batch), row in rows.items() if name == who}
+    right = _right(verdict, own)
+    fast = _fast(verdict, line, cases) if line is not None else Answer(NOTHING)
+    if right.role == "bad" and fast.role == "good":
+        fast = replace(fast, role="")
     return Card(
         verdict,
         who,
-        _right(verdict, own),
-        _fast(verdict, line, cases) if line is not None else Answer(NOTHING),
+        right,
+        fast,
         _held(who, [rows[who, cell.batch] for cell in cells if (who, cell.batch) in rows], runs),
     )
 

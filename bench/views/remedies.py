@@ -72,7 +72,9 @@ def doubts(items: Sequence[Row]) -> list[Doubt]:
             alike = doubt.without_figures(text.partition(":")[0] if "interval" in text else text)
             found.setdefault((row.case.model, what, alike), {})[row.case] = text
     named = {row.case: row.contender for row in items}
-    known = {row.case.model: {r.case.batch for r in items if r.case.model == row.case.model} for row in items}
+    known: dict[str, set[int]] = {}
+    for row in items:
+        known.setdefault(row.case.model, set()).add(row.case.batch)
     return [
         Doubt(
             model,

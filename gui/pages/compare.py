@@ -93,7 +93,6 @@ class RowsTable(TableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", parent=parent)
         self._stage: Callable[[Case], tuple[str, float | None]] = lambda case: ("", None)
-        self._stages: list[tuple[str, float | None]] = []
         outcome = replace(COLUMNS[OUTCOME], cell=self._outcome)
         self._columns = (*COLUMNS[:OUTCOME], outcome, *COLUMNS[OUTCOME + 1 :])
         self._delegate = PartDone(self)
@@ -118,10 +117,6 @@ class RowsTable(TableView):
         """Show these rows. Rows of cases that are being measured come last. stage: what is done with one, and
         how much of it."""
         self._stage = stage
-        stages = [stage(row.case) for row in rows if row.provisional]
-        if stages != self._stages:
-            self._stages = stages
-            self.viewport().update()
         if list(rows) != self._rows:  # the page calls this with every chart that it draws
             self._rows = list(rows)
             self.show_table(Table(self._columns, rows))
@@ -218,6 +213,7 @@ class ComparePage(Page):
 
         self._next = 0  # the view to begin with
         self.state.replaced.connect(self._on_replaced)
+        self.state.moved.connect(self._on_moved)
         self._precision = Combo(chosen=self._on_precision)
         self._precision.setToolTip(as_tip(WHY))
         self.precision_choice = labelled(self._precision, "Precisio&n", GAP)
@@ -330,6 +326,9 @@ class ComparePage(Page):
         super().set_busy(busy, cancelled)
         self._busy, self._cancelled = busy, cancelled
         self.invalidate()
+
+    def _on_moved(self) -> None:
+        self.table.viewport().update()
 
     def _on_replaced(self) -> None:
         self._cancelled = False

@@ -95,6 +95,7 @@ class RunState(QObject):
     version it drew knows whether it must draw again."""
 
     changed = Signal()  # emitted very often: a receiver should start a timer, and not draw
+    moved = Signal()  # what is being done with a case is another stage, or more of it is done
     replaced = Signal()  # another run altogether
     selection_changed = Signal()
 
@@ -168,8 +169,12 @@ class RunState(QObject):
 
     def turn(self, case: Case, stage: str, fraction: float | None = None) -> None:
         """Say what is being done with a case, and how much of that is done (0 to 1; None: not known)."""
+        new = case.key not in self._stages
         self._stages[case.key] = stage, fraction
-        self._touch()
+        if new:
+            self._touch()
+        else:  # nothing that is derived has changed
+            self.moved.emit()
 
     def stage(self, case: Case) -> tuple[str, float | None]:
         """What is being done with a case that has no measurement yet, "" for nothing; and how much of it."""

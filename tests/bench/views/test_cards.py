@@ -72,6 +72,14 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
     )
     (card,) = made(synthetic.run(backends=CPU, batches=(1, 16), images=(200,))[0], differ)
     assert told(card.right) == ("✕ 6 of 200 images differ", "engine-cpu", "bad")
+    run, measured = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1,), images=(200,))
+    (card,) = made(run, measured)
+    assert card.fast.role == "good"
+    differ = changed(
+        measured, lambda m: replace(m, accuracy=replace(m.accuracy, agreement=0.97)), backend="engine-cuda"
+    )
+    (card,) = made(run, differ)
+    assert (card.fast.detail, card.fast.role) == ("faster than ort-cuda", ""), "green is for what is right"
 
 
 def test_what_is_not_sure_has_no_number():
