@@ -79,7 +79,7 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   problems. `gui.shell.strips`: messages, progress, and readings of the machine.
 - The look: `gui.base.theme`: light and dark palettes, the style sheet, one grid of distances, one scale of
   type sizes, icons. Backends have bench.words.palette's colours in both themes. A widget says by its property
-  `role` what it is ("finding", "caption", "primary", "badge", "link", …), and sets no size and no colour of
+  `role` what it is ("finding", "caption", "primary", "doubts", "link", …), and sets no size and no colour of
   its own.
 - `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no dialog.
   `gui.shell.app.Collector`: Python's garbage is collected in the GUI thread alone, so that no thread that

@@ -27,7 +27,6 @@ from bench.views.cards import Card, cards
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
-from bench.views.charts.scoreboard import Scoreboard, scoreboard
 from bench.views.remedies import Doubt, doubts
 from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
@@ -326,13 +325,6 @@ class RunState(QObject):
     def doubts(self) -> tuple[Doubt, ...]:
         """What is to be doubted of the run, with what mends it."""
         return self._once("doubts", (), lambda: tuple(doubts(self.rows())))
-
-    def board(self, model: str, precision: str = "") -> Scoreboard:
-        """The scoreboard of a model, or of one of its `precisions`."""
-        verdicts = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
-        if len(verdicts) == 1:
-            return verdicts[0].board
-        return self._once("board", (model,), lambda: scoreboard(model, self.rows(model), [self.run]))
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes that the run measures on a model. They are known before, so axes need not move."""
