@@ -18,6 +18,7 @@ from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
+    QSizePolicy,
     QToolTip,
     QVBoxLayout,
     QWidget,
@@ -593,6 +594,8 @@ class LayersPage(Page):
         buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
         left = as_column(self.legend, (self.graph, 1), buttons)
         split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
+        # It takes what room there is; with a height of its own the page would scroll.
+        split.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
         self.answers = AnswersRow(self.theming)
         self.answers.picked.connect(self._on_picked)
         return as_column(self._bar, self.answers, (split, 1), margins=PAGE_MARGINS)
