@@ -14,7 +14,7 @@ from typing import Any, Literal
 from bench.results.records import Case, Layer, Measurement, Run
 from bench.results.rows import Row
 from bench.views.charts import breakdown
-from bench.views.charts.scoreboard import Cell, Line
+from bench.views.charts.scoreboard import WRONG, Cell, Line
 from bench.views.charts.series import most_images
 from bench.views.sentences import limits
 from bench.views.sentences.verdicts import Clause, ModelVerdict
@@ -24,6 +24,7 @@ from bench.words import orders, palette, units
 Role = Literal["good", "bad", "warn", ""]
 RIGHT, FAST, HELD = "Right?", "How fast?", "Held back by"
 NOTHING = "–"
+NO_SPEED, IMPOSSIBLE = "wrong answers have no speed", "faster than the machine can be"
 _DECIDED = ("faster", "same", "slower")
 _OUTSIDE = {"sync": "waiting", "rest": "unexplained"}
 
@@ -111,8 +112,7 @@ def _told(clauses: Iterable[Clause]) -> str:
 
 def _right(verdict: ModelVerdict, items: Sequence[Row]) -> Answer:
     known = {row.case.batch for row in items}
-    wrong = [row for row in items if row.measurement.disposition in ("incorrect", "invalid")]
-    if wrong:
+    if wrong := [row for row in items if row.measurement.disposition == "incorrect"]:
         who = list(dict.fromkeys(row.contender for row in wrong))
         where = units.spans((row.case.batch for row in wrong), known)
         why = "\n".join(dict.fromkeys(f"{row.contender}: {row.measurement.reason}" for row in wrong))
@@ -178,7 +178,8 @@ def _fast(verdict: ModelVerdict, line: Line, cases: dict[int, Case]) -> Answer:
             return Answer(NOTHING, "nothing to compare with" if found else "not measured yet", "", why, found)
         grades = {cell.grade for cell in others}
         if wrong:
-            return Answer(NOTHING, "wrong answers have no speed", "", why, found)
+            impossible = all(cell.text != WRONG["incorrect"] for cell in wrong)
+            return Answer(NOTHING, IMPOSSIBLE if impossible else NO_SPEED, "", why, found)
         if "doubtful" in grades:
             return Answer("in doubt", f"beside {line.reference}", "warn", why, found)
         if "undecided" in grades:

@@ -63,6 +63,11 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
     assert told(card.fast) == (NOTHING, "wrong answers have no speed", "")
     assert [case.batch for case in card.fast.cases] == [16]
 
+    impossible = {("engine-cpu", 16): ("invalid", "faster than this machine can be")}
+    (card,) = made(*synthetic.run(backends=CPU, batches=(1, 16), images=(200,), failures=impossible))
+    assert told(card.right)[1:] == ("1 case failed", "warn"), "its answers are not called wrong"
+    assert told(card.fast) == (NOTHING, "faster than the machine can be", "")
+
     _, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     differ = changed(
         measured,
