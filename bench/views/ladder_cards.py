@@ -88,7 +88,7 @@ def _all_right(tried: Sequence[RungRow], rungs: Sequence[RungRow]) -> Answer:
         why = "\n".join(f"{row.case.label}: {row.measurement.reason}" for row in wrong)
         names = orders.listed([row.case.label for row in wrong])
         return Answer(
-            f"✕ {len(wrong)} of {len(able)} wrong", names, "bad", why, tuple(r.case.key for r in wrong)
+            f"✕ {len(wrong)} of {len(able)} not right", names, "bad", why, tuple(r.case.key for r in wrong)
         )
     role: Role = "good" if not left else ""
     return Answer(f"✓ {len(right)} of {len(able)} right", detail, role, "", tuple(r.case.key for r in right))
