@@ -31,7 +31,8 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   buttons, actions, shortcuts, context menus, progress, lists to choose from: `Combo.offer`, and the
   `ChoiceBar` above a page).
 - `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
-  item model (`TableModel`). `gui.widgets.verdict_strip`: the verdicts, and the scoreboard as a table.
+  item model (`TableModel`). `gui.widgets.cards`: the three answers that a page opens with (bench.views.cards,
+  `layer_cards`, `ladder_cards`); between those of a model its scoreboard (`gui.widgets.board_view`).
 - `gui.plots.chart` (with `bars`, `lines` and `base`): charts of bench.views as pyqtgraph plots
   (`ChartView`; `ChartGrid` places several). Items stay; pages draw nothing themselves. Its `menu_opened`
   signal lets others add to a chart's context menu. A chart's title leads to bench.views.sentences.findings.
@@ -78,7 +79,7 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   problems. `gui.shell.strips`: messages, progress, and readings of the machine.
 - The look: `gui.base.theme`: light and dark palettes, the style sheet, one grid of distances, one scale of
   type sizes, icons. Backends have bench.words.palette's colours in both themes. A widget says by its property
-  `role` what it is ("finding", "caption", "primary", "badge", "link", …), and sets no size and no colour of
+  `role` what it is ("finding", "caption", "primary", "doubts", "link", …), and sets no size and no colour of
   its own.
 - `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no dialog.
   `gui.shell.app.Collector`: Python's garbage is collected in the GUI thread alone, so that no thread that

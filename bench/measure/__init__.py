@@ -12,7 +12,9 @@ drawn among all, rebuilt from their numbers: the same as an untimed pass, which 
 once more on other images. One loop does that for every kind of run (`bench.measure.runner`);
 `bench.measure.net_runner` says which cases of a comparison are a group, and `net_contender` runs one. After
 a case's first round the worker says what a pass takes so far (`Provisional`): drawn hollow until the
-measurement comes (`bench.views.charts`), never stored, exported or judged.
+measurement comes (`bench.views.charts`), never stored, exported or judged. Once all of a group are timed
+and right, it says their figures in the same way, and looks at images and layers behind them; what comes of
+those may still be another result.
 
 A run is a folder: `run.json` (bench.results.records.Run), `results.jsonl` (a Measurement a line, flushed
 as it comes), `predictions/<case key>.npz` (label, predicted, confidence of each image),

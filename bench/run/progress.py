@@ -101,7 +101,8 @@ class RunProgress:
         elif isinstance(event, Provisional):
             so_far = f": about {units.duration(event.median_ns)} so far"
             self._so_far[event.case.key] = so_far
-            self._show(f"{kind.turn(event.case, 'time')}{so_far}")
+            if event.measurement is None:  # else it is past its timing
+                self._show(f"{kind.turn(event.case, 'time')}{so_far}")
         elif isinstance(event, Hello):
             self._pace.greeted(event.environment)
             if not self._total:  # the worker knows which cases there are

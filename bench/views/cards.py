@@ -8,13 +8,13 @@ An answer that is not decided has no number and no colour. Green is only for wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bench.results.records import Case, Layer, Measurement, Run
 from bench.results.rows import Row
 from bench.views.charts import breakdown
-from bench.views.charts.scoreboard import Cell, Line
+from bench.views.charts.scoreboard import WRONG, Cell, Line
 from bench.views.charts.series import most_images
 from bench.views.sentences import limits
 from bench.views.sentences.verdicts import Clause, ModelVerdict
@@ -24,8 +24,9 @@ from bench.words import orders, palette, units
 Role = Literal["good", "bad", "warn", ""]
 RIGHT, FAST, HELD = "Right?", "How fast?", "Held back by"
 NOTHING = "–"
+NO_SPEED, IMPOSSIBLE = "wrong answers have no speed", "faster than the machine can be"
 _DECIDED = ("faster", "same", "slower")
-_OUTSIDE = {"sync": "waiting", "rest": "what no part explains"}
+_OUTSIDE = {"sync": "waiting", "rest": "unexplained"}
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,15 @@ def _card(verdict: ModelVerdict, items: Sequence[Row], runs: Sequence[Run]) -> C
     who = line.contender if line is not None else ""
     cells = line.cells if line is not None else ()
     cases = {batch: row.case for (name, batch), row in rows.items() if name == who}
+    right = _right(verdict, own)
+    fast = _fast(verdict, line, cases) if line is not None else Answer(NOTHING)
+    if right.role == "bad" and fast.role == "good":
+        fast = replace(fast, role="")
     return Card(
         verdict,
         who,
-        _right(verdict, own),
-        _fast(verdict, line, cases) if line is not None else Answer(NOTHING),
+        right,
+        fast,
         _held(who, [rows[who, cell.batch] for cell in cells if (who, cell.batch) in rows], runs),
     )
 
@@ -107,8 +112,7 @@ def _told(clauses: Iterable[Clause]) -> str:
 
 def _right(verdict: ModelVerdict, items: Sequence[Row]) -> Answer:
     known = {row.case.batch for row in items}
-    wrong = [row for row in items if row.measurement.disposition in ("incorrect", "invalid")]
-    if wrong:
+    if wrong := [row for row in items if row.measurement.disposition == "incorrect"]:
         who = list(dict.fromkeys(row.contender for row in wrong))
         where = units.spans((row.case.batch for row in wrong), known)
         why = "\n".join(dict.fromkeys(f"{row.contender}: {row.measurement.reason}" for row in wrong))
@@ -174,7 +178,8 @@ def _fast(verdict: ModelVerdict, line: Line, cases: dict[int, Case]) -> Answer:
             return Answer(NOTHING, "nothing to compare with" if found else "not measured yet", "", why, found)
         grades = {cell.grade for cell in others}
         if wrong:
-            return Answer(NOTHING, "wrong answers have no speed", "", why, found)
+            impossible = all(cell.text != WRONG["incorrect"] for cell in wrong)
+            return Answer(NOTHING, IMPOSSIBLE if impossible else NO_SPEED, "", why, found)
         if "doubtful" in grades:
             return Answer("in doubt", f"beside {line.reference}", "warn", why, found)
         if "undecided" in grades:

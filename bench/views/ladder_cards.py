@@ -11,7 +11,7 @@ from bench.results import doubt, stats
 from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow, bound
 from bench.results.stats import Comparison
-from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Role
+from bench.views.cards import FAST, HELD, IMPOSSIBLE, NO_SPEED, NOTHING, RIGHT, Answer, Role
 from bench.views.sentences import ladder_story, limits
 from bench.words import orders, units
 from kernels.precision import EXACT
@@ -66,7 +66,7 @@ def _own_right(own: RungRow, others: Sequence[RungRow]) -> Answer:
     detail = f"nearest rung by idea: {near.case.label}" if near is not None else ""
     if measured.disposition == "ok":
         return Answer("✓ right", detail, "good", own.case.idea, cases)
-    wrong = measured.disposition in ("incorrect", "invalid")
+    wrong = measured.disposition == "incorrect"
     why = measured.reason or measured.disposition.replace("_", " ")
     if measured.disposition == "unsupported":
         return Answer("refused", detail, "", why, cases)
@@ -88,7 +88,7 @@ def _all_right(tried: Sequence[RungRow], rungs: Sequence[RungRow]) -> Answer:
         why = "\n".join(f"{row.case.label}: {row.measurement.reason}" for row in wrong)
         names = orders.listed([row.case.label for row in wrong])
         return Answer(
-            f"✕ {len(wrong)} of {len(able)} wrong", names, "bad", why, tuple(r.case.key for r in wrong)
+            f"✕ {len(wrong)} of {len(able)} not right", names, "bad", why, tuple(r.case.key for r in wrong)
         )
     role: Role = "good" if not left else ""
     return Answer(f"✓ {len(right)} of {len(able)} right", detail, role, "", tuple(r.case.key for r in right))
@@ -120,7 +120,8 @@ def _words(row: RungRow) -> set[str]:
 def _beside(own: RungRow, best: RungRow | None) -> Answer:
     cases = (own.case.key,)
     if own.measurement.disposition in ("incorrect", "invalid"):
-        return Answer(NOTHING, "wrong answers have no speed", "", own.measurement.reason, cases)
+        told = NO_SPEED if own.measurement.disposition == "incorrect" else IMPOSSIBLE
+        return Answer(NOTHING, told, "", own.measurement.reason, cases)
     if own.time is None or best is None or best.time is None:
         return Answer(NOTHING, "no time" if own.time is None else "nothing to compare with", "", "", cases)
     found = ladder_story.compared(own, best)

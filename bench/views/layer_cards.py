@@ -39,6 +39,59 @@ def layer_name(layer: Layer) -> str:
     return layer.nodes[0] if layer.nodes else layer.op_type
 
 
+# ------------------------------------------------------------------------------------- another run laid over
+
+
+def counterpart(focus: Measurement, others: Sequence[Measurement]) -> Measurement | None:
+    """Of another run, the measurement whose layers are laid over these: of the same backend and precision,
+    and if it can be of the same model and batch size. None if there is none."""
+    own = focus.case
+    fitting = [
+        m for m in others if m.layers and (m.case.backend, m.case.precision) == (own.backend, own.precision)
+    ]
+    same = [m for m in fitting if m.case.model == own.model]
+    models = {m.case.model for m in fitting}
+    able = same or (fitting if len(models) == 1 else [])  # of several other models nobody said which
+    return max(able, key=lambda m: (m.case.batch == own.batch, m.case.images), default=None)
+
+
+def matched(layers: Sequence[Layer], others: Sequence[Layer]) -> dict[str, Layer]:
+    """For the output tensor of each layer the layer of the other run that does the same: with the same
+    output, else with a node in common. Layers without one are left out."""
+    by_output = {layer.output: layer for layer in others if layer.output}
+    by_node = {node: layer for layer in others for node in layer.nodes}
+    found = {}
+    for layer in layers:
+        other = by_output.get(layer.output) or next(
+            (by_node[node] for node in layer.nodes if node in by_node), None
+        )
+        if layer.output and other is not None:
+            found[layer.output] = other
+    return found
+
+
+def differs(layer: Layer, other: Layer | None) -> str:
+    """How a layer differs from the one of another run that is laid over it, in a few words; "" if it does
+    not."""
+    if other is None:
+        return "only here"
+    parts = []
+    if other.op_type != layer.op_type:
+        parts.append(f"there {other.op_type}")
+    if other.shape != layer.shape:
+        parts.append(f"there {'×'.join(map(str, other.shape))}")
+    if other.rung != layer.rung:
+        parts.append(f"there by {other.rung or 'no kernel of ours'}")
+    if layer.time_ns and other.time_ns:
+        ratio = layer.time_ns / other.time_ns
+        if max(ratio, 1 / ratio) > TELLING:
+            parts.append(f"{units.times(ratio)} its time")
+    wrong = [bool(first_diverging([each])) for each in (layer, other)]
+    if wrong[0] != wrong[1]:
+        parts.append("diverges here alone" if wrong[0] else "diverges there alone")
+    return ", ".join(parts)
+
+
 # ------------------------------------------------------------------------------------------------- right?
 
 

@@ -72,7 +72,9 @@ def doubts(items: Sequence[Row]) -> list[Doubt]:
             alike = doubt.without_figures(text.partition(":")[0] if "interval" in text else text)
             found.setdefault((row.case.model, what, alike), {})[row.case] = text
     named = {row.case: row.contender for row in items}
-    known = {row.case.model: {r.case.batch for r in items if r.case.model == row.case.model} for row in items}
+    known: dict[str, set[int]] = {}
+    for row in items:
+        known.setdefault(row.case.model, set()).add(row.case.batch)
     return [
         Doubt(
             model,
@@ -108,4 +110,18 @@ _CHANGED: dict[Remedy, Callable[[Job], Job]] = {
 def again(job: Job, found: Doubt, remedy: Remedy) -> Job:
     """The job that mends a doubt: the run's own, of the doubted model alone, with the changed setting."""
     models = tuple(name for name in job.models if name == found.model or title(name) == title(found.model))
-    return _CHANGED[remedy](msgspec.structs.replace(job, models=models or (found.model,)))
+    models = models or (found.model,)
+    names = {*models, *map(title, models)}
+    # What is said of a model that is not compared is a mistake.
+    alone = msgspec.structs.replace(
+        job,
+        models=models,
+        own_batches={name: value for name, value in job.own_batches.items() if name in names},
+        own_images={name: value for name, value in job.own_images.items() if name in names},
+        dims={
+            name: size
+            for name, size in job.dims.items()
+            if ":" not in name or name.rpartition(":")[0] in names
+        },
+    )
+    return _CHANGED[remedy](alone)

@@ -75,9 +75,6 @@ def _text(theme: Theme) -> str:
     QLabel[role="finding"] {{ color: {theme.ink}; font-size: {points("finding")}pt; }}
     QLabel[role="verdict"] {{ color: {theme.ink}; font-size: {points("verdict")}pt; font-weight: 600; }}
     QLabel[role="what-fills"] {{ color: {theme.muted}; font-size: {points("empty")}pt; }}
-    QLabel[role="badge"] {{ color: {theme.ink}; background: {theme.paper}; border-radius: {ROUND}px;
-        padding: {TIGHT}px {WIDE}px; }}
-    QLabel[role="badge"][good="true"] {{ color: {theme.good}; }}
     """
 
 

@@ -93,7 +93,6 @@ class RowsTable(TableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", parent=parent)
         self._stage: Callable[[Case], tuple[str, float | None]] = lambda case: ("", None)
-        self._stages: list[tuple[str, float | None]] = []
         outcome = replace(COLUMNS[OUTCOME], cell=self._outcome)
         self._columns = (*COLUMNS[:OUTCOME], outcome, *COLUMNS[OUTCOME + 1 :])
         self._delegate = PartDone(self)
@@ -118,10 +117,6 @@ class RowsTable(TableView):
         """Show these rows. Rows of cases that are being measured come last. stage: what is done with one, and
         how much of it."""
         self._stage = stage
-        stages = [stage(row.case) for row in rows if row.provisional]
-        if stages != self._stages:
-            self._stages = stages
-            self.viewport().update()
         if list(rows) != self._rows:  # the page calls this with every chart that it draws
             self._rows = list(rows)
             self.show_table(Table(self._columns, rows))
@@ -218,17 +213,22 @@ class ComparePage(Page):
 
         self._next = 0  # the view to begin with
         self.state.replaced.connect(self._on_replaced)
+        self.state.moved.connect(self._on_moved)
         self._precision = Combo(chosen=self._on_precision)
         self._precision.setToolTip(as_tip(WHY))
         self.precision_choice = labelled(self._precision, "Precisio&n", GAP)
         self.stopped = Label(role="muted")
         self.resume = push_button(
-            "Res&ume", lambda: self.begin_wanted.emit("resume"), tip="Measure the cases that this run lacks"
+            "Res&ume",
+            lambda: self.begin_wanted.emit("resume"),
+            tip="Measure the cases that this run lacks",
+            role="small",
         )
         self.retry = push_button(
             "",
             lambda: self.begin_wanted.emit("retry"),
             tip="Measure again what crashed or timed out; the rest stays as it is",
+            role="small",
         )
         self.doubts = push_button(
             "",
@@ -250,7 +250,7 @@ class ComparePage(Page):
         above = filled(
             QHBoxLayout(),
             (self._legend, 1),
-            *((each, 0, Qt.AlignmentFlag.AlignTop) for each in beside),
+            *((each, 0, Qt.AlignmentFlag.AlignVCenter) for each in beside),
             spacing=GAP,
         )
         charts = as_column(above, (self._grid, 1), spacing=TIGHT)
@@ -326,6 +326,9 @@ class ComparePage(Page):
         super().set_busy(busy, cancelled)
         self._busy, self._cancelled = busy, cancelled
         self.invalidate()
+
+    def _on_moved(self) -> None:
+        self.table.viewport().update()
 
     def _on_replaced(self) -> None:
         self._cancelled = False

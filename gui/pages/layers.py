@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
+    QSizePolicy,
     QToolTip,
     QVBoxLayout,
     QWidget,
 )
 
 from bench.results import doubt
-from bench.results.records import ErrorStats, Layer, Measurement, stem
+from bench.results.records import ErrorStats, Layer, Measurement, Run, stem
 from bench.results.rows import label, title
 from bench.views import layer_cards
+from bench.views.cards import limit_of
+from bench.views.sentences import limits
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
@@ -42,7 +46,9 @@ from gui.widgets.table_view import TableView
 @dataclass(frozen=True)
 class LayerRow:
     """One layer, in the order in which layers run. layer: as the contender in focus has it; times_ns: by
-    contender; total_ns: of all layers in focus; reference: the contender to compare with, or ""."""
+    contender; total_ns: of all layers in focus; reference: the contender to compare with, or ""; limit: how
+    near it comes to which limit of the machine (bench.views.cards.limit_of); kernels: of other contenders, by
+    name; others: the layer that another run, laid over this one, has in its place, by the run's name."""
 
     place: int
     layer: Layer
@@ -50,6 +56,15 @@ class LayerRow:
     total_ns: float
     focus: str
     reference: str
+    limit: tuple[float, str] | None = None
+    kernels: dict[str, str] = field(default_factory=dict)
+    others: dict[str, Layer | None] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> dict[str, str]:
+        """How it differs from the runs that are laid over, by the run's name; without those it does not."""
+        told = {name: layer_cards.differs(self.layer, other) for name, other in self.others.items()}
+        return {name: words for name, words in told.items() if words}
 
     @property
     def name(self) -> str:
@@ -130,9 +145,15 @@ def fullest(measurements: Iterable[Measurement]) -> int:
     return max(sorted(known), key=lambda batch: known[batch])
 
 
-def layer_rows(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerRow]:
+def layer_rows(
+    measurements: Sequence[Measurement],
+    focus: Measurement,
+    runs: Sequence[Run] = (),
+    laid: Mapping[str, Measurement] = MappingProxyType({}),
+) -> list[LayerRow]:
     """The layers of `focus`, with the times of all measurements. Layers that only others have are left
-    out."""
+    out. runs: that know the machine's limits; laid: a measurement of each run that is laid over, by its
+    name."""
     times: dict[tuple[str, str], dict[str, float]] = {}
     for m in measurements:
         for layer in m.layers:
@@ -141,8 +162,24 @@ def layer_rows(measurements: Sequence[Measurement], focus: Measurement) -> list[
     total = sum(layer.time_ns or 0.0 for layer in focus.layers)
     names = {m.case.backend: contender(m) for m in measurements}
     reference = names.get(focus.reference, "") if focus.reference != focus.case.backend else ""
+    kernels: dict[tuple[str, str], dict[str, str]] = {}
+    for m in measurements:
+        for layer in m.layers:
+            if layer.rung and m is not focus and contender(m) != contender(focus):
+                kernels.setdefault(_identity(layer), {})[contender(m)] = layer.rung
+    over = {name: layer_cards.matched(focus.layers, m.layers) for name, m in laid.items()}
     return [
-        LayerRow(place, layer, times.get(_identity(layer), {}), total, contender(focus), reference)
+        LayerRow(
+            place,
+            layer,
+            times.get(_identity(layer), {}),
+            total,
+            contender(focus),
+            reference,
+            limit_of(layer, focus, runs),
+            kernels.get(_identity(layer), {}),
+            {name: found.get(layer.output) for name, found in over.items() if layer.output},
+        )
         for place, layer in enumerate(focus.layers, start=1)
     ]
 
@@ -169,9 +206,14 @@ def layer_edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str
     return list(inputs), between
 
 
-def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Table[LayerRow]:
+def layer_table(
+    measurements: Sequence[Measurement],
+    focus: Measurement,
+    runs: Sequence[Run] = (),
+    laid: Mapping[str, Measurement] = MappingProxyType({}),
+) -> Table[LayerRow]:
     """The table of layers: what each is, its time on each contender, and figures of the contender in
-    focus."""
+    focus; how it differs from the runs that are laid over. runs, laid: as `layer_rows`."""
     who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
     doubts = (*own, *(doubt.of_other(contender(reference), doubt.own(reference)) if reference else ()))
@@ -182,6 +224,7 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         Column("op_type", lambda r: r.layer.op_type, title="op", left=True),
         Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
+        *(column for name, m in laid.items() for column in _laid_columns(name, m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
                doubt.read_out("the reference's time over its own, each as it is: a layer's time has no "
@@ -192,6 +235,13 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
                lambda r: (*own, *tables.impossible(r)), "GB/s", f"{who}; of bytes as it keeps them"),
         Column("rung", lambda r: kernel_words(r.layer), title="kernel", left=True,
                tip=f"{who}; timed: the fastest here"),
+        *(Column(f"{contender(m)} rung", partial(_kernel_of, name=contender(m)), left=True,
+                 title=f"kernel of {contender(m)}")
+          for m in measurements if contender(m) != who and any(layer.rung for layer in m.layers)),
+        figure("limit", lambda r: None if r.limit is None else r.limit[0], limits.percent, title="of limit",
+               cell=lambda r: _of_limit(*r.limit) if r.limit else "",
+               tip=f"{who}: how near it comes to the nearer limit of this machine, as it was measured"),
+        Column("cause", lambda r: _cause(r), left=True, tip="what holds it back"),
         *(replace(column, text=error_text) if column.name.endswith("_rel_l2") else column
           for kind in tables.ERRORS.values() for column in kind),
         Column("parameters", lambda r: r.layer.parameters or None),
@@ -199,7 +249,35 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         Column("nbytes", lambda r: r.layer.nbytes or None, units.nbytes, title="bytes",
                tip="read and written, at least, as it keeps them"),
     )  # fmt: skip
-    return Table(columns, layer_rows(measurements, focus))
+    return Table(columns, layer_rows(measurements, focus, runs, laid))
+
+
+def _kernel_of(row: LayerRow, name: str) -> str | None:
+    return row.kernels.get(name)
+
+
+def _of_limit(share: float, which: str) -> str:
+    return f"{limits.percent(share)} of {limits.NAMES[which]}"
+
+
+def _cause(row: LayerRow) -> str | None:
+    return limits.standing(*row.limit).partition(" (")[0] if row.limit is not None else None
+
+
+def _laid_columns(name: str, measurement: Measurement) -> tuple[Column[LayerRow], Column[LayerRow]]:
+    """The columns of a run that is laid over: its times, and how its layers differ."""
+    doubts = doubt.own(measurement)
+
+    def seconds(row: LayerRow) -> float | None:
+        other = row.others.get(name)
+        return None if other is None or other.time_ns is None else other.time_ns * 1e-9
+
+    title = f"{contender(measurement)} · {name}"
+    return (
+        Column(f"{title} laid_s", seconds, tables.seconds, lambda _: doubts, title, measurement.case.words),
+        Column(f"{name} differs", lambda r: r.differences.get(name), left=True, title=f"≠ {name}",
+               tip=f"how the layer shown differs from that of {name}; times by more than 10 %"),
+    )  # fmt: skip
 
 
 def timed(measurement: Measurement) -> bool:
@@ -249,6 +327,7 @@ def layer_tip(row: LayerRow) -> str:
         lines.append(f"{name}: {units.duration(time_ns)}")
     if layer.beyond:
         lines.append(doubt.CACHED if layer.beyond == "cache" else doubt.IMPOSSIBLE)
+    lines += [f"≠ {name}: {words}" for name, words in row.differences.items()]
     for kind, error in (("isolated", layer.isolated), ("propagated", layer.propagated)):
         if error is not None:
             lines.append(f"{kind} error: {error_verdict(error)}")
@@ -515,6 +594,8 @@ class LayersPage(Page):
         buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
         left = as_column(self.legend, (self.graph, 1), buttons)
         split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
+        # It takes what room there is; with a height of its own the page would scroll.
+        split.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
         self.answers = AnswersRow(self.theming)
         self.answers.picked.connect(self._on_picked)
         return as_column(self._bar, self.answers, (split, 1), margins=PAGE_MARGINS)
@@ -584,23 +665,35 @@ class LayersPage(Page):
     def restyle(self) -> None:
         self._shown = None
 
+    def _laid(self, focus: Measurement) -> dict[str, Measurement]:
+        """What the runs that are laid over have of these layers, by the run's name."""
+        found = {
+            overlay.name: layer_cards.counterpart(focus, overlay.measurements)
+            for overlay in self.state.overlays
+        }
+        return {name: m for name, m in found.items() if m is not None}
+
     def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
         colour = str(self._choices["colour"].currentData())
-        drawn = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        laid, runs = self._laid(focus), [self.state.run]
+        drawn = (
+            *(tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name),
+            *(tuple((name, id(m)) for name, m in laid.items()), id(self.state.run.limits)),
+        )
         self._focus = focus
         if drawn == self._shown:
             return
         self._shown, self._measurements = drawn, tuple(every)  # kept alive, so that no id is used again
         focus = completed(focus, every)
-        rows = layer_rows(beside, focus)
+        rows = layer_rows(beside, focus, runs, laid)
         self._show_graph(rows)
         scale = self._scale(rows, focus, colour)
         self.legend.show_scale(scale)
         self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
-        self.table.show_table(layer_table(beside, focus))
+        self.table.show_table(layer_table(beside, focus, runs, laid))
         self.bars.show_rows(rows, sides(beside, focus))
         self._mark()
-        self._note.setText(note(rows, focus))
+        self._note.setText(note(rows, focus, laid))
         names = {m.case.backend: m for m in beside}
         reference = names.get(focus.reference) if focus.reference != focus.case.backend else None
         found = layer_cards.answers(focus, reference, [self.state.run])
@@ -647,6 +740,10 @@ class LayersPage(Page):
         return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
 
     def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> NodeLook:
+        look = self._plain_look(row, colour, scale)
+        return replace(look, value=f"≠ {look.value}".rstrip()) if row.differences else look
+
+    def _plain_look(self, row: LayerRow, colour: str, scale: Scale | None) -> NodeLook:
         words = layer_tip(row)
         if colour == "time":
             time_ns = row.layer.time_ns
@@ -683,8 +780,11 @@ def _error(row: LayerRow, kind: str) -> ErrorStats | None:
     return row.layer.isolated if kind == "isolated" else row.layer.propagated
 
 
-def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
-    """How the figures were measured, for below the table."""
+def note(
+    rows: Sequence[LayerRow], focus: Measurement, laid: Mapping[str, Measurement] = MappingProxyType({})
+) -> str:
+    """How the figures were measured, for below the table; and what the runs that are laid over have beside
+    the layers shown."""
     clocks = {
         "host": "the host's clock",
         "events": "the device's events",
@@ -700,6 +800,12 @@ def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
     else:
         parts.append(f"No layer of {contender(focus)} was timed; they were checked alone.")
     parts.append("Errors are relative L2 errors against the float64 oracle.")
+    for name, m in laid.items():
+        found = layer_cards.matched(focus.layers, m.layers).values()
+        more = [layer_cards.layer_name(layer) for layer in m.layers if layer.output and layer not in found]
+        differ = sum(name in row.differences for row in rows)
+        parts.append(f"≠ {name}: {differ} of {len(rows)} layers differ.")
+        parts += [f"Only {name} has {orders.listed(more)}."] if more else []
     return " ".join(parts)
 
 

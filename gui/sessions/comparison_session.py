@@ -27,7 +27,6 @@ from bench.views.cards import Card, cards
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
-from bench.views.charts.scoreboard import Scoreboard, scoreboard
 from bench.views.remedies import Doubt, doubts
 from bench.views.sentences.verdicts import ModelVerdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
@@ -44,7 +43,8 @@ class Overlay:
         self.called = called
         self._rows = RowCache()
         self._models = set()
-        for measurement in measurements:
+        self.measurements = tuple(measurements)
+        for measurement in self.measurements:
             self._rows.add(measurement)
             self._models.add(measurement.case.model)
         self._charts: dict[tuple[str, str], list[Chart]] = {}
@@ -94,6 +94,7 @@ class RunState(QObject):
     version it drew knows whether it must draw again."""
 
     changed = Signal()  # emitted very often: a receiver should start a timer, and not draw
+    moved = Signal()  # what is being done with a case is another stage, or more of it is done
     replaced = Signal()  # another run altogether
     selection_changed = Signal()
 
@@ -167,8 +168,12 @@ class RunState(QObject):
 
     def turn(self, case: Case, stage: str, fraction: float | None = None) -> None:
         """Say what is being done with a case, and how much of that is done (0 to 1; None: not known)."""
+        new = case.key not in self._stages
         self._stages[case.key] = stage, fraction
-        self._touch()
+        if new:
+            self._touch()
+        else:  # nothing that is derived has changed
+            self.moved.emit()
 
     def stage(self, case: Case) -> tuple[str, float | None]:
         """What is being done with a case that has no measurement yet, "" for nothing; and how much of it."""
@@ -320,13 +325,6 @@ class RunState(QObject):
     def doubts(self) -> tuple[Doubt, ...]:
         """What is to be doubted of the run, with what mends it."""
         return self._once("doubts", (), lambda: tuple(doubts(self.rows())))
-
-    def board(self, model: str, precision: str = "") -> Scoreboard:
-        """The scoreboard of a model, or of one of its `precisions`."""
-        verdicts = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
-        if len(verdicts) == 1:
-            return verdicts[0].board
-        return self._once("board", (model,), lambda: scoreboard(model, self.rows(model), [self.run]))
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes that the run measures on a model. They are known before, so axes need not move."""

@@ -59,6 +59,8 @@ class Remedies(QObject):
 
     def _go(self, job: Job, remedy: Remedy) -> None:
         if remedy != "quiet" or self._window.session.on:  # how busy a machine elsewhere is nobody knows here
+            if self.waiting:
+                self._window.banner.dismiss()
             self._forget()
             self._window.start(job)
             return

@@ -198,7 +198,7 @@ class CardsView(ScrollArea):
             heading = Label(question, role="caption")
             heading.setContentsMargins(GAP, 0, 0, 0)
             self._grid.addWidget(heading, 0, place)
-        self._grid.setColumnStretch(3, 1)
+        self._grid.setColumnStretch(5, 1)
         # Room for what most models say, from the start: nothing moves when it comes.
         for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
             cell = _Cell(theming, LARGER.get(question, ANSWER))
@@ -281,7 +281,6 @@ class _Row:
     """The widgets of one card, in a line of the grid."""
 
     def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
-        self._theming = theming
         self.card: Card
         self.name = _Cell(theming, most=NAME_MOST)
         self.name.clicked.connect(lambda: view.model_wanted.emit(*self._of))
@@ -303,90 +302,6 @@ class _Row:
     @property
     def _of(self) -> tuple[str, str]:
         return self.card.verdict.model, self.card.verdict.precision
-
-    def show_cards(self, cards: Sequence[Card], model: str, precision: str) -> None:
-        """Show a row for each card. model, precision: of the one whose charts are shown below."""
-        if tuple(cards) != self._cards:
-            self._cards = tuple(cards)
-            while len(self._rows) < len(cards):
-                self._rows.append(_Row(self, self._grid, len(self._rows) + 1, self._theming))
-            for row in self._rows[len(cards) :]:
-                row.remove()
-            del self._rows[len(cards) :]
-            for row, card in zip(self._rows, cards, strict=True):
-                row.show_card(card)
-            self._fit()
-        several = len(cards) > 1
-        for row in self._rows:
-            shown = row.card.verdict
-            row.mark(several and shown.model == model and precision in ("", shown.precision))
-
-    def point_at(self, case: Case | None, contender: str) -> None:
-        """Mark the cell of what was selected elsewhere."""
-        for row in self._rows:
-            own = case is not None and row.card.verdict.model == case.model
-            row.board.point_at(contender if own else "", case.batch if case is not None else 0)
-
-    def go(self, cases: Sequence[Case]) -> None:
-        """Go to the first of these points, or from one of them to the next."""
-        if cases:
-            place = cases.index(self._last) + 1 if self._last in cases else 0
-            self._last = cases[place % len(cases)]
-            self.picked.emit(self._last)
-
-    def sizeHint(self) -> QSize:
-        return QSize(200, self.height())
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(120, 0)
-
-    def _fit(self) -> None:
-        """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
-        self._grid.activate()
-        wanted, page = self._grid.sizeHint().height(), self.parentWidget()
-        room = round(MOST * self.window().height())
-        if self.window().height() < LOW and page is not None:
-            room = page.height() - REST
-        first = self._grid.cellRect(1, 0).bottom() + TIGHT
-        self.setFixedHeight(max(1, min(wanted, max(room, first))))
-
-    def resizeEvent(self, event: object) -> None:
-        super().resizeEvent(event)  # type: ignore[arg-type]
-        self._fit()
-
-
-class _Row:
-    """The widgets of one card, in a line of the grid."""
-
-    def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
-        self._theming = theming
-        self.card: Card
-        self.name = _Cell(theming, most=NAME_MOST)
-        self.name.clicked.connect(
-            lambda: view.model_wanted.emit(self.card.verdict.model, self.card.verdict.precision)
-        )
-        self.cells = {
-            question: _Cell(theming, LARGER.get(question, ANSWER)) for question in (RIGHT, FAST, HELD)
-        }
-        for question, cell in self.cells.items():
-            cell.clicked.connect(lambda _=False, of=question: view.go(self.card.answers[of].cases))
-        self.board = BoardView(theming)
-        self.board.pointed.connect(lambda who, batch: view.pointed.emit(self.card.verdict.model, who, batch))
-        middle = Qt.AlignmentFlag.AlignVCenter
-        self._widgets: list[QWidget] = [
-            self.name,
-            self.cells[RIGHT],
-            self.cells[FAST],
-            self.board,
-            self.cells[HELD],
-        ]
-        for place, widget in enumerate(self._widgets):
-            if widget is self.board:
-                grid.addWidget(widget, line, place, middle | Qt.AlignmentFlag.AlignLeft)
-            else:
-                grid.addWidget(widget, line, place, middle)
-            context_menu(widget, lambda: [view.copy_action]) if widget is not self.board else None
-        self.board.addAction(view.copy_action)
 
     def show_card(self, card: Card) -> None:
         self.card = card

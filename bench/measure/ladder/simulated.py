@@ -61,9 +61,9 @@ def judged(
         return measured
     if reason := missing():
         return _noted(measured, f"compiled only: {reason}")
-    ran = shape(rung, params)
+    ran, how = shape(rung, params), arch or True
     try:
-        with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=arch or True) as trial:
+        with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=how) as trial:
             assert isinstance(trial.session, SimulatedRungSession)
             if failure := trial.check_unprepared("as if it were timed", PASSES):
                 raise judge.Wrong(failure.finding, failure.error_map, failure)

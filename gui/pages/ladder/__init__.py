@@ -329,10 +329,12 @@ class LadderPage(SessionPage):
             more = f" (and {len(state.problems) - 1} more)" if len(state.problems) > 1 else ""
             words, role = f"{problem.path}: {problem.reason}{more}", "failed"
         else:
-            title = state.ladder.job.title if state.ladder is not None else ""
-            words = ". ".join(filter(None, [title, state.reading_words.rstrip("."), standing.ended]))
+            # What it is a ladder of stands in the fields above.
+            words = ". ".join(filter(None, [state.reading_words.rstrip("."), standing.ended]))
         if self.words.text() != words:
             self.words.setText(words)
+            title = state.ladder.job.title if state.ladder is not None else ""
+            self.words.setToolTip(as_tip("\n".join(filter(None, [title, words]))))
         set_role(self.words, role)
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
 

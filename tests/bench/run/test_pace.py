@@ -368,3 +368,28 @@ def test_the_terminal_s_estimate_knows_what_other_programs_use(monkeypatch: pyte
     assert told[0] is not None
     assert told[1] is not None
     assert told[1][0] > told[0][0]
+
+
+def test_images_that_take_long_are_told_of_by_how_fast_they_go() -> None:
+    """Of 10,000 images a tenth took ten seconds: what the budget alone says would be over in a few."""
+    (group,) = planned(("net",), (1,))
+    pace = Pace(Job(models=("net",), backends=BACKENDS, budget_s=0.5))
+    for stage, at in (("prepare", 0.0), ("time", 1.0), ("check", 2.0)):
+        for case in group:
+            pace.started(case, stage, at)
+    before = pace.left(group, 2, 12.0)
+    pace.started(group[0], "check", 2.0)
+    pace.progressed(0.1, 12.0)
+    after = pace.left(group, 2, 12.0)
+    assert before is not None
+    assert after is not None
+    assert after[0] >= 190 > before[1], "90 s more of this case, and 100 s of the other"
+    later = pace.left(group, 2, 22.0)
+    assert later is not None
+    assert later[0] == pytest.approx(after[0] - 10, rel=0.05), "it counts down"
+    pace.settled(group[0], 102.0)
+    pace.started(group[1], "check", 102.0)
+    pace.progressed(0.5, 152.0)
+    last = pace.left(group[1:], 2, 152.0)
+    assert last is not None
+    assert last[0] >= 50 > 0.3 * last[1]

@@ -63,6 +63,11 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
     assert told(card.fast) == (NOTHING, "wrong answers have no speed", "")
     assert [case.batch for case in card.fast.cases] == [16]
 
+    impossible = {("engine-cpu", 16): ("invalid", "faster than this machine can be")}
+    (card,) = made(*synthetic.run(backends=CPU, batches=(1, 16), images=(200,), failures=impossible))
+    assert told(card.right)[1:] == ("1 case failed", "warn"), "its answers are not called wrong"
+    assert told(card.fast) == (NOTHING, "faster than the machine can be", "")
+
     _, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     differ = changed(
         measured,
@@ -72,6 +77,14 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
     )
     (card,) = made(synthetic.run(backends=CPU, batches=(1, 16), images=(200,))[0], differ)
     assert told(card.right) == ("✕ 6 of 200 images differ", "engine-cpu", "bad")
+    run, measured = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1,), images=(200,))
+    (card,) = made(run, measured)
+    assert card.fast.role == "good"
+    differ = changed(
+        measured, lambda m: replace(m, accuracy=replace(m.accuracy, agreement=0.97)), backend="engine-cuda"
+    )
+    (card,) = made(run, differ)
+    assert (card.fast.detail, card.fast.role) == ("faster than ort-cuda", ""), "green is for what is right"
 
 
 def test_what_is_not_sure_has_no_number():
@@ -179,7 +192,16 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
         replace(m, validity=Validity(warnings=("the GPU was held back",))) if m.case.model == "alexnet" else m
         for m in measured
     ]
-    job = replace(run.job, models=("lenet5-digits", "alexnet"), budget_s=2.0)
+    own = {"lenet5-digits": (2,), "alexnet": (3,)}
+    sizes = {"height": 8, "alexnet:width": 9, "lenet5-digits:width": 7}
+    job = replace(
+        run.job,
+        models=("lenet5-digits", "alexnet"),
+        budget_s=2.0,
+        own_batches=own,
+        own_images=own,
+        dims=sizes,
+    )
     again = remedies.again(job, remedies.doubts(rows(measured))[0], remedy)
     assert again.models == ("alexnet",)
     assert again.backends == job.backends
@@ -188,6 +210,9 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
         "longer": (8.0, None), "quiet": (2.0, None), "one-thread": (2.0, 1)
     }[remedy]  # fmt: skip
     assert remedies.CHANGES[remedy]
+    # What is said of the other one would be a mistake.
+    assert again.own_batches == again.own_images == {"alexnet": (3,)}
+    assert again.dims == {"height": 8, "alexnet:width": 9}
 
 
 def test_whatever_the_program_says_of_a_doubt_has_a_remedy():

@@ -108,3 +108,34 @@ def test_the_nearest_rung_by_idea_is_the_one_with_its_words_or_none():
     assert ladder_cards.nearest_idea(mine, rows).name == "map_a_block"
     *rows, mine = ladder_rows(ladder, [*others, rung("mine", 90, "Something quite different")])
     assert ladder_cards.nearest_idea(mine, rows) is None
+
+
+def test_two_runs_laid_over_each_other_differ_by_kernel_time_shape_and_rightness():
+    _, ours = pair({})
+    mine = ours.layers
+    changed = [
+        mine[0],
+        replace(mine[1], time_ns=mine[1].time_ns / 2),
+        replace(mine[2], rung="tiled"),
+        replace(mine[3], shape=(16, 7)),
+        replace(mine[4], isolated=OFF),
+        # The last one has another output, and a node of the same name.
+        replace(mine[5], output="renamed"),
+    ]
+    found = layer_cards.matched(mine, changed)
+    assert list(found) == [layer.output for layer in mine]
+    assert [layer_cards.differs(layer, found[layer.output]) for layer in mine] == [
+        "", "2.00× its time", "there by tiled", "there 16×7", "diverges there alone", ""
+    ]  # fmt: skip
+    assert layer_cards.differs(mine[0], None) == "only here"
+
+
+def test_what_is_laid_over_is_of_the_same_backend_and_of_the_same_model_or_the_only_other_one():
+    _, ours = pair({})
+    retrained = replace(ours, case=replace(ours.case, model="lenet5-mine", batch=4))
+    theirs = replace(ours, case=replace(ours.case, backend="ort-cpu"))
+    assert layer_cards.counterpart(ours, [theirs]) is None
+    assert layer_cards.counterpart(ours, [retrained, theirs]) is retrained
+    other = replace(ours, case=replace(ours.case, model="alexnet"))
+    assert layer_cards.counterpart(ours, [retrained, other]) is None, "nobody said which of them"
+    assert layer_cards.counterpart(ours, [retrained, other, ours]) is ours

@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import io
 import itertools
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,10 +13,12 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, ErrorStats, Layer, Measurement
 from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages import layers as layers_page
 from gui.pages.layers import LayersPage
+from gui.sessions.comparison_session import Overlay
 from gui.shell.docks import layer_facts
 from gui.widgets.graph import Box, GraphView
 from tests.gui.mouse import move
@@ -350,3 +354,67 @@ def test_a_name_that_has_room_is_not_cut(shown):
         name = bars._rows[0].name
         room = bars._across()[0] - layers_page.GAP - layers_page.TIGHT
         assert bars.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room) == name
+
+
+def test_the_page_opens_with_what_was_found_and_leads_to_it(shown):
+    answers = shown.page.answers
+    words = {question: cell.words for question, cell in answers.cells.items()}
+    assert words["Right?"].startswith("✓ all ")
+    assert re.match("(loses|wins) on ", words["How fast?"])
+    assert re.search(r": \d+ % of the (gap|time)", words["Held back by"])
+    answers.cells["Held back by"].click()
+    layer = next(layer for layer in shown.page._focus.layers if layer.output == shown.state.layer)
+    assert words["Held back by"].startswith(layer.nodes[0])
+    answers.copy_action.trigger()
+    assert QApplication.clipboard().text().startswith("engine-cpu: ✓ all ")
+
+
+def test_another_run_laid_over_marks_what_differs_in_table_graph_and_note(shown):
+    own = shown.state.measurements
+    names = {m.case.backend for m in own}
+    assert "engine-cpu" in names
+    slower = [
+        msgspec.structs.replace(
+            m,
+            layers=tuple(
+                msgspec.structs.replace(x, time_ns=2 * x.time_ns, rung="other")
+                if x.output == "pool1" and x.time_ns
+                else x
+                for x in m.layers
+            ),
+        )
+        for m in own
+    ]
+    before = len(shown.page.table.source.columns)
+    shown.state.lay_over(Overlay(Path("another"), shown.state.run, slower, "before"))
+    shown.redraw.flush()
+    table = shown.page.table
+    assert len(table.source.columns) == before + 2
+    assert [text for text in column(table, "≠ before") if text] == ["there by other, 0.500× its time"]
+    assert any("· before" in c.heading for c in table.source.columns)
+    assert "≠ before: 1 of " in shown.page._note.text()
+    marked = [key for key, item in shown.page.graph._items.items() if item.look.value.startswith("≠")]
+    assert marked == ["pool1"]
+    shown.state.take_off()
+    shown.redraw.flush()
+    assert len(table.source.columns) == before
+
+
+def test_where_the_machine_s_limits_are_known_each_layer_stands_below_them(shown):
+    limits = MachineLimits(
+        device="cpu",
+        bytes_per_s=1e10,
+        flops_per_s=1e11,
+        copied_by="copies",
+        multiplied_by="products",
+        measured_on="here",
+        measured_at="now",
+    )
+    run = msgspec.structs.replace(shown.state.run, limits={"cpu": limits})
+    shown.state.open(run, None, shown.state.measurements)
+    shown.redraw.flush()
+    assert any(" % of arithmetic" in (text or "") for text in column(shown.page.table, "of limit"))
+    assert set(filter(None, column(shown.page.table, "cause"))) <= {
+        "far from every limit", "bound by arithmetic", "bound by memory",
+        "beyond the limit of arithmetic by the plain count", "beyond the limit of memory by the plain count",
+    }  # fmt: skip

@@ -73,7 +73,7 @@ def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qt
     assert len(plot._items["engine-cpu"].unsure.data) == 2
     names = [column.name for column in page.table.source.columns]
     shown = [page.table.source.index(i, names.index("disposition")).data() for i in range(4)]
-    assert shown == ["ok", "measuring…", "measuring…", "measuring…"]
+    assert shown == ["ok", "timing", "timing", "timing"]
     assert len(page.table.copied().rows) == 1, "what is copied was measured"
     offered = next(c for c in window.state.all_charts() if c.name == "net-op-time")
     assert [s.label for s in offered.panels[0].series] == ["ort-cpu"], "and so is what is exported"

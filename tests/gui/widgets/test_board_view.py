@@ -47,7 +47,7 @@ def data(board, row, batch, role=Qt.ItemDataRole.DisplayRole):
 
 
 def test_cells_have_the_text_the_colour_and_what_is_behind_them(window):
-    board, told = board_of(window), window.state.board("lenet5-digits")
+    board, told = board_of(window), window.state.verdicts()[0].board
     assert board.isVisible()
     compared = [line for line in told.lines if not line.is_reference]
     assert board.source.rowCount() == len(compared), "the references' times are in charts and table"
@@ -63,7 +63,7 @@ def test_cells_have_the_text_the_colour_and_what_is_behind_them(window):
 
 
 def test_in_the_dark_it_has_colours_of_the_dark(window):
-    board, cell = board_of(window), window.state.board("lenet5-digits").lines[0].at(1)
+    board, cell = board_of(window), window.state.verdicts()[0].board.lines[0].at(1)
     window.theming.choose("dark")
     colour = data(board, 0, 1, Qt.ItemDataRole.BackgroundRole)
     window.theming.choose("light")
