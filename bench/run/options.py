@@ -381,6 +381,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "S",
             on=(*ALL, J),
             fields=("timeout_s",),
+            label="Time limit",
             lasting=True,
         ),
         Option(

@@ -342,8 +342,14 @@ def sheet(theme: Theme) -> str:
     QLabel[role="warning"] {{ color: {theme.warning}; }}
     QLabel[role="empty"] {{ color: {theme.muted}; padding: 40px; }}
     QFrame[role="card"] {{ background: {theme.paper}; border: none; border-radius: 6px; }}
-    QFrame[role="banner"] {{ background: {theme.paper}; border: 1px solid {theme.failed};
-        border-radius: 6px; }}
+    QFrame[role="banner"] {{ background: transparent; border: none; }}
+    QFrame[role="notice"] {{ background: {theme.button}; border: 1px solid {theme.muted};
+        border-left: 4px solid {theme.accent}; border-radius: 6px; }}
+    QFrame[role="notice"][severity="warning"] {{ border-left-color: {theme.warning}; }}
+    QFrame[role="notice"][severity="failed"] {{ border-left-color: {theme.failed}; }}
+    QLabel[role="sign-info"] {{ color: {theme.accent}; font-weight: 700; }}
+    QLabel[role="sign-warning"] {{ color: {theme.warning}; font-weight: 700; }}
+    QLabel[role="sign-failed"] {{ color: {theme.failed}; font-weight: 700; }}
     QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {theme.accent};
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}

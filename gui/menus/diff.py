@@ -16,6 +16,7 @@ from gui.pages.runs import RunsPage
 from gui.sessions.session import Session
 from gui.shell.library import Library
 from gui.shell.main_window import Actions, MainWindow
+from gui.shell.notices import BASELINE
 
 ORDER = 21  # after `runs`, because it uses the library made there
 SHOW = "Show the difference"
@@ -107,9 +108,6 @@ class Comparing(QObject):
         def then(diff: Diff | None) -> None:
             if diff is None:
                 return
-            banner, sentence = self._window.banner, sentences.summary(diff)
-            if banner.text:  # keep the messages about the run itself
-                sentence = f"{banner.text}\n{sentence}"
-            banner.ask(sentence, SHOW, lambda: self.show(diff))
+            self._window.banner.ask(sentences.summary(diff), SHOW, lambda: self.show(diff), BASELINE)
 
         self._library.background.start("held against the baseline", work, then)

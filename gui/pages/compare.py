@@ -205,6 +205,7 @@ class ComparePage(Page):
         head = BesideBoard(self.strip, self.board)
         body = as_column(head, bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
+        self.state.replaced.connect(self._clear)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
@@ -283,6 +284,11 @@ class ComparePage(Page):
             else:
                 view.select(row_label(view.chart, case), float(case.batch))
 
+    def _clear(self) -> None:
+        """Another run is loaded: rows of the one before do not stand beside its charts meanwhile."""
+        self.table.show_rows([])
+        self._next = 0
+
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in self.views.values())
 
@@ -327,6 +333,9 @@ class ComparePage(Page):
         self.retry.setVisible(lost > 0)
         self.retry.setEnabled(not self._busy)
         paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
+        if (waiting := self.state.waiting) and not self._busy:
+            count = len(self.state.measurements)
+            words, paired = f"Loading: {count - waiting:,} of {count:,} cases", False
         self.about.setText(words + f" · {PAIRED}" * paired, words)
 
     @property

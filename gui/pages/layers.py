@@ -445,8 +445,8 @@ class LayerTable(TableView):
 ORDER = 20
 COLOURS = {
     "time": "Time",
-    "isolated": "Error, fed exact inputs",
-    "propagated": "Error, carried along",
+    "isolated": "Error of the layer alone",
+    "propagated": "Error with those before it",
 }
 FLOOR = 1e-9  # the scale of errors reaches no lower than this
 

@@ -582,7 +582,7 @@ class PredictionsPage(Page):
         self._bar = ChoiceBar(
             [
                 ("model", "&Model"),
-                ("images", "I&mages"),
+                ("images", "Ima&ges"),
                 ("batch", "&Batch"),
                 ("focus", "B&ackend"),
                 ("shown", "&Show"),

@@ -200,6 +200,11 @@ class RunState(QObject):
         """Whether all measurements have their row."""
         return self._rows.pending == 0 and not any(overlay.pending for overlay in self.overlays)
 
+    @property
+    def waiting(self) -> int:
+        """How many measurements have no row yet."""
+        return self._rows.pending
+
     def work(self, budget_s: float) -> bool:
         """Derive rows for about `budget_s` seconds. Returns whether any was derived."""
         end, any_made = time.perf_counter() + budget_s, False

@@ -7,17 +7,19 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
 from gui.base.theme import Theme, Theming, resized
+from gui.base.wording import in_window
 from gui.widgets.controls import as_tip, context_menu, new_action, open_term, plain_meaning
 
 Index = QModelIndex | QPersistentModelIndex
 NO_INDEX = QModelIndex()
+ARROW = 16  # pixels of the arrow beside the heading of a sorted column
 
 
 class TableModel(QAbstractTableModel):
@@ -123,7 +125,7 @@ class TableModel(QAbstractTableModel):
         row, column, looks = self.rows[index.row()], self.columns[index.column()], self._looks
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return column.shown(row)
+                return in_window(column.shown(row))
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _flush(column)
             case Qt.ItemDataRole.ForegroundRole:
@@ -290,7 +292,10 @@ class TableView(QTableView):
         return True
 
     def heading_width(self, place: int) -> int:
-        return self.horizontalHeader().sectionSizeHint(place)
+        """The width in pixels of a heading, with room for the arrow of a sorted column."""
+        header = self.horizontalHeader()
+        sorted_by_it = header.isSortIndicatorShown() and header.sortIndicatorSection() == place
+        return header.sectionSizeHint(place) + (ARROW if self.sortable and not sorted_by_it else 0)
 
     def copied(self) -> Table[Any]:
         return replace(self.source.table, rows=self.chosen_rows())
@@ -299,6 +304,17 @@ class TableView(QTableView):
         return to_markdown(table)
 
     # ------------------------------------------------------------------------------------------------- events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A selected row that is visible stays so when the table gets lower."""
+        seen = QRect(0, 0, 1 << 16, event.oldSize().height())
+        row = self.currentIndex()
+        was_visible = row.isValid() and seen.intersects(self.visualRect(row))
+        super().resizeEvent(event)
+        if was_visible:
+            across = self.horizontalScrollBar().value()
+            self.scrollTo(row)
+            self.horizontalScrollBar().setValue(across)
 
     def _add_action(self, words: str, keys: QKeySequence, do: Any) -> None:
         action = new_action(self, words, do, keys=keys, scope=Qt.ShortcutContext.WidgetShortcut)

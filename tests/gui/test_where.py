@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
 from bench.commands.checks import Check
 from bench.extras.remote import places
@@ -19,7 +19,9 @@ from bench.words.version import described
 from gui.form.where_box import ADD, WhereRow
 from gui.pages.ladder import LadderPage
 from gui.pages.timeline import TimelinePage
+from gui.shell.main_window import STAY
 from tests.bench.extras.remote import there
+from tests.gui.answering import Answers
 
 HERE = Path(__file__).parent
 JOB = Job(models=("net",), backends=("engine-cuda", "ort-cuda"), batches=(1, 2), timeout_s=60)
@@ -233,11 +235,8 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot):
 @pytest.mark.skipif(os.environ.get("KERNELSCOPE_SEED") != "all", reason="`make test-whole` runs it")
 @pytest.mark.sampled
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, goes_on):
-    buttons = QMessageBox.StandardButton
-    answers = [buttons.Cancel, buttons.No if goes_on else buttons.Yes]
-    asked = []
-    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[2]), answers.pop(0))[1])
+def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, goes_on):
+    answers = Answers(STAY, "Leave it running on lab" if goes_on else "End it there and close")
     window = make_window("ok")
     choose(window.form.where, "lab")
     run = there.run_of(60)
@@ -247,7 +246,7 @@ def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real,
     assert not window.close()
     assert window.session.active
     assert window.close()
-    assert all(words.startswith("End it on lab, too?") for words in asked)
+    assert all("lab measures the rest, and Resume fetches it" in words for _, words in answers.asked)
     if goes_on:
         there.until(lambda: len(there.said(real)) == 60)
         there.until(lambda: not [p for p in there.processes(real) if there.SCRIPTED[-1] in p.cmdline()])

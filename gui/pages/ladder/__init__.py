@@ -295,7 +295,7 @@ class LadderPage(SessionPage):
         self._progress.show_part(standing.done, standing.total, standing.active)
         role = "muted"
         if standing.active:
-            words = f"{standing.done} of {standing.total}: {standing.doing} …"
+            words = f"{standing.done} of {standing.total} measured: {standing.doing} …"
         elif session.planning and state.ladder is None:
             words = "Reading the model and its rungs …"
         elif state.error:

@@ -245,7 +245,7 @@ def shown_rows(
     return ladder_rows
 
 
-SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
+SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "D&ifference", "Asse&mbly", "Findin&g"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
 COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show; or it has a language
 
@@ -274,12 +274,12 @@ class LadderReader(QWidget):
         self.title = Label(role="heading", wrap=True)
         self.words, self.state = Lines(3), Lines(4)
         self.use_button = push_button(
-            "&Use in model",
+            "Use in mode&l",
             self._on_use,
             tip="Use this rung for this node of the model when the comparison runs (F5)",
         )
         self.edit_button = push_button(
-            "&Edit…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
+            "Edi&t…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
         )
         shortcut(self, "F4", "Open the kernel in an editor", self._on_edit)
         self.source = SourceView(theming)
@@ -358,7 +358,7 @@ class LadderReader(QWidget):
         able = info is not None and not ladder_row.failed and not ladder_row.refused
         self.use_button.setEnabled(able and not used)
         self.use_button.setVisible(info is not None and not info.whole)
-        self.use_button.setText("In the model" if used else "&Use in model")
+        self.use_button.setText("In the model" if used else "Use in mode&l")
         self._offer(other)
         wrong = self._measurement.finding is not None
         compiles = (

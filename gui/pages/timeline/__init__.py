@@ -51,8 +51,8 @@ ORDER = 40
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
-    "Press Profile: every kernel, copy, CUDA call and step of a model appears here on one time axis, with "
-    "their tables, the parts that add up to a pass, and the parts of the cold start."
+    "A profile shows every kernel, copy, CUDA call and step of a model on one time axis, with their "
+    "tables, the parts that add up to a pass, and the parts of the cold start."
 )
 
 

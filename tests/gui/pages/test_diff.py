@@ -120,7 +120,7 @@ def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monk
     assert baseline.read(runs) == ()
     baseline.keep(runs, runs / "before")
     monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)
-    library.discard(runs / "before", runs)
+    library.destroy(runs / "before", runs)
     assert baseline.read(runs) == (), "what is deleted is no baseline"
 
 

@@ -50,6 +50,25 @@ TIME: Column[Toy] = Column(
 )
 
 
+def test_a_sorted_column_keeps_its_heading_and_a_lower_table_its_selected_row(qtbot):
+    view = View("Toys")
+    qtbot.addWidget(view)
+    view.resize(500, 400)
+    view.show_table(Table((*COLUMNS, TIME), [Toy(f"toy {n}", n * 1e-6) for n in range(12)]))
+    view.show()
+    header = view.horizontalHeader()
+    view.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert header.sectionSize(2) >= header.sectionSizeHint(2), "the arrow takes no letter away"
+    view.setCurrentIndex(view.source.index(11, 0))
+    view.resize(500, 120)
+    QApplication.processEvents()
+    assert view.viewport().rect().contains(view.visualRect(view.currentIndex()))
+    view.scrollToTop()  # away from it, it is not fetched back
+    view.resize(500, 110)
+    QApplication.processEvents()
+    assert not view.viewport().rect().intersects(view.visualRect(view.currentIndex()))
+
+
 class View(TableView):
     def key(self, row: Toy) -> str:
         return row.name
