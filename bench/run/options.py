@@ -759,6 +759,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             lasting=True,
             runs=True,
         ),
+        Option(
+            "runs",
+            Text(keep=absolute),
+            "The folder in which new runs are kept.",
+            "DIR",
+            lasting=True,
+        ),
     ),
 }
 

@@ -409,6 +409,16 @@ class JobForm(JobFields):
             self.save()
             self.run_wanted.emit(job)
 
+    def take_settings(self) -> None:
+        """Show the time and the backends of the default comparison, because the settings have changed.
+        Raises InputError as `bench.run.settings` does."""
+        usual = defaults.job()
+        try:
+            job = self.job()
+        except InputError:
+            job = self._last_job
+        self.set_job(msgspec.structs.replace(job, budget_s=usual.budget_s, backends=usual.backends))
+
     def save(self) -> None:
         """Store the choices for the next start, if they make a job."""
         try:

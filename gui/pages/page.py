@@ -85,6 +85,19 @@ class Spot:
     rung: str = ""
 
 
+class Find(NamedTuple):
+    """What the palette finds. kind: "Run", "Rung", …; words: what it is called; go: leads to it; hint: keys,
+    or what more there is to say; able: whether it can be done now; here: whether it is on the page that found
+    it."""
+
+    kind: str
+    words: str
+    go: Callable[[], object]
+    hint: str = ""
+    able: bool = True
+    here: bool = False
+
+
 class Exported(NamedTuple):
     """What Export takes. what: its name in a sentence; folder: of the run, None if there is none yet;
     charts: to choose from."""
@@ -155,6 +168,10 @@ class Page(QWidget):
 
     def early(self) -> Sequence[Callable[[], object]]:
         """Steps that prepare the page at the window's start, even if it is not visible."""
+        return ()
+
+    def findable(self) -> Sequence[Find]:
+        """What of this page the palette finds."""
         return ()
 
     def actions_offered(self) -> Sequence[QAction]:

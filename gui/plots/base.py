@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QMainWindow, QStyleOptionGraphicsItem, QWidget
 from bench.views.charts.definitions import Axis, Panel
 from bench.views.drawing.draw_panels import tick
 from bench.words import palette
-from gui.base.theme import Theme, Theming
+from gui.base.theme import Theme, Theming, points
 from gui.widgets.controls import Readout
 
 STEP = 4  # pixels between the lines of a hatching
@@ -327,7 +327,11 @@ def failure_line(colour: str, label: str, disposition: str, reason: str) -> str:
     return f'<div><span style="color:{colour}">✕</span> {escape(label)}&nbsp; {escape(words)}</div>'
 
 
-_LABEL_PT = 8
+def _label_points() -> float:
+    """The size in points of an axis' name."""
+    return points("axis")
+
+
 _MARGIN = 4  # pixels at a label's ends, which its document keeps
 _LABELLED, _PLAIN = 1.0, 0.5  # tick levels by which pyqtgraph asks for strings
 
@@ -444,7 +448,7 @@ class ScaleAxis(pg.AxisItem):
         size = self.size()
         room = size.height() if self.orientation == "left" else size.width()
         font = pg.QtGui.QFont(self.font())
-        font.setPointSizeF(_LABEL_PT)
+        font.setPointSizeF(_label_points())
         elide = pg.QtCore.Qt.TextElideMode.ElideRight
         metrics = pg.QtGui.QFontMetricsF(font)
         whole, briefly = self._label, self._label.partition(" of ")[0]  # a share, of whatever it is
@@ -455,7 +459,7 @@ class ScaleAxis(pg.AxisItem):
             self._set_label(text)
 
     def _set_label(self, text: str) -> None:
-        self.setLabel(text, color=self._label_colour, **{"font-size": f"{_LABEL_PT}pt"})
+        self.setLabel(text, color=self._label_colour, **{"font-size": f"{_label_points()}pt"})
 
     def _text(self, position: float) -> str:
         if self.names:

@@ -58,6 +58,7 @@ from kernels.errors import KernelscopeError
 if TYPE_CHECKING:
     from gui.menus.help import Help
     from gui.menus.ladder import LadderActions
+    from gui.menus.preferences import Preferences
     from gui.menus.timeline import ProfileActions
     from gui.shell.library import Library
 PERIOD_MS = 40
@@ -226,6 +227,7 @@ class MainWindow(QMainWindow):
     ladders: LadderActions  # gui.menus.ladder
     profiles: ProfileActions  # gui.menus.timeline
     helper: Help  # gui.menus.help
+    preferences: Preferences  # gui.menus.preferences
     begun = Signal()
     run_dropped = Signal(Path)
     closing = Signal()
@@ -479,7 +481,6 @@ class MainWindow(QMainWindow):
         keep_sizes(self.settings, self.tabs)
         for page in self.pages:
             page.keep(self.settings)
-        self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 
     def _may_end(self, running: Session) -> bool:

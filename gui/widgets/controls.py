@@ -19,7 +19,6 @@ from PySide6.QtGui import (
     QAction,
     QDesktopServices,
     QFont,
-    QFontDatabase,
     QFontMetrics,
     QFontMetricsF,
     QKeyEvent,
@@ -56,7 +55,7 @@ from PySide6.QtWidgets import (
 
 from bench.words import glossary
 from gui.base.boxes import as_row, filled, flowing
-from gui.base.theme import Theming
+from gui.base.theme import Theming, fixed_font
 from gui.base.wording import in_window
 
 _VERBS = (
@@ -480,7 +479,7 @@ def fixed_text(text: str, name: str) -> QPlainTextEdit:
     field = QPlainTextEdit(text)
     field.setReadOnly(True)
     field.setAccessibleName(name)
-    field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    field.setFont(fixed_font())
     field.setTextInteractionFlags(SELECTABLE)
     return field
 

@@ -7,7 +7,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
@@ -315,6 +324,14 @@ class TableView(QTableView):
             across = self.horizontalScrollBar().value()
             self.scrollTo(row)
             self.horizontalScrollBar().setValue(across)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Larger letters take higher rows and wider columns."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self.row_margin)
+            self._widths.clear()
+            self._fit()
 
     def _add_action(self, words: str, keys: QKeySequence, do: Any) -> None:
         action = new_action(self, words, do, keys=keys, scope=Qt.ShortcutContext.WidgetShortcut)

@@ -35,7 +35,7 @@ from gui.base.theme import GAP, PAGE_MARGINS, TIGHT, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, values
 from gui.form.where_box import WhereRow
-from gui.pages.page import Exported, SessionPage, Spot
+from gui.pages.page import Exported, Find, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.session import Standing
@@ -218,6 +218,19 @@ class LadderPage(SessionPage):
             )
         )
         return ""
+
+    def findable(self) -> Sequence[Find]:
+        return [
+            Find(
+                "Rung",
+                f"{row.case.label} of {self.session.state.question.op}".strip(),
+                functools.partial(self._on_picked, row.case.key),
+                row.case.idea,
+                here=True,
+            )
+            for row in self.session.state.rows
+            if not row.case.is_reference
+        ]
 
     def exported(self) -> Exported:
         drawn = [view.chart for view in self.charts] if self._body is not None else []

@@ -29,7 +29,7 @@ from bench.views.tables.run_tables import COLUMNS
 from bench.views.tables.table import Column, Table, pick
 from gui.base.boxes import as_column, filled
 from gui.base.theme import PAGE_MARGINS, Theming
-from gui.pages.page import Page
+from gui.pages.page import Find, Page
 from gui.sessions.comparison_session import RunState
 from gui.widgets.controls import Label, context_menu, line_edit, new_action, shortcut, tool_of
 from gui.widgets.table_view import TableView
@@ -254,6 +254,17 @@ class RunsPage(Page):
         if tuple(summaries) != self.summaries:
             self.summaries = tuple(summaries)
         self.invalidate()
+
+    def findable(self) -> Sequence[Find]:
+        return [
+            Find(
+                "Run",
+                " · ".join(filter(None, (run.called or run.name, ", ".join(run.models), run.node))),
+                functools.partial(self.wanted.emit, "open", run.path),
+                run.result,
+            )
+            for run in reversed(self.summaries)
+        ]
 
     @property
     def chosen(self) -> Path | None:
