@@ -52,7 +52,7 @@ def test_every_kind_is_found_and_enter_goes_there(qtbot, palette):
     for typed, then in (
         ("second run", lambda: window.state.folder is not None and window.state.folder.name == "second"),
         (layer, lambda: window.page.title == "Layers" and bool(window.state.layer)),
-        ("mnist-8 model", lambda: window.form.models.checked == ("mnist-8",)),
+        ("fashion lenet model", lambda: window.form.models.checked == ("lenet5-fashion",)),
         ("time each case", lambda: window.preferences.dialog.focusWidget() is not None),
         ("roofline gloss", lambda: window.helper.glossary_window.isVisible()),
         ("timeline action", lambda: window.page.title == "Timeline"),
