@@ -335,7 +335,7 @@ class JobForm(JobFields):
         checked = check or (known and path in self.models.checked)
         self.models.put(path, stem, checked=checked, tip=path)
         self.models.fit(MODEL_ROWS)
-        recent = [path, *(p for p in self._recent() if p != path)]
+        recent = [path, *(p for p in self.recent if p != path)]
         self._settings.setValue("recent", recent[:MOST_RECENT])
         self._update()
 
@@ -343,7 +343,7 @@ class JobForm(JobFields):
         """Remove an .onnx file from the models and from the recent files."""
         self.models.remove(path)
         self.models.fit(MODEL_ROWS)
-        self._settings.setValue("recent", [other for other in self._recent() if other != path])
+        self._settings.setValue("recent", [other for other in self.recent if other != path])
         self._update()
 
     def job_of(self, model: str) -> Job:
@@ -419,6 +419,11 @@ class JobForm(JobFields):
             job = self._last_job
         self.set_job(msgspec.structs.replace(job, budget_s=usual.budget_s, backends=usual.backends))
 
+    @property
+    def recent(self) -> list[str]:
+        """The model files used last, the latest first."""
+        return kept_list(self._settings, "recent")
+
     def save(self) -> None:
         """Store the choices for the next start, if they make a job."""
         try:
@@ -441,7 +446,7 @@ class JobForm(JobFields):
     def _fill_models(self) -> None:
         for name, title in names.model_titles().items():
             self.models.put(name, name, tip=title)
-        for path in reversed(self._recent()):
+        for path in reversed(self.recent):
             if Path(path).is_file():
                 self.models.put(path, Path(path).stem, tip=path)
         self.models.fit(MODEL_ROWS)
@@ -555,9 +560,6 @@ class JobForm(JobFields):
             index = self.dataset.count() - 1
             self.dataset.setItemData(index, spec, Qt.ItemDataRole.ToolTipRole)
         self.dataset.setCurrentIndex(index)
-
-    def _recent(self) -> list[str]:
-        return kept_list(self._settings, "recent")
 
     def _stored(self) -> Job | None:
         text = self._settings.value("job")

@@ -259,6 +259,8 @@ class Help(QObject):
     def take_tour(self) -> Tour:
         if self.tour is not None:
             return self.tour
+        if self._window.state.empty and not self._window.session.active:
+            self._window.library.open_sample()  # so that there is something to see on each page
         self.tour = tour = Tour(self._window, self._window.theming, self._steps())
         tour.ended.connect(self._on_tour_ended)
         tour.start()
@@ -287,8 +289,8 @@ class Help(QObject):
             ),
             TourStep(
                 "Run it",
-                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. To "
-                "look around at once, choose File → Open sample run: it was recorded on another machine.",
+                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. What you "
+                "see now is a sample run, recorded on another machine (File → Open sample run).",
                 lambda: form.run_button,
             ),
             TourStep(

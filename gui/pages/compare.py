@@ -149,10 +149,22 @@ class ComparePage(Page):
         ("open-model", "Open a model of your own…"),
         ("open-sample", "See a run that was recorded"),
     )
+    _newcomer = True
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # the table must go to the selected row when it is drawn next
 
+    def hold_recent(self, recent: QWidget) -> None:
+        """Show this below the ways while there is no run. `welcome` says whether it holds anything."""
+        self._empty.hold(recent)
+
+    def welcome(self, newcomer: bool) -> None:
+        """Say whether the user is new here, and needs to be told what this page is for."""
+        self._newcomer = newcomer
+        self.invalidate()
+
     def empty_text(self) -> str:
+        if not self._newcomer:
+            return "F5 runs what the form describes. Drop an .onnx file on the window to add your own."
         return (
             "Which backend is faster, from which batch size on, and whether all answer alike appears here "
             "as it is measured (F5). Drop an .onnx file on the window to add your own."

@@ -59,6 +59,13 @@ class Empty(QWidget):
         if len(self.buttons) > 1:
             column.addLayout(beside)
         column.addStretch(3)
+        self._column = column
+
+    def hold(self, widget: QWidget) -> None:
+        """Show a widget below the ways."""
+        widget.setMaximumWidth(WIDEST + WIDEST // 2)
+        line = filled(QHBoxLayout(), 1, (widget, 100), 1)
+        self._column.insertLayout(self._column.count() - 1, line)
 
     @property
     def main(self) -> QPushButton | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QFile, QObject, QTimer, QUrl
+from PySide6.QtCore import QFile, QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
@@ -64,7 +64,9 @@ class Listing:
 
 
 class Library(QObject):
-    """The folders of one window. runs: where new runs are written."""
+    """The folders of one window. runs: where new runs are written. `listed` carries the runs of the list."""
+
+    listed = Signal(object)
 
     def __init__(self, window: MainWindow, runs: Path = RUNS) -> None:
         super().__init__(window)
@@ -313,6 +315,7 @@ class Library(QObject):
 
     def _on_list(self, listing: Listing) -> None:
         runs = listing.runs
+        self.listed.emit(runs)
         for overlay in self._window.state.overlays:
             if not overlay.folder.exists():  # deleted by somebody else
                 self._window.state.take_off(overlay.folder)
