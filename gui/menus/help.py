@@ -289,8 +289,8 @@ class Help(QObject):
             ),
             TourStep(
                 "Run it",
-                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. What you "
-                "see now is a sample run, recorded on another machine (File → Open sample run).",
+                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. You see a "
+                "sample run now, recorded on another machine (File → Open sample run).",
                 lambda: form.run_button,
             ),
             TourStep(

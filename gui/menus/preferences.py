@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from bench.run import settings
 from bench.words.option import Option
 from gui.base.boxes import as_row, filled, placed, scrolled
-from gui.base.theme import CHOICES, GAP, LEAST_ZOOM, MOST_ZOOM, WIDE, ZOOM_STEP
+from gui.base.theme import BROAD, CHOICES, GAP, LEAST_ZOOM, MOST_ZOOM, WIDE, ZOOM_STEP
 from gui.shell.main_window import Actions, MainWindow
 from gui.shell.notices import MATTERS
 from gui.widgets.controls import Combo, Label, as_tip, push_button
@@ -148,8 +148,8 @@ class PreferencesDialog(QDialog):
         for button in self.findChildren(QPushButton):
             button.setAutoDefault(False)  # Enter in a field takes what was typed, and closes nothing
         window.theming.changed.connect(self._show_look)
-        wanted = body.sizeHint().grownBy(self.contentsMargins()) + close.sizeHint() * 1.5
-        self.resize(placed(wanted, self.screen().availableGeometry()).size())
+        around = QSize(2 * BROAD, close.sizeHint().height() + 2 * BROAD)
+        self.resize(placed(body.sizeHint() + around, self.screen().availableGeometry()).size())
 
     # ------------------------------------------------------------------------------------------ the inside
 

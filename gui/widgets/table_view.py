@@ -15,6 +15,7 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     Qt,
+    QTimer,
     Signal,
 )
 from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap, QResizeEvent
@@ -236,6 +237,10 @@ class TableView(QTableView):
                     self._widths[place] = wanted
                     self.setColumnWidth(place, wanted)
 
+    def _fit_anew(self) -> None:
+        self._widths.clear()
+        self._fit()
+
     def follow(self, target: Any) -> None:
         """Go to the row of what was selected elsewhere."""
         places = (place for place, row in enumerate(self.source.rows) if self.target(row) == target)
@@ -330,8 +335,7 @@ class TableView(QTableView):
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self.row_margin)
-            self._widths.clear()
-            self._fit()
+            QTimer.singleShot(0, self, self._fit_anew)  # its headings get the letters after it
 
     def _add_action(self, words: str, keys: QKeySequence, do: Any) -> None:
         action = new_action(self, words, do, keys=keys, scope=Qt.ShortcutContext.WidgetShortcut)
