@@ -18,6 +18,7 @@ from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
+SAVES_FILE = "saves.jsonl"  # versions of the user's rungs (bench.results.saves)
 NOTE_FILE = "note.json"  # what the user calls it (bench.results.note)
 ELSEWHERE_FILE = ".elsewhere.json"  # its session on a machine elsewhere, where it was measured on one
 CHARTS = "charts"  # where those of any kind are drawn

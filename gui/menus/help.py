@@ -289,7 +289,7 @@ class Help(QObject):
             ),
             TourStep(
                 "Run it",
-                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. You see a "
+                "F5 measures; the charts fill while it does. All is kept in a folder, a [run]. You see a "
                 "sample run now, recorded on another machine (File → Open sample run).",
                 lambda: form.run_button,
             ),

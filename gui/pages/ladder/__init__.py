@@ -122,6 +122,7 @@ class LadderPage(SessionPage):
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
         self.reader.step_wanted.connect(self.table.step)
+        self.reader.history.failed.connect(session.message)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
         session.assembly.answered.connect(
@@ -301,7 +302,9 @@ class LadderPage(SessionPage):
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(selected.row.measurement)
-        self.reader.show_rung(info, state.rungs, selected, map_path, used)
+        work = (job.title, job.device) if job is not None else ("", "")
+        saves = self.session.saves.of(case.rung, *work) if case.user else ()
+        self.reader.show_rung(info, state.rungs, selected, map_path, used, saves)
 
     def show_standing(self, standing: Standing) -> None:
         session, state = self.session, self.session.state

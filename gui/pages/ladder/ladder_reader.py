@@ -24,6 +24,7 @@ from bench.questions.ladder_questions import AssemblyAnswer, KernelProblem, Rung
 from bench.results import doubt
 from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow
+from bench.results.saves import Save
 from bench.results.stats import SAME_BOUND
 from bench.views.charts.ladder_charts import Going
 from bench.views.sentences import ladder_story as story
@@ -35,6 +36,7 @@ from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
 from gui.base.theme import Theming, put_icon
 from gui.pages.ladder.error_map import ErrorMapView
+from gui.pages.ladder.history import HistoryView
 from gui.pages.ladder.rung_source import AssemblyView, RungDiff, SourceView
 from gui.plots.chart import ChartGrid, ChartView
 from gui.widgets.controls import Combo, Label, Lines, push_button, set_role, shortcut, tool_button
@@ -246,6 +248,7 @@ def shown_rows(
 
 
 SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "D&ifference", "Asse&mbly", "Findin&g"
+HISTORY = "Histor&y"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
 COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show; or it has a language
 
@@ -286,6 +289,8 @@ class LadderReader(QWidget):
         self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
+        self.history = HistoryView(theming)
+        self._saves: Sequence[Save] = ()
         # In a scroll area: the pictures would take the room of the source, and of the charts.
         self._pictures = scrolled(self.finding, focus=False)
         self._against = Combo("The rung to compare with", self._fill)
@@ -297,6 +302,7 @@ class LadderReader(QWidget):
                 DIFFERENCE: self._beside,
                 FINDING: self._pictures,
                 ASSEMBLY: self.assembly,
+                HISTORY: self.history,
             }
         )
         self.tabs.currentChanged.connect(self._fill)
@@ -338,15 +344,16 @@ class LadderReader(QWidget):
         ladder_row: LadderRow,
         map_path: Path | None,
         used: bool,
+        saves: Sequence[Save] = (),
     ) -> None:
         """Show a rung and its result. info: None for the reference; map_path: the file of its wrong
-        answer; used: whether the form has it for this node."""
-        now = ("rung", info, tuple(rungs), ladder_row, map_path, used)
+        answer; used: whether the form has it for this node; saves: its versions, if it is the user's."""
+        now = ("rung", info, tuple(rungs), ladder_row, map_path, used, tuple(saves))
         if now == self._shown:
             return
         self._shown = now
         other = self._info is None or info is None or self._info.path != info.path
-        self._info, self._rungs, self._problem = info, rungs, None
+        self._info, self._rungs, self._problem, self._saves = info, rungs, None, saves
         self._measurement, self._map = ladder_row.row.measurement, map_path
         case = ladder_row.row.case
         self.title.setText(heading(case))
@@ -429,6 +436,7 @@ class LadderReader(QWidget):
             self._beside: difference,
             self.assembly: assembly,
             self._pictures: finding,
+            self.history: self._info is not None and bool(self._saves),
         }
         alone = self.tabs.count() == len(own)
         self.tabs.setVisible(any(own.values()) or not alone)
@@ -470,6 +478,8 @@ class LadderReader(QWidget):
                 return
             if self._new(tab, (other, info)):
                 self.diff.show_pair(*other, info.case.label, info.source, Path(info.path).suffix)
+        elif tab is self.history and info is not None:
+            self.history.show_history(info, self._saves)
         elif tab is self.assembly and info is not None:
             if self._new(tab, (info.path, info.source, info.headers)):
                 self.assembly.show_source(info.source, Path(info.path).suffix)
