@@ -112,9 +112,13 @@ SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t
 
 
 class PanelPlot(pg.PlotWidget):
-    """The plot of one panel. `picked` carries (series label, batch size) of what was clicked."""
+    """The plot of one panel. `picked` carries (series label, batch size) of what was clicked; `moved` says
+    that the user has zoomed, panned or reset the view, `pointed` that the crosshair has moved. Plots that
+    show the same sizes follow each other by them (`gui.plots.chart.ChartGrid`)."""
 
     picked = Signal(str, float)
+    moved = Signal()
+    pointed = Signal()
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
@@ -227,11 +231,15 @@ class PanelPlot(pg.PlotWidget):
         """Put the crosshair at a position, with the tooltip. None removes both."""
         text = self.words_at(x) if x is not None else ""
         if x is None or not text:
-            self.cross.hide()
+            if self.cross.isVisible():
+                self.cross.hide()
+                self.pointed.emit()
             self.readout.hide()
             return
-        self.cross.setPos(x)
-        self.cross.show()
+        if not self.cross.isVisible() or self.cross.value() != x:
+            self.cross.setPos(x)
+            self.cross.show()
+            self.pointed.emit()
         self.readout.setText(text)
         self._place_readout(x)
 
@@ -290,6 +298,7 @@ class PanelPlot(pg.PlotWidget):
 
     def _on_touched(self, *_: object) -> None:
         self._touched = True
+        self.moved.emit()
 
     def _on_moved(self, at: QPointF) -> None:
         inside = self.panel is not None and self.box.sceneBoundingRect().contains(at)
@@ -300,6 +309,7 @@ class PanelPlot(pg.PlotWidget):
             return
         if event.double():
             self.reset_view()
+            self.moved.emit()
             return
         if self.box.sceneBoundingRect().contains(event.scenePos()):
             point = self.pick(self.box.mapSceneToView(event.scenePos()))
