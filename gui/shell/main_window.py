@@ -52,6 +52,7 @@ from gui.shell.model_files import DropTarget, ModelFiles
 from gui.shell.notices import BUSY, MACHINE, Banner
 from gui.shell.room import Room
 from gui.shell.strips import MachineStrip, ProgressStrip
+from gui.widgets.columns import keep_columns
 from gui.widgets.question import ask
 from kernels.errors import KernelscopeError
 
@@ -411,6 +412,7 @@ class MainWindow(QMainWindow):
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
             page.built.connect(functools.partial(restore_sizes, self.settings))
+            page.built.connect(functools.partial(keep_columns, self.settings))
             page.restore(self.settings)
             self.tabs.addTab(page, page.title)
         centre = as_column((self.tabs, 1))

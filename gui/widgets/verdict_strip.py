@@ -313,6 +313,7 @@ class BoardView(TableView):
     pointed = Signal(str, float)
     words: QWidget | None = None  # the widget beside it
     sortable = False
+    filters = False
     row_margin = 4
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:

@@ -163,12 +163,14 @@ RUNG_COLUMNS: tuple[Column[LadderRow], ...] = (
 )
 
 
+ARROW = 16  # pixels beside the heading of a sorted column
+
+
 class LadderTable(TableView):
     """`picked` carries the key of the case that the user went to."""
 
     widest = 240
     margin = 8
-    sortable = False  # the order of a ladder has a meaning
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", theming, parent)
@@ -213,7 +215,9 @@ class LadderTable(TableView):
 
     def heading_width(self, place: int) -> int:
         heading = self.source.columns[place].heading
-        return self.horizontalHeader().fontMetrics().horizontalAdvance(heading) + 14
+        header = self.horizontalHeader()
+        arrow = ARROW if header.sortIndicatorSection() == place else 0
+        return header.fontMetrics().horizontalAdvance(heading) + 14 + arrow
 
     def copied(self) -> Table[RungRow]:
         """All columns of the rows that are measured."""

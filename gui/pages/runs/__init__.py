@@ -31,7 +31,7 @@ from gui.base.boxes import as_column, filled
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.pages.page import Find, Page
 from gui.sessions.comparison_session import RunState
-from gui.widgets.controls import Label, context_menu, line_edit, new_action, shortcut, tool_of
+from gui.widgets.controls import Label, line_edit, new_action, shortcut, tool_of
 from gui.widgets.table_view import TableView
 
 STARTED, *OTHERS = pick(
@@ -49,8 +49,8 @@ class RunsTable(TableView):
     widest = 280
     margin = 14
     row_margin = 9
-    copies = False
     grows = False
+    filters = False  # the page has a field for it
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Saved runs", parent=parent)
@@ -216,8 +216,7 @@ class RunsPage(Page):
         self.table.opened.connect(lambda path: self.wanted.emit("open", path))
         self.table.chosen.connect(self._enable)
         actions = tuple(self.actions_of.values())
-        self.table.addActions(actions)
-        context_menu(self.table, lambda: actions)
+        self.table.insertActions(self.table.actions()[0], actions)
         buttons = [
             tool_of(action, "primary" if verb == "open" else "") for verb, action in self.actions_of.items()
         ]

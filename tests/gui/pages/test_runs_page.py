@@ -284,18 +284,22 @@ def test_without_a_trash_nothing_is_deleted_unasked_and_what_is_not_the_run_stay
     baseline.keep(runs, runs / "second")
     page = show_runs(qtbot, window)
     page.table.choose(runs / "second")
-    window.activateWindow()
-    page.table.setFocus()
-    qtbot.waitUntil(page.table.hasFocus)
-    for asked in (1, 3):  # it is kept at the first question, then at the second
+
+    def delete():
+        window.activateWindow()
+        page.table.setFocus()
+        qtbot.waitUntil(page.table.hasFocus)
         qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+
+    for asked in (1, 3):  # it is kept at the first question, then at the second
+        delete()
         qtbot.waitUntil(lambda asked=asked: len(answers.asked) == asked)
         settle(qtbot, window)
         assert (runs / "second" / "run.json").exists()
         assert baseline.kept(runs), "nothing happened yet"
     assert answers.asked[1][1] == "Move second to the trash?"
     assert answers.asked[2][1] == "There is no trash here. Delete second for good? You cannot get it back."
-    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+    delete()
     qtbot.waitUntil(lambda: len(answers.asked) == 5)
     settle(qtbot, window)
     settle(qtbot, window)
