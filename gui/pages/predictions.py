@@ -16,6 +16,7 @@ import numpy as np
 from PySide6.QtCore import (
     QAbstractListModel,
     QAbstractTableModel,
+    QEvent,
     QModelIndex,
     QRect,
     QRectF,
@@ -525,6 +526,15 @@ class ConfusionTable(QTableView):
 
     def show_answers(self, answered: Answered, focus: int) -> None:
         self.source.show_answers(answered, focus)
+        self._give_room()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._give_room()
+
+    def _give_room(self) -> None:
+        """Cells as large as their letters."""
         metrics = self.fontMetrics()
         most = f"{int(self.source.counts.max(initial=0)):,}"
         widest = max([most, *map(str, self.source.classes)], key=metrics.horizontalAdvance)
