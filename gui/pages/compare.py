@@ -181,6 +181,7 @@ class ComparePage(Page):
         self.models = Combo()
         self.models.setMinimumContentsLength(24)
         self.models.currentIndexChanged.connect(self.invalidate)
+        self.models.activated.connect(lambda _: self.state.model_chosen.emit(self.model))
         self._precision = Combo(chosen=self._on_precision)
         self._precision.setToolTip(as_tip(WHY))
         self.model_choice = labelled(self.models, "&Model", GAP)

@@ -93,6 +93,7 @@ class RunState(QObject):
     changed = Signal()  # emitted very often: a receiver should start a timer, and not draw
     replaced = Signal()  # another run altogether
     selection_changed = Signal()
+    model_chosen = Signal(str)  # by the user, on a page that shows one at a time
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
