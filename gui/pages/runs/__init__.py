@@ -162,8 +162,8 @@ VERBS = {
     "form": ("Fill the fo&rm", "Put this run's settings into the form, for F5", ""),
     "diff": (
         "D&iff",
-        "Hold two runs against each other (Ctrl+click chooses the second), or one against its baseline: "
-        "which is faster, is it right, what else differs (Ctrl+D)",
+        "Hold two runs against each other (Ctrl+click chooses the second), one against its baseline, or "
+        "several side by side: which is faster, is it right, what else differs (Ctrl+D)",
         "Ctrl+D",
     ),
     "baseline": (
@@ -187,6 +187,7 @@ class RunsPage(Page):
     wanted = Signal(str, Path)  # one of VERBS, and the run that it is about
     noted = Signal(Path, object)  # with a Note
     diff_wanted = Signal(Path, Path)  # the run before, the run after
+    several_wanted = Signal(object)  # paths of runs, the baseline first
     baseline_wanted = Signal(Path, bool)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -283,7 +284,7 @@ class RunsPage(Page):
             "retry": run is not None and run.retriable,
             "overlay": run is not None and run.layered and not is_shown,
             "form": run is not None and run.layered and not run.problem,
-            "diff": self._two() is not None,
+            "diff": self._two() is not None or bool(self._several()),
             "baseline": run is not None and run.measured > 0 and not run.problem,
             "note": run is not None and bool(run.kind),
         }
@@ -313,9 +314,20 @@ class RunsPage(Page):
         first, second = sorted(runs, key=lambda run: run.created_at)
         return first.path, second.path
 
+    def _several(self) -> list[Path]:
+        """More than two runs of one kind, to be seen side by side: first the one that is a baseline, else the
+        oldest. [] if the selection is not for that."""
+        runs = self.table.chosen_runs if self._body is not None else []
+        if len(runs) < 3 or len({run.kind for run in runs}) > 1 or any(run.problem for run in runs):
+            return []
+        first = sorted(runs, key=lambda run: (run.path.resolve() not in self._baselines, run.created_at))
+        return [run.path for run in first]
+
     def _diff(self) -> None:
         if (two := self._two()) is not None:
             self.diff_wanted.emit(*two)
+        elif several := self._several():
+            self.several_wanted.emit(several)
 
     def _set_baseline(self) -> None:
         if self.chosen is not None:
