@@ -259,8 +259,10 @@ class ChartView(QFrame):
             plot.select(label, x)
 
     def reset_view(self) -> None:
+        """Show all data again, in this chart and in those that follow it."""
         for plot in self.plots.values():
             plot.reset_view()
+            plot.moved.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -15,6 +15,7 @@ from bench.views.charts.comparison_charts import charts
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import docks
+from gui.shell.main_window import TOUR_SEEN
 from tests.bench import synthetic
 from tests.gui import shared
 from tests.gui.shared import as_found
@@ -109,7 +110,7 @@ def test_items_persist_and_the_view_holds_still(same_page, recorded):
     page.redraw()
     assert {label: id(found.line) for label, found in plot._items.items()} == items
     assert plot.getPlotItem().getViewBox().viewRange() == view
-    plot.reset_view()
+    page.views["op-time"].reset_view()
     assert plot.getPlotItem().getViewBox().viewRange() != view
     run, measurements = recorded
     page.state.open(run, Path("a-run"), measurements)
@@ -267,6 +268,7 @@ def test_every_page_draws_at_every_size(make_window, recorded):
 
 def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
     window = make_window("ok")
+    window.settings.setValue(TOUR_SEEN, True)  # else it shows the sample
     page = window.pages[0]
     window.begin()
     qtbot.waitUntil(lambda: page._body is not None and sum(len(v._spare) for v in page.views.values()) == 8)
