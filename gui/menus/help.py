@@ -402,7 +402,7 @@ def _html(meaning: str, own: str) -> str:
 
 Keys = dict[str, str]  # what is pressed → what it does
 COLUMNS = 3
-SHEET = QSize(1200, 600)  # if there is room: then nothing needs scrolling
+SHEET = QSize(1200, 640)  # if there is room: then nothing needs scrolling
 SEVERAL = 3
 
 

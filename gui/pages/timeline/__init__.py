@@ -48,7 +48,7 @@ from gui.widgets.controls import (
 from kernels.errors import InputError
 
 ORDER = 40
-LOW, LOW_WIDTH = 640, 1100  # pixels of the page: below that height, from that width on, its halves are beside
+LOW, LOW_WIDTH = 700, 1100  # pixels of the page: below that height, from that width on, its halves are beside
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (

@@ -53,8 +53,11 @@ def test_what_speaks_against_measuring_now_is_told_and_stops_nothing(make_window
 
     monkeypatch.setattr(beforehand, "look", look)
     window = make_window("ok")
+    told = []
+    window.session.looked.connect(lambda _: told.append(window.banner.text))
     assert dispositions(run_to_end(window, JOB)) == ["ok"] * 4
-    assert words in window.banner.text
+    assert told == [words]
+    assert not window.banner.text, "it is over"
     assert str(os.getpid()) in seen, "other instances see that this one measures"
     assert not (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
 
