@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import ClassVar
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, Qt
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPalette
@@ -177,7 +178,7 @@ class _Line(QStyledItemDelegate):
 class Palette(QDialog):
     """The palette. Typing narrows the list; up and down choose; Enter goes there, Esc closes."""
 
-    KEYS = {"↑ ↓, Page": "Choose another entry of what was found", "Enter": "Go to the entry found"}  # noqa: RUF012
+    KEYS: ClassVar = {"↑ ↓, Page": "Choose another entry of what was found", "Enter": "Go to the entry found"}
 
     def __init__(self, window: MainWindow, finds: Sequence[Find]) -> None:
         super().__init__(window)

@@ -106,6 +106,9 @@ def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
     page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     assert window.page.title == "Compare"
+    assert [run.path.name for run in show_runs(qtbot, window).table.chosen_runs] == ["second"], "still chosen"
+    window.tabs.setCurrentIndex(0)
+    settle(qtbot, window)
     view = window.page.views["op-time"]
     assert set(view._legend.buttons) == {*CPU, "engine-cpu · second", "ort-cpu · second"}
     plot = next(iter(view.plots.values()))
