@@ -32,7 +32,8 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   `ChoiceBar` above a page).
 - `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
   item model (`TableModel`); `gui.widgets.columns` hides, moves and pins its columns.
-  `gui.widgets.question` asks, with verbs on its buttons. `gui.widgets.verdict_strip`: the verdicts, and the scoreboard as a table.
+  `gui.widgets.question` asks, with verbs on its buttons. `gui.widgets.verdict_strip`: the verdicts, and the
+  scoreboard as a table.
 - `gui.plots.chart` (with `bars`, `lines` and `base`): charts of bench.views as pyqtgraph plots
   (`ChartView`; `ChartGrid` places several). Items stay; pages draw nothing themselves. Its `menu_opened`
   signal lets others add to a chart's context menu. A chart's title leads to bench.views.sentences.findings.
