@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtCore import QEvent, QSettings, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -204,14 +204,21 @@ class JobFields(QWidget):
             margins=(WIDE, GAP, WIDE, GAP),
             spacing=TIGHT,
         )
-        scroll = scrolled(fields, sideways=False)
-        # Never narrower than its fields: there is no scrolling sideways.
-        scroll.setMinimumWidth(
-            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
-        )
+        self._scroll = scroll = scrolled(fields, sideways=False)
+        self._give_width()
         buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and hasattr(self, "_scroll"):
+            QTimer.singleShot(0, self, self._give_width)  # its fields get the letters after it
+
+    def _give_width(self) -> None:
+        """Never narrower than its fields: there is no scrolling sideways."""
+        bar = self._scroll.verticalScrollBar().sizeHint().width()
+        self._scroll.setMinimumWidth(self._scroll.widget().minimumSizeHint().width() + bar)
 
     def _reading(self, option: Option) -> Callable[[str], Any]:
         """A parser for lines with sizes that also checks the names of models against the list. It raises

@@ -173,6 +173,11 @@ def test_with_text_twice_as_large_no_words_are_cut(shared, pages):
     assert all(not cut(shared) for _ in pages()), "what is cut already would hide what this looks for"
     shared.theming.enlarge(200)
     try:
+        shared.room.show_form()
+        QApplication.processEvents()
+        scroll = shared.form._scroll
+        assert scroll.viewport().width() >= scroll.widget().minimumSizeHint().width(), "the form's fields"
+        assert not cut(shared)
         for page in pages():
             assert not cut(shared), page.title
             rows = [table for table in visible(page, QAbstractItemView) if hasattr(table, "verticalHeader")]
