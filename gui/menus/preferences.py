@@ -47,11 +47,11 @@ GROUPS = {"Measuring": ("budget", "backend"), "Files": ("editor", "runs")}
 def add_to(window: MainWindow, actions: Actions) -> None:
     preferences = window.preferences = Preferences(window)
     theming = window.theming
-    actions.add("file", "preferences", "Pre&ferences…", preferences.show, "Ctrl+,")
+    actions.add("file", "preferences", "Preferen&ces…", preferences.show, "Ctrl+,")
     actions.add(
         "view",
         "larger",
-        "&Larger text",
+        "Lar&ger text",
         lambda: theming.enlarge(theming.zoom + ZOOM_STEP),
         ["Ctrl++", "Ctrl+="],
     )
