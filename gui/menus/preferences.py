@@ -47,7 +47,7 @@ GROUPS = {"Measuring": ("budget", "backend"), "Files": ("editor", "runs")}
 def add_to(window: MainWindow, actions: Actions) -> None:
     preferences = window.preferences = Preferences(window)
     theming = window.theming
-    actions.add("file", "preferences", "Preferen&ces…", preferences.show, "Ctrl+,")
+    actions.add("file", "preferences", "Preferences…", preferences.show, "Ctrl+,")
     actions.add(
         "view",
         "larger",
