@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 
 from bench.questions import rung_template as template
 from bench.questions.ladder_questions import AssemblyAnswer, Listing
+from bench.run import settings
 from gui.base.theme import Theming
 from gui.menus import editor
 from gui.pages.ladder.rung_source import AssemblyView
@@ -158,11 +159,6 @@ def test_an_own_kernel_is_held_against_its_template_or_any_rung(qtbot, make_wind
     reader.source.code.go_to(6)
     qtbot.mouseClick(reader.edit_button, Qt.MouseButton.LeftButton)
     assert opened == [(path, 7)]
-
-
-@pytest.fixture
-def settings(make_window):
-    return make_window("mute", begin=False).settings
 
 
 def recorder(folder: Path, name: str) -> tuple[Path, Path]:
