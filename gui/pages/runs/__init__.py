@@ -385,9 +385,9 @@ class NoteDialog(QDialog):
         self.text = QPlainTextEdit(note.text)
         self.text.setTabChangesFocus(True)
         self.text.setFixedHeight(6 * self.text.fontMetrics().lineSpacing() + 12)
-        buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel
-        )
+        buttons = QDialogButtonBox()
+        self.save = buttons.addButton("Save", QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton("Cancel", QDialogButtonBox.ButtonRole.RejectRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         form = QFormLayout(self)

@@ -8,7 +8,7 @@ import shutil
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QToolButton
+from PySide6.QtWidgets import QToolButton
 
 from bench.results import note
 from bench.results.records import Measurement
@@ -216,7 +216,7 @@ def test_a_run_is_named_and_noted_by_keyboard_and_its_legend_says_so(qtbot, make
     dialog = page.findChild(NoteDialog)
     qtbot.keyClicks(dialog.name, "before tuning")
     qtbot.keyClicks(dialog.text, "on battery")
-    save = dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Save)
+    save = dialog.save
     qtbot.mouseClick(save, Qt.MouseButton.LeftButton)
     settle(qtbot, window)
     settle(qtbot, window)
