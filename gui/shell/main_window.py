@@ -52,8 +52,8 @@ from gui.shell.model_files import DropTarget, ModelFiles
 from gui.shell.notices import BUSY, MACHINE, Banner
 from gui.shell.room import Room
 from gui.shell.strips import MachineStrip, ProgressStrip
-from gui.widgets.columns import keep_columns
 from gui.widgets.question import ask
+from gui.widgets.table_view import keep_columns
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QSettings, Qt
 from PySide6.QtGui import QAction, QPalette
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QMenu, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QMenu, QTableView
 
 from gui.base.background import timer
 from gui.widgets.controls import new_action
@@ -191,11 +191,3 @@ def fill(menu: QMenu, actions: Sequence[QAction]) -> None:
     menu.addActions(list(actions[:first_shown]))
     menu.addSeparator()
     menu.addActions(list(actions[first_shown:]))
-
-
-def keep_columns(settings: QSettings, widget: QWidget) -> None:
-    """Keep the columns of all tables inside a widget in the settings."""
-    from gui.widgets.table_view import TableView
-
-    for table in widget.findChildren(TableView):
-        table.chosen_columns.keep_in(settings)

@@ -14,6 +14,7 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QPoint,
     QRect,
+    QSettings,
     Qt,
     QTimer,
     Signal,
@@ -412,3 +413,9 @@ def _has(row: Any, columns: Sequence[Column[Any]], words: Sequence[str]) -> bool
     """Whether each of these words stands somewhere in a row."""
     text = " ".join(column.words(row) for column in columns).casefold()
     return all(word in text for word in words)
+
+
+def keep_columns(settings: QSettings, widget: QWidget) -> None:
+    """Keep the columns of all tables inside a widget in the settings."""
+    for table in widget.findChildren(TableView):
+        table.chosen_columns.keep_in(settings)
