@@ -294,6 +294,7 @@ class LadderReader(QWidget):
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
         self.history = HistoryView(theming)
+        self.versions = scrolled(self.history, focus=False)
         self._saves: Sequence[Save] = ()
         # In a scroll area: the pictures would take the room of the source, and of the charts.
         self._pictures = scrolled(self.finding, focus=False)
@@ -306,7 +307,7 @@ class LadderReader(QWidget):
                 DIFFERENCE: self._beside,
                 FINDING: self._pictures,
                 ASSEMBLY: self.assembly,
-                HISTORY: self.history,
+                HISTORY: self.versions,
             }
         )
         self.tabs.currentChanged.connect(self._fill)
@@ -440,7 +441,7 @@ class LadderReader(QWidget):
             self._beside: difference,
             self.assembly: assembly,
             self._pictures: finding,
-            self.history: self._info is not None and bool(self._saves),
+            self.versions: self._info is not None and bool(self._saves),
         }
         alone = self.tabs.count() == len(own)
         self.tabs.setVisible(any(own.values()) or not alone)
@@ -482,7 +483,7 @@ class LadderReader(QWidget):
                 return
             if self._new(tab, (other, info)):
                 self.diff.show_pair(*other, info.case.label, info.source, Path(info.path).suffix)
-        elif tab is self.history and info is not None:
+        elif tab is self.versions and info is not None:
             self.history.show_history(info, self._saves)
         elif tab is self.assembly and info is not None:
             if self._new(tab, (info.path, info.source, info.headers)):

@@ -233,7 +233,7 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     window.redraw.flush()
     page.reader.tabs.setCurrentWidget(page.reader.source)
     assert page.reader.source.code.toPlainText().rstrip() == template.rstrip()
-    page.reader.tabs.setCurrentWidget(page.reader.history)
+    page.reader.tabs.setCurrentWidget(page.reader.versions)
     assert [save.source for save in page.reader.history.table.source.rows] == [template]
 
 
