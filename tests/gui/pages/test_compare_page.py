@@ -12,12 +12,13 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import StopReason
 from bench.views.charts.comparison_charts import charts
-from gui.pages.compare import PANELS
+from gui.pages.compare import PANELS, ComparePage
 from gui.pages.page import page_types
 from gui.shell import docks
 from gui.shell.main_window import TOUR_SEEN
 from tests.bench import synthetic
 from tests.gui import shared
+from tests.gui.recorded import Shown
 from tests.gui.shared import as_found
 
 FAILURES = {
@@ -407,3 +408,19 @@ def test_end_to_end_has_a_chart_where_it_was_measured(page, recorded):
     page.state.open(run, Path("a-run"), measurements)
     page.window().redraw.flush()
     assert view.isHidden()
+
+
+def test_while_another_run_is_loaded_no_row_of_the_one_before_is_shown(qtbot):
+    shown = Shown(qtbot, ComparePage)
+    shown.open()
+    page, state = shown.page, shown.state
+    before = page.table.source.rowCount()
+    assert before > 0
+    run, measured = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1, 2, 4))
+    state.open(run, measurements=measured)
+    assert page.table.source.rowCount() == 0
+    page.redraw()
+    assert page.about.text() == f"Loading: 0 of {len(measured)} cases"
+    shown.redraw.flush()
+    assert page.table.source.rowCount() == len(measured)
+    assert "Loading" not in page.about.text()
