@@ -217,8 +217,9 @@ class JobFields(QWidget):
 
     def _give_width(self) -> None:
         """Never narrower than its fields: there is no scrolling sideways."""
-        bar = self._scroll.verticalScrollBar().sizeHint().width()
-        self._scroll.setMinimumWidth(self._scroll.widget().minimumSizeHint().width() + bar)
+        fields, bar = self._scroll.widget(), self._scroll.verticalScrollBar().sizeHint().width()
+        assert fields is not None
+        self._scroll.setMinimumWidth(fields.minimumSizeHint().width() + bar)
 
     def _reading(self, option: Option) -> Callable[[str], Any]:
         """A parser for lines with sizes that also checks the names of models against the list. It raises

@@ -575,7 +575,20 @@ class LadderSession(Session):
             self._retry.start()
             return
         if cases := self._own.take(ladder.cases):
-            self._run_quickly(ladder, cases)
+            self._run_quickly(ladder, (*cases, *self._yardsticks(ladder, cases)))
+
+    def _yardsticks(self, ladder: Ladder, own: Sequence[RungCase]) -> list[RungCase]:
+        """The references of these rungs that nothing has been timed of yet: without one the first run of a
+        kernel says nothing of its speed."""
+        precisions, measured = {case.precision for case in own}, self.state.measured
+        return [
+            case
+            for case in ladder.cases
+            if case.is_reference
+            and case.scope == "reference"
+            and case.precision in precisions
+            and case.key not in measured
+        ]
 
     def _run_quickly(self, ladder: Ladder, cases: Sequence[RungCase], together: bool = False) -> None:
         """Run these cases into a temporary folder."""

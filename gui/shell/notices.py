@@ -130,9 +130,9 @@ class Banner(QFrame):
         matter replaces it."""
         for notice in [n for n in self._notices if n.message == text or (about and n.about == about)]:
             self._forget(notice)
-        notice = self._show(text, severity, about, words)
-        if notice is not None:
-            self._agreed[notice] = agreed
+        shown = self._show(text, severity, about, words)
+        if shown is not None:
+            self._agreed[shown] = agreed
 
     def dismiss(self) -> None:
         while self._notices:

@@ -184,6 +184,8 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     qtbot.waitUntil(lambda: result(page, "mine") == "ok")
     settled(window, page, qtbot)
     assert page.reader.title.text() == "90 mine (your own)"
+    qtbot.waitUntil(lambda: page.session.state.measurement(REFERENCE) is not None)  # beside it, at once
+    settled(window, page, qtbot)
     # With a rung of one's own its folder goes into the job as well.
     qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
     assert window.form.job().kernel_dirs == (str(folder),)
