@@ -31,8 +31,10 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   buttons, actions, shortcuts, context menus, progress, lists to choose from: `Combo.offer`, and the
   `ChoiceBar` above a page).
 - `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
-  item model (`TableModel`). `gui.widgets.cards`: the three answers that a page opens with (bench.views.cards,
-  `layer_cards`, `ladder_cards`); between those of a model its scoreboard (`gui.widgets.board_view`).
+  item model (`TableModel`); `gui.widgets.columns` hides, moves and pins its columns.
+  `gui.widgets.question` asks, with verbs on its buttons. `gui.widgets.cards`: the three answers that a page
+  opens with (bench.views.cards, `layer_cards`, `ladder_cards`); between those of a model its scoreboard
+  (`gui.widgets.board_view`).
 - `gui.plots.chart` (with `bars`, `lines` and `base`): charts of bench.views as pyqtgraph plots
   (`ChartView`; `ChartGrid` places several). Items stay; pages draw nothing themselves. Its `menu_opened`
   signal lets others add to a chart's context menu. A chart's title leads to bench.views.sentences.findings.
@@ -52,6 +54,8 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   table of rungs and what one rung is (its source in `rung_source`, its errors in `error_map`). `LadderPanes`
   places them by the room there is: beside each other, in halves, or behind tabs. Sources are shown by
   `gui.widgets.code_view`.
+- `gui.sessions.own_saves` keeps the versions of the user's rungs (bench.results.saves);
+  `gui.pages.ladder.history` shows them.
 - `gui.pages.predictions` reads `bench.results.gallery`'s files in a thread, filters and counts, and draws
   only what is visible.
 - One thing is timed at a time: `Session.blockers`, which `MainWindow.join` fills, say in words why not. What
@@ -69,6 +73,9 @@ The state comes from records alone. The GUI thread only does short pieces of wor
 - Links: a page with a `link` shows what is selected on another (`Page.spot`, `Page.show_spot`);
   `gui.menus.links` makes the actions, which pages put into their menus (`Page.links`). `gui.menus.editor`
   opens files in the user's editor.
+- `gui.menus.palette` finds anything by a few letters; a page adds what it has by `Page.findable`.
+  `gui.menus.preferences` writes what command and window share into the user's configuration file
+  (bench.run.settings), and keeps theme and size of text.
 - Help: `gui.menus.help` has the tour, the glossary (of bench.words.glossary) and the list of shortcuts, which
   reads actions, QShortcuts (`setWhatsThis` says what one does) and the `KEYS` of widgets that read keys
   themselves. `TermLabel` and `Linked` (gui.widgets.controls) lead to the glossary by `term:` links, which the
@@ -76,12 +83,13 @@ The state comes from records alone. The GUI thread only does short pieces of wor
 - `gui.shell.room.Room` decides which parts of the window are visible. The form folds into the toolbar's line
   once a run is shown; the inspector is visible while a page has something selected that it describes
   (`Page.inspects`); one button is the primary one. `gui.shell.docks`: the docks, the inspector and the
-  problems. `gui.shell.strips`: messages, progress, and readings of the machine.
+  problems. `gui.shell.notices`: messages, over the pages. `gui.shell.strips`: progress, and readings of the
+  machine. `gui.shell.start`: recent runs and models, on the first page while it is empty.
 - The look: `gui.base.theme`: light and dark palettes, the style sheet, one grid of distances, one scale of
   type sizes, icons. Backends have bench.words.palette's colours in both themes. A widget says by its property
   `role` what it is ("finding", "caption", "primary", "doubts", "link", …), and sets no size and no colour of
   its own.
-- `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no dialog.
+- `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in a notice; no dialog.
   `gui.shell.app.Collector`: Python's garbage is collected in the GUI thread alone, so that no thread that
   reads a file deletes objects of Qt.
 - `python -m tests.gui.screenshots --out DIR` takes pictures of the window: every page in both themes, with

@@ -115,17 +115,19 @@ def diff(
 def _two(runs: Sequence[Path], where: Path | None) -> tuple[Path, Path]:
     from bench.results import baseline as baselines
     from bench.results.summaries import summary
+    from bench.run import settings
     from kernels.errors import InputError
 
     if len(runs) == 2:
         return runs[0], runs[1]
     if len(runs) > 2:
         raise InputError(f"two runs are held against each other, and {len(runs)} are named")
-    places = (RUNS, runs[0].absolute().parent) if where is None else (where,)
+    usual = settings.runs_folder()
+    places = (usual, runs[0].absolute().parent) if where is None else (where,)
     kept = baselines.anywhere(summary(runs[0]), *places)
     if kept is None:
         raise InputError(
-            f"there is no baseline in {where or RUNS} for {runs[0]}; `{CALLED} runs baseline set RUN` "
+            f"there is no baseline in {where or usual} for {runs[0]}; `{CALLED} runs baseline set RUN` "
             "keeps one, or name the run to hold it against first"
         )
     return kept, runs[0]

@@ -33,11 +33,12 @@ _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
     from bench.commands.judge_server import Judged, Ready, Refused, Request, Said
-    from bench.commands.ladder_saves import Save, SavesOutput
     from bench.results.events import AnyEvent
     from bench.results.machine_limits import MachineLimits
+    from bench.results.saves import Save
     from bench.views.tables.compiled_tables import CompiledOutput
     from bench.views.tables.judgement_tables import JudgementOutput
+    from bench.views.tables.save_tables import SavesOutput
 
     found: dict[str, Any] = {}
     for kind in kinds():

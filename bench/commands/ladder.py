@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Sequence
@@ -209,22 +210,23 @@ def _left_out(job: LadderJob, named: bool) -> str:
 
 def _show_saves(folder: Path, output: str) -> int:
     """The log of saves on standard output. The exit code."""
-    from bench.commands import ladder_saves as log
+    from bench.results import saves as log
     from bench.views import show as views
+    from bench.views.tables import save_tables as tables
     from bench.views.tables.grid import stacked
     from bench.views.tables.table import records, with_headings
 
     kept = log.read(folder)
-    found = log.table(kept)
+    found = tables.table(kept)
     if not kept and output == "table":
         print(f"no saves yet; `ladder --watch --kernels {folder}` notes each in {folder / log.FILE}")
         return 0
     views.show(
         output,
         csv=lambda: [found],
-        output=lambda: log.saves_output(folder, records(found)),
-        paper=lambda: with_headings(log.readable(kept)),
-        drawn=lambda: [stacked(log.readable(kept))],
+        output=lambda: tables.saves_output(folder, records(found)),
+        paper=lambda: with_headings(tables.readable(kept)),
+        drawn=lambda: [stacked(tables.readable(kept))],
     )
     return 0
 
@@ -289,11 +291,19 @@ def _run(
     junit: Path | None = None,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
+    from bench.questions import ladder_plan
+    from bench.results import saves
     from bench.results.store import write_atomically
     from bench.views.ladder import as_tests, show
+    from kernels.errors import KernelscopeError
 
+    sources = {}
+    if folder.job.kernel_dirs:
+        with contextlib.suppress(KernelscopeError):  # kernels that are not here, of a run from elsewhere
+            sources = ladder_plan.sources(folder.job)
     outcome = measuring.measure([folder], retry, where)
     measurements = folder.measurements()
+    saves.keep(folder.path, folder.header, measurements, sources)
     show(folder, output)
     if junit is not None:
         write_atomically(junit, as_tests(folder).encode())

@@ -5,7 +5,7 @@ again with what is known of the others. Then, the verdict on the screen, it is t
 what it is compared with, the reference and the rung below: their old times are of another state of the
 machine. The next save drops that. The next worker is started while the user types, with its libraries loaded,
 so that saving costs checking and timing alone. What each save came to is kept
-(bench.commands.ladder_saves)."""
+(bench.results.saves)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.commands import ladder_saves as saves
 from bench.questions import ladder_plan
+from bench.results import saves
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.run import elsewhere

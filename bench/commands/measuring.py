@@ -65,10 +65,10 @@ def command_line() -> str:
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
     from bench.results import folders
-    from bench.results.store import RUNS
+    from bench.run import settings
 
     warn_of_runtime()
-    return folders.begin(kind, header, out, RUNS, command_line())
+    return folders.begin(kind, header, out, settings.runs_folder(), command_line())
 
 
 def warn_of_runtime() -> None:
@@ -179,14 +179,14 @@ def _tell_left(folder: Folder[Any, Any]) -> None:
 def _tell_baseline(folder: Folder[Any, Any]) -> None:
     """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
     it is measured."""
-    from bench.results.store import RUNS
+    from bench.run import settings
     from bench.views.diff.between import with_baseline
     from bench.views.sentences import diff_sentences as sentences
 
     if folder.missing():
         return
     try:
-        found = with_baseline(folder.path, RUNS, folder.path.absolute().parent)
+        found = with_baseline(folder.path, settings.runs_folder(), folder.path.absolute().parent)
     except InputError as error:
         print(f"warning: the baseline: {error}", file=sys.stderr)
         return

@@ -20,12 +20,15 @@ def list_command(
 
     Comparisons, ladders and profiles; if one cannot be read, the reason."""
     from bench.results.summaries import summaries
+    from bench.run import settings
     from bench.views.tables.grid import Grid
     from bench.views.tables.run_tables import COLUMNS
     from bench.views.tables.table import Table, pick
     from bench.words.terminal import console
     from kernels.errors import InputError
 
+    if folder == RUNS:
+        folder = settings.runs_folder()
     found = summaries(folder)
     if not found:
         if folder != RUNS and not folder.is_dir():

@@ -18,6 +18,7 @@ from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
+SAVES_FILE = "saves.jsonl"  # versions of the user's rungs (bench.results.saves)
 NOTE_FILE = "note.json"  # what the user calls it (bench.results.note)
 PIECES = ".pieces"  # a folder for each part of it that a machine elsewhere has not handed over yet
 ELSEWHERE_FILE = ".elsewhere.json"  # its session on a machine elsewhere, where it was measured on one

@@ -388,6 +388,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "S",
             on=(*ALL, J),
             fields=("timeout_s",),
+            label="Time limit",
             lasting=True,
         ),
         Option(
@@ -789,6 +790,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "COMMAND",
             lasting=True,
             runs=True,
+        ),
+        Option(
+            "runs",
+            Text(keep=absolute),
+            "The folder in which new runs are kept.",
+            "DIR",
+            lasting=True,
         ),
     ),
 }

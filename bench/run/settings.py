@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
+from bench.results.store import RUNS
+from bench.results.store import write_atomically as store_file
 from bench.run import options
 from bench.words.called import CALLED
-from bench.words.option import Option, absolute, one_of
+from bench.words.option import Number, Option, absolute, one_of
 from kernels.cache import Store
 from kernels.errors import InputError, system_words
 
@@ -111,6 +114,61 @@ def read(option: Option, setting: Setting) -> Any:
         told = str(error)
         raise InputError(told if told.startswith(called) else f"{called}: {told}") from error
     return value
+
+
+def store(name: str, texts: Sequence[str]) -> Path:
+    """Put a setting into the user's file, in place of what it has there; () takes it out. All else in the
+    file stays as it is, comments too. Returns the file.
+
+    Raises InputError, and changes nothing, for a value with which nothing can be run, for a file that is
+    broken, and where the setting is written in a way that only a person can change."""
+    import tomllib
+
+    file = user_file()
+    option = LASTING[name]
+    if texts:
+        read(option, Setting(tuple(texts), "the preferences", file.parent))
+    before = _text(file) if file.is_file() else ""
+    kept = _of_file(file) if before else {}
+    wanted = {key: setting.texts for key, setting in kept.items() if key != name}
+    lines = before.splitlines()
+    heads = [at for at, line in enumerate(lines) if line.lstrip().startswith("[")]
+    own = [at for at in range(heads[0] if heads else len(lines)) if _begins(name, lines[at])]
+    written = [f"{name} = {_toml(option, texts)}"] if texts else []
+    if own:
+        lines[own[0] : own[0] + 1] = written
+    else:
+        at = heads[0] if heads else len(lines)
+        lines[at:at] = written
+    after = "".join(f"{line}\n" for line in lines)
+    if texts:
+        wanted[name] = tuple(texts)
+    try:
+        table = tomllib.loads(after)
+        same = {key: _texts(value, key) for key, value in table.items()} == wanted
+    except (tomllib.TOMLDecodeError, InputError):
+        same = False
+    if not same:
+        raise InputError(f"{file} has {name} in a way that the window cannot change; change it there")
+    store_file(file, after.encode())
+    return file
+
+
+def _begins(name: str, line: str) -> bool:
+    """Whether a line of TOML gives this key a value."""
+    return re.match(rf"""\s*["']?{re.escape(name)}["']?\s*=""", line) is not None
+
+
+def _toml(option: Option, texts: Sequence[str]) -> str:
+    """Texts as TOML: a number where the option takes one, a list where it takes several."""
+    parts = [text if isinstance(option.value, Number) else json.dumps(text) for text in texts]
+    return f"[{', '.join(parts)}]" if option.value.repeated else parts[0]
+
+
+def runs_folder() -> Path:
+    """The folder of the user's runs: what the setting `runs` says, else `runs` in the current folder. Raises
+    InputError as `values` does."""
+    return Path(values([LASTING["runs"]]).get("runs", RUNS))
 
 
 def trust() -> Path:

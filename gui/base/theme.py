@@ -1,4 +1,4 @@
-"""The look of the window: light and dark palettes, distances, type sizes, letters, icons.
+"""The look of the window: light, dark and high-contrast palettes, distances, type sizes, letters, icons.
 
 The theme follows the system unless the user chooses one. Qt draws in its Fusion style with our palettes.
 Backends and breakdown categories have their colours from bench.words.palette in both themes; the paper that
@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QFont, QFontMetricsF, QGuiApplication, QIcon, QPainter, QPalette
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontDatabase,
+    QFontMetricsF,
+    QGuiApplication,
+    QIcon,
+    QPainter,
+    QPalette,
+)
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 GRID = 4  # pixels: every distance is a multiple of it
@@ -21,7 +31,15 @@ ROUND = 6  # of a surface's corners
 CONTROL = 5  # of a button's or a field's
 
 # Sizes of text by role, as multiples of the application's font size.
-SIZES = {"caption": 0.9, "body": 1.0, "heading": 1.1, "finding": 1.15, "empty": 1.2, "verdict": 1.5}
+SIZES = {
+    "axis": 0.889,
+    "caption": 0.9,
+    "body": 1.0,
+    "heading": 1.1,
+    "finding": 1.15,
+    "empty": 1.2,
+    "verdict": 1.5,
+}
 
 
 def points(role: str) -> float:
@@ -186,7 +204,13 @@ def _frames(theme: Theme) -> str:
     """
 
 
-CHOICES = {"system": "Follow the system", "light": "Light", "dark": "Dark"}
+CHOICES = {
+    "system": "Follow the system",
+    "light": "Light",
+    "dark": "Dark",
+    "contrast": "High contrast",
+}
+LEAST_ZOOM, MOST_ZOOM, ZOOM_STEP = 70, 250, 10  # percent of the system's type size
 
 
 @dataclass(frozen=True)
@@ -211,7 +235,7 @@ class Theme:
 
     @property
     def dark(self) -> bool:
-        return self.name == "dark"
+        return self.name != "light"
 
 
 LIGHT = Theme(
@@ -247,6 +271,31 @@ DARK = Theme(
     good="#5CCB9B",
 )
 
+CONTRAST = Theme(
+    name="contrast",
+    window="#000000",
+    paper="#000000",
+    alternate="#141414",
+    button="#1C1C1C",
+    ink="#FFFFFF",
+    muted="#D6D6D6",
+    line="#A6A6A6",
+    grid="#4D4D4D",
+    accent="#FFD633",
+    on_accent="#000000",
+    failed="#FF9A9A",
+    warning="#FFC24D",
+    good="#7BEBB0",
+)
+THEMES = {theme.name: theme for theme in (LIGHT, DARK, CONTRAST)}
+
+
+def fixed_font() -> QFont:
+    """The system's font with one width for all letters, as large as other text."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setPointSizeF(QApplication.font().pointSizeF())
+    return font
+
 
 class Theming(QObject):
     """The theme in use. `changed` is emitted after each switch; widgets that paint themselves repaint
@@ -258,6 +307,8 @@ class Theming(QObject):
         super().__init__(parent)
         self.choice = choice if choice in CHOICES else "system"
         self.theme = self._wanted()
+        self.zoom = 100  # percent
+        self._usual = QApplication.font().pointSizeF()  # the size that is 100 %
         hints = QGuiApplication.styleHints()
         hints.colorSchemeChanged.connect(self._follow)
 
@@ -267,6 +318,17 @@ class Theming(QObject):
             raise ValueError(f"theme {choice!r} is not one of {', '.join(CHOICES)}")
         self.choice = choice
         self._follow()
+
+    def enlarge(self, percent: int) -> None:
+        """Make all text this large: percent of the system's size, within LEAST_ZOOM and MOST_ZOOM."""
+        percent = max(LEAST_ZOOM, min(MOST_ZOOM, percent))
+        if percent != self.zoom:
+            self.zoom = percent
+            font = QApplication.font()
+            font.setPointSizeF(self._usual * percent / 100)
+            QApplication.setFont(font)
+            self.apply()
+            self.changed.emit()
 
     def apply(self) -> None:
         """Give the application the theme's palette and style sheet."""
@@ -288,7 +350,7 @@ class Theming(QObject):
         if self.choice == "system":
             scheme = QGuiApplication.styleHints().colorScheme()
             return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
-        return DARK if self.choice == "dark" else LIGHT
+        return THEMES[self.choice]
 
 
 def palette(theme: Theme) -> QPalette:
@@ -341,8 +403,14 @@ def sheet(theme: Theme) -> str:
     QLabel[role="warning"] {{ color: {theme.warning}; }}
     QLabel[role="empty"] {{ color: {theme.muted}; padding: 40px; }}
     QFrame[role="card"] {{ background: {theme.paper}; border: none; border-radius: 6px; }}
-    QFrame[role="banner"] {{ background: {theme.paper}; border: 1px solid {theme.failed};
-        border-radius: 6px; }}
+    QFrame[role="banner"] {{ background: transparent; border: none; }}
+    QFrame[role="notice"] {{ background: {theme.button}; border: 1px solid {theme.muted};
+        border-left: 4px solid {theme.accent}; border-radius: 6px; }}
+    QFrame[role="notice"][severity="warning"] {{ border-left-color: {theme.warning}; }}
+    QFrame[role="notice"][severity="failed"] {{ border-left-color: {theme.failed}; }}
+    QLabel[role="sign-info"] {{ color: {theme.accent}; font-weight: 700; }}
+    QLabel[role="sign-warning"] {{ color: {theme.warning}; font-weight: 700; }}
+    QLabel[role="sign-failed"] {{ color: {theme.failed}; font-weight: 700; }}
     QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {theme.accent};
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}

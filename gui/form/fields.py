@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -43,6 +43,7 @@ class CheckList(QListWidget):
     chosen = Signal()
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        self._most_rows = 0
         super().__init__(parent)
         self.setAccessibleName(name)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -112,8 +113,14 @@ class CheckList(QListWidget):
         self.blockSignals(False)
         self.chosen.emit()
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and self._most_rows:
+            self.fit(self._most_rows)
+
     def fit(self, most_rows: int) -> None:
         """Make the list as high as its items, `most_rows` at most."""
+        self._most_rows = most_rows
         rows = min(max(1, self.count()), most_rows)
         each = self.sizeHintForRow(0) if self.count() else self.fontMetrics().height() + 6
         self.setFixedHeight(rows * each + 2 * self.frameWidth() + 2)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtCore import QEvent, QSettings, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -204,14 +204,22 @@ class JobFields(QWidget):
             margins=(WIDE, GAP, WIDE, GAP),
             spacing=TIGHT,
         )
-        scroll = scrolled(fields, sideways=False)
-        # Never narrower than its fields: there is no scrolling sideways.
-        scroll.setMinimumWidth(
-            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
-        )
+        self._scroll = scroll = scrolled(fields, sideways=False)
+        self._give_width()
         buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and hasattr(self, "_scroll"):
+            QTimer.singleShot(0, self, self._give_width)  # its fields get the letters after it
+
+    def _give_width(self) -> None:
+        """Never narrower than its fields: there is no scrolling sideways."""
+        fields, bar = self._scroll.widget(), self._scroll.verticalScrollBar().sizeHint().width()
+        assert fields is not None
+        self._scroll.setMinimumWidth(fields.minimumSizeHint().width() + bar)
 
     def _reading(self, option: Option) -> Callable[[str], Any]:
         """A parser for lines with sizes that also checks the names of models against the list. It raises
@@ -335,7 +343,7 @@ class JobForm(JobFields):
         checked = check or (known and path in self.models.checked)
         self.models.put(path, stem, checked=checked, tip=path)
         self.models.fit(MODEL_ROWS)
-        recent = [path, *(p for p in self._recent() if p != path)]
+        recent = [path, *(p for p in self.recent if p != path)]
         self._settings.setValue("recent", recent[:MOST_RECENT])
         self._update()
 
@@ -343,7 +351,7 @@ class JobForm(JobFields):
         """Remove an .onnx file from the models and from the recent files."""
         self.models.remove(path)
         self.models.fit(MODEL_ROWS)
-        self._settings.setValue("recent", [other for other in self._recent() if other != path])
+        self._settings.setValue("recent", [other for other in self.recent if other != path])
         self._update()
 
     def job_of(self, model: str) -> Job:
@@ -409,6 +417,21 @@ class JobForm(JobFields):
             self.save()
             self.run_wanted.emit(job)
 
+    def take_settings(self) -> None:
+        """Show the time and the backends of the default comparison, because the settings have changed.
+        Raises InputError as `bench.run.settings` does."""
+        usual = defaults.job()
+        try:
+            job = self.job()
+        except InputError:
+            job = self._last_job
+        self.set_job(msgspec.structs.replace(job, budget_s=usual.budget_s, backends=usual.backends))
+
+    @property
+    def recent(self) -> list[str]:
+        """The model files used last, the latest first."""
+        return kept_list(self._settings, "recent")
+
     def save(self) -> None:
         """Store the choices for the next start, if they make a job."""
         try:
@@ -431,7 +454,7 @@ class JobForm(JobFields):
     def _fill_models(self) -> None:
         for name, title in names.model_titles().items():
             self.models.put(name, name, tip=title)
-        for path in reversed(self._recent()):
+        for path in reversed(self.recent):
             if Path(path).is_file():
                 self.models.put(path, Path(path).stem, tip=path)
         self.models.fit(MODEL_ROWS)
@@ -545,9 +568,6 @@ class JobForm(JobFields):
             index = self.dataset.count() - 1
             self.dataset.setItemData(index, spec, Qt.ItemDataRole.ToolTipRole)
         self.dataset.setCurrentIndex(index)
-
-    def _recent(self) -> list[str]:
-        return kept_list(self._settings, "recent")
 
     def _stored(self) -> Job | None:
         text = self._settings.value("job")

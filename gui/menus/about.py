@@ -61,7 +61,8 @@ class About(QDialog):
         self.tabs = QTabWidget()
         for words, text in panes.items():
             self.tabs.addTab(fixed_text(text, words.replace("&", "")), words)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = QDialogButtonBox()
+        buttons.addButton("Close", QDialogButtonBox.ButtonRole.RejectRole)
         buttons.rejected.connect(self.reject)
         self.copy_button = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
         self.copy_button.setToolTip("Copy versions and machine, for a bug report")

@@ -3,6 +3,7 @@ been measured with its baseline."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
@@ -11,11 +12,13 @@ from bench.results import baseline
 from bench.results.folders import open_folder
 from bench.views.diff.between import between, with_baseline
 from bench.views.diff.records import Diff
+from bench.views.diff.several import Several, several
 from bench.views.sentences import diff_sentences as sentences
 from gui.pages.runs import RunsPage
 from gui.sessions.session import Session
 from gui.shell.library import Library
 from gui.shell.main_window import Actions, MainWindow
+from gui.shell.notices import BASELINE
 
 ORDER = 21  # after `runs`, because it uses the library made there
 SHOW = "Show the difference"
@@ -35,6 +38,7 @@ class Comparing(QObject):
         self._into: dict[Session, Path] = {}  # the folder into which each session measured last
         page = window.page_of(RunsPage)
         page.diff_wanted.connect(self.compare)
+        page.several_wanted.connect(self.beside)
         page.baseline_wanted.connect(self.keep)
         # Later, because other sessions join while the menus are made.
         QTimer.singleShot(0, self, self._listen)
@@ -42,6 +46,17 @@ class Comparing(QObject):
     def compare(self, a: Path, b: Path) -> None:
         """Show how run B differs from run A. What prevents it is shown in the banner."""
         self._library.background.start("diff", lambda: between(a, b), self.show)
+
+    def beside(self, paths: Sequence[Path]) -> None:
+        """Show several runs side by side, each held against the first. What prevents it is told."""
+        from gui.pages.runs.several_window import SeveralWindow
+
+        def then(found: Several) -> None:
+            dialog = SeveralWindow(found, self._window.theming, self._window)
+            dialog.finished.connect(dialog.deleteLater)
+            dialog.show()
+
+        self._library.background.start("several", lambda: several(paths[0], paths[1:]), then)
 
     def with_baseline(self) -> None:
         """Show how the run on the pages differs from its baseline."""
@@ -107,9 +122,6 @@ class Comparing(QObject):
         def then(diff: Diff | None) -> None:
             if diff is None:
                 return
-            banner, sentence = self._window.banner, sentences.summary(diff)
-            if banner.text:  # keep the messages about the run itself
-                sentence = f"{banner.text}\n{sentence}"
-            banner.ask(sentence, SHOW, lambda: self.show(diff))
+            self._window.banner.ask(sentences.summary(diff), SHOW, lambda: self.show(diff), BASELINE)
 
         self._library.background.start("held against the baseline", work, then)

@@ -1,7 +1,7 @@
-"""Opens a file in the user's editor at a line, and the entry of File that names the editor.
+"""Opens a file in the user's editor at a line.
 
-The editor is the one in the window's settings, else that of a configuration file, else VISUAL or EDITOR, else
-what the desktop opens the file with.
+The editor is that of a configuration file (the preferences write one), else VISUAL or EDITOR, else what the
+desktop opens the file with.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QProcess, QSettings, QUrl
+from PySide6.QtCore import QProcess, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QInputDialog
 
 from bench.run import settings
 from gui.pages.ladder import LadderPage
@@ -53,9 +52,9 @@ _TERMINALS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def editor_command(stored: QSettings, environment: Mapping[str, str] = os.environ) -> str:
+def editor_command(environment: Mapping[str, str] = os.environ) -> str:
     """The command of the user's editor, "" if none is set. Raises InputError as `bench.run.settings` does."""
-    named = str(stored.value(SETTING, "") or "").strip() or settings.values([_OPTION]).get(SETTING, "")
+    named = settings.values([_OPTION]).get(SETTING, "")
     return named or environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
 
 
@@ -85,13 +84,13 @@ def in_terminal(words: Sequence[str], environment: Mapping[str, str] = os.enviro
     return None
 
 
-def open_in_editor(file: Path, line: int, stored: QSettings) -> str:
+def open_in_editor(file: Path, line: int) -> str:
     """Open a file at a line. Returns "" or, in a sentence, what prevented it and what helps."""
-    helps = "; File → Editor… names one"
+    helps = "; File → Preferences names one"
     if not file.is_file():
         return f"{file} is not there any more."
     try:
-        editor = editor_command(stored)
+        editor = editor_command()
     except InputError as error:
         return f"{error}."
     if not editor:
@@ -115,22 +114,11 @@ def _program_name(program: str) -> str:
 
 
 ORDER = 16
-ASKED = (
-    "The command that opens a file. {file} and {line} in it are filled in; the usual editors need none.\n"
-    "Empty: the configuration file's, VISUAL or EDITOR, else the desktop's choice."
-)
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
-    def ask() -> None:
-        known = str(window.settings.value(SETTING, "") or "")
-        text, agreed = QInputDialog.getText(window, "Editor", ASKED, text=known)
-        if agreed:
-            window.settings.setValue(SETTING, text.strip())
-
     def edit(file: Path, line: int) -> None:
-        if reason := open_in_editor(Path(file), line, window.settings):
-            window.tell(reason)
+        if reason := open_in_editor(Path(file), line):
+            window.tell(reason, "failed")
 
-    actions.add("file", "editor", "Ed&itor…", ask)
     window.page_of(LadderPage).edit_wanted.connect(edit)

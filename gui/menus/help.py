@@ -17,6 +17,7 @@ from PySide6.QtCore import (
     QRectF,
     QSize,
     Qt,
+    QTimer,
     QUrl,
     Signal,
     Slot,
@@ -128,6 +129,13 @@ class Tour(QWidget):
         self.setAccessibleDescription(f"{step.title}: {self.words.accessibleName()}")
         self.next.setFocus()
         self._place()
+
+    def look_again(self) -> None:
+        """The window shows something else: point at the step's widget again."""
+        if self.isVisible():
+            self._steps[self.at].begin()
+            QTimer.singleShot(0, self, self._place)
+            self.raise_()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and watched is self._window and self.isVisible():
@@ -260,6 +268,10 @@ class Help(QObject):
         if self.tour is not None:
             return self.tour
         self.tour = tour = Tour(self._window, self._window.theming, self._steps())
+        if self._window.state.empty and not self._window.session.active:
+            # So that each page has something to show. It folds the form away, with which the tour begins.
+            self._window.session.opened.connect(tour.look_again)
+            self._window.library.open_sample()
         tour.ended.connect(self._on_tour_ended)
         tour.start()
         return tour
@@ -271,7 +283,7 @@ class Help(QObject):
         form = window.form
 
         def to_form() -> None:
-            window.form_dock.show()
+            window.room.show_form()
             window.form_dock.raise_()
 
         def to_compare() -> None:
@@ -287,8 +299,8 @@ class Help(QObject):
             ),
             TourStep(
                 "Run it",
-                "F5 measures; the charts fill while it does. Everything is kept in a folder, a [run]. To "
-                "look around at once, choose File → Open sample run: it was recorded on another machine.",
+                "F5 measures; the charts fill while it does. All is kept in a folder, a [run]. You see a "
+                "sample run now, recorded on another machine (File → Open sample run).",
                 lambda: form.run_button,
             ),
             TourStep(
@@ -400,7 +412,7 @@ def _html(meaning: str, own: str) -> str:
 
 Keys = dict[str, str]  # what is pressed → what it does
 COLUMNS = 3
-SHEET = QSize(1200, 600)  # if there is room: then nothing needs scrolling
+SHEET = QSize(1200, 640)  # if there is room: then nothing needs scrolling
 SEVERAL = 3
 
 

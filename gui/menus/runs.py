@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+
+from bench.results.summaries import Summary
+from gui.pages.compare import ComparePage
 from gui.shell.library import Library
 from gui.shell.main_window import Actions, MainWindow
+from gui.shell.start import Recent
 
 ORDER = 20
 RESUME = "Res&ume the run shown"
+LATER_MS = 100  # after the window is there, until the list of runs is read
 RETRY = "Retr&y what crashed or timed out"
 
 
@@ -20,6 +29,8 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     off = actions.add(
         "file", "take-off", "&Take the other runs off", lambda: window.state.take_off(), "Ctrl+Shift+L"
     )
+
+    _show_recent(window, library)
 
     def again() -> None:
         if window.state.folder is not None:
@@ -47,3 +58,24 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     window.state.changed.connect(enable)
     window.session.stands.connect(enable)
     enable()
+
+
+def _show_recent(window: MainWindow, library: Library) -> None:
+    """Show the runs and models used last on the first page, while it is empty."""
+    page, recent = window.page_of(ComparePage), Recent()
+    page.hold_recent(recent)
+
+    def listed(runs: Sequence[Summary]) -> None:
+        models = [path for path in window.form.recent if Path(path).is_file()]
+        recent.show_recent(runs, models)
+        page.welcome(not recent.runs and not recent.models)
+
+    def choose(model: str) -> None:
+        window.form.models.check([model])
+        window.room.show_form()
+
+    library.listed.connect(listed)
+    recent.opened.connect(library.open)
+    recent.resumed.connect(library.resume)
+    recent.model.connect(choose)
+    window.begun.connect(lambda: QTimer.singleShot(LATER_MS, library, library.refresh))

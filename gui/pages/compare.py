@@ -195,10 +195,22 @@ class ComparePage(Page):
     )
     _model = ""  # that the user chose last
     _cancelled = False  # how the last run that was measured here ended
+    _newcomer = True
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # the table must go to the selected row when it is drawn next
 
+    def hold_recent(self, recent: QWidget) -> None:
+        """Show this below the ways while there is no run. `welcome` says whether it holds anything."""
+        self._empty.hold(recent)
+
+    def welcome(self, newcomer: bool) -> None:
+        """Say whether the user is new here, and needs to be told what this page is for."""
+        self._newcomer = newcomer
+        self.invalidate()
+
     def empty_text(self) -> str:
+        if not self._newcomer:
+            return "F5 runs what the form describes. Drop an .onnx file on the window to add your own."
         return (
             "Which backend is faster, from which batch size on, and whether all answer alike appears here "
             "as it is measured (F5). Drop an .onnx file on the window to add your own."
@@ -239,7 +251,7 @@ class ComparePage(Page):
         self.cards = CardsView(self.theming)
         self.cards.picked.connect(self.state.select)
         self.cards.pointed.connect(self._on_pointed)
-        self.cards.model_wanted.connect(self.choose)
+        self.cards.model_wanted.connect(self._on_model_wanted)
         self._legend = Legend(self.theming)
         self.views: dict[str, ChartView] = {}
         for name, empty in CHARTS.items():
@@ -260,6 +272,7 @@ class ComparePage(Page):
         split.setCollapsible(0, False)
         body = as_column(self.cards, (split, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         body.setMinimumHeight(LEAST_HEIGHT)
+        self.state.replaced.connect(self._clear)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
@@ -343,6 +356,11 @@ class ComparePage(Page):
             else:
                 view.select(row_label(view.chart, case), float(case.batch))
 
+    def _clear(self) -> None:
+        """Another run is loaded: rows of the one before do not stand beside its charts meanwhile."""
+        self.table.show_rows([])
+        self._next = 0
+
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in self.views.values())
 
@@ -377,10 +395,12 @@ class ComparePage(Page):
             as_tip(f"Measured on {machine}" + f"; {PAIRED}" * paired if cases else "")
         )
         lost, missing, planned = self.state.lost, self.state.missing, len(self.state.run.cases)
-        self.stopped.setText(
-            f"{'cancelled at ' if self._cancelled else ''}{planned - missing:,} of {planned:,}"
-        )
-        self.stopped.setVisible(missing > 0 and not self._busy)
+        stopped = f"{'cancelled at ' if self._cancelled else ''}{planned - missing:,} of {planned:,}"
+        if waiting := self.state.waiting:
+            count = len(self.state.measurements)
+            stopped = f"Loading: {count - waiting:,} of {count:,} cases"
+        self.stopped.setText(stopped)
+        self.stopped.setVisible((missing > 0 or waiting > 0) and not self._busy)
         self.resume.setVisible(missing > 0 and not self._busy and self.state.folder is not None)
         self.retry.setText(f"Retry {lost:,} that failed")
         self.retry.setVisible(lost > 0)
@@ -402,6 +422,10 @@ class ComparePage(Page):
             self._wanted = precision
             self._offer_precisions(model, precision)
         self.invalidate()
+
+    def _on_model_wanted(self, model: str) -> None:
+        self.choose(model)
+        self.state.model_chosen.emit(model)
 
     # ------------------------------------------------------------------------- one precision at a time
 

@@ -35,7 +35,7 @@ from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
 from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write
-from gui.pages.page import Page, Spot
+from gui.pages.page import Find, Page, Spot
 from gui.widgets.cards import AnswersRow
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.controls import ChoiceBar, Label, as_tip, context_menu, new_action, tool_of
@@ -526,8 +526,8 @@ class LayerTable(TableView):
 ORDER = 20
 COLOURS = {
     "time": "Time",
-    "isolated": "Error, fed exact inputs",
-    "propagated": "Error, carried along",
+    "isolated": "Error of the layer alone",
+    "propagated": "Error with those before it",
 }
 FLOOR = 1e-9  # the scale of errors reaches no lower than this
 
@@ -631,6 +631,16 @@ class LayersPage(Page):
             if self._bar.ask(wanted):
                 self.invalidate()
         self._mark()
+
+    def findable(self) -> Sequence[Find]:
+        found: dict[str, Find] = {}
+        for measured in self.state.measurements:
+            for layer in measured.layers:
+                if layer.nodes:
+                    words = f"{' + '.join(layer.nodes)} of {measured.case.model}"
+                    go = partial(self.state.select, measured.case, layer.output)
+                    found.setdefault(words, Find("Layer", words, go, layer.op_type, here=True))
+        return tuple(found.values())
 
     def spot(self) -> Spot | None:
         layer = self._layer() if self._body is not None else None

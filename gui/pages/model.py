@@ -6,6 +6,7 @@ images that go in."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QPen, QPixmap, QShowEvent
@@ -37,7 +38,7 @@ from bench.views.tables.table import Column, Table
 from bench.words import palette, units
 from gui.base.boxes import HORIZONTAL, ScrollArea, as_column, filled, splitter, tabbed
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Find, Page
 from gui.sessions.comparison_session import RunState
 from gui.widgets.controls import SELECTABLE, ChoiceBar, FindItems, Label, new_action, tool_button, tool_of
 from gui.widgets.graph import Box, GraphView, NodeLook
@@ -792,6 +793,13 @@ class ModelPage(Page):
         self._drawn_preview = None
 
     # ------------------------------------------------------------------------------------------ choosing
+
+    def findable(self) -> Sequence[Find]:
+        preview = self.preview
+        return [
+            Find("Node", f"{node.name} of {preview.model}", partial(self.select_node, node.name), here=True)
+            for node in (preview.nodes if preview is not None else ())
+        ]
 
     def select_node(self, key: str) -> None:
         """Select a box of the graph in all panes."""

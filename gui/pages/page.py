@@ -59,6 +59,13 @@ class Empty(QWidget):
         if len(self.buttons) > 1:
             column.addLayout(beside)
         column.addStretch(3)
+        self._column = column
+
+    def hold(self, widget: QWidget) -> None:
+        """Show a widget below the ways."""
+        widget.setMaximumWidth(WIDEST + WIDEST // 2)
+        line = filled(QHBoxLayout(), 1, (widget, 100), 1)
+        self._column.insertLayout(self._column.count() - 1, line)
 
     @property
     def main(self) -> QPushButton | None:
@@ -83,6 +90,19 @@ class Spot:
     batch: int = 0
     precision: str = ""
     rung: str = ""
+
+
+class Find(NamedTuple):
+    """What the palette finds. kind: "Run", "Rung", …; words: what it is called; go: leads to it; hint: keys,
+    or what more there is to say; able: whether it can be done now; here: whether it is on the page that found
+    it."""
+
+    kind: str
+    words: str
+    go: Callable[[], object]
+    hint: str = ""
+    able: bool = True
+    here: bool = False
 
 
 class Exported(NamedTuple):
@@ -155,6 +175,10 @@ class Page(QWidget):
 
     def early(self) -> Sequence[Callable[[], object]]:
         """Steps that prepare the page at the window's start, even if it is not visible."""
+        return ()
+
+    def findable(self) -> Sequence[Find]:
+        """What of this page the palette finds."""
         return ()
 
     def actions_offered(self) -> Sequence[QAction]:

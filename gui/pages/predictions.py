@@ -16,6 +16,7 @@ import numpy as np
 from PySide6.QtCore import (
     QAbstractListModel,
     QAbstractTableModel,
+    QEvent,
     QModelIndex,
     QRect,
     QRectF,
@@ -480,7 +481,7 @@ class ConfusionModel(QAbstractTableModel):
         return None
 
     def _fill(self, row: int, column: int) -> QColor:
-        """The colour of a cell: right answers towards the accent, wrong ones towards the colour of
+        """The colour of a cell: right answers towards that of what is good, wrong ones towards the colour of
         failures, by their share of the label's images. For wrong ones the root of the share is used, so
         that few of many can be seen."""
         theme = self._theming.theme
@@ -489,7 +490,7 @@ class ConfusionModel(QAbstractTableModel):
             return QColor(theme.alternate if row == column else theme.paper)
         right = row == column
         share = count / total if right else 0.25 + 0.75 * math.sqrt(count / total)
-        return blend((theme.paper, theme.accent if right else theme.failed), share)
+        return blend((theme.paper, theme.good if right else theme.failed), share)
 
     def _tip(self, row: int, column: int, count: int) -> str:
         of = int(self.counts[row].sum())
@@ -525,6 +526,15 @@ class ConfusionTable(QTableView):
 
     def show_answers(self, answered: Answered, focus: int) -> None:
         self.source.show_answers(answered, focus)
+        self._give_room()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._give_room()
+
+    def _give_room(self) -> None:
+        """Cells as large as their letters."""
         metrics = self.fontMetrics()
         most = f"{int(self.source.counts.max(initial=0)):,}"
         widest = max([most, *map(str, self.source.classes)], key=metrics.horizontalAdvance)
@@ -576,13 +586,14 @@ class PredictionsPage(Page):
         self._cases: dict[str, Case] = {}
         self._refused = ""  # why labels say nothing of these answers
         self._cell: tuple[int, int] | None = None
+        self._of: object = None  # the run and model for which a filter was chosen
         self._image = -1  # the selected one's index in the data set
         self._confused = (NOTHING, -1)  # what the matrix shows
         self.reading = Background(lambda _: None, self)  # errors are shown among the answers
         self._bar = ChoiceBar(
             [
                 ("model", "&Model"),
-                ("images", "I&mages"),
+                ("images", "Ima&ges"),
                 ("batch", "&Batch"),
                 ("focus", "B&ackend"),
                 ("shown", "&Show"),
@@ -594,6 +605,7 @@ class PredictionsPage(Page):
         self._choices = self._bar.boxes
         self._choices["shown"].offer(SHOWN)
         self._choices["order"].offer(ORDERS)
+        self.state.model_chosen.connect(self._follow)
         self.grid = AnswerGrid(self.theming)
         self.grid.picked.connect(self._on_image)
         self.count = Label(role="muted", wrap=True)
@@ -603,7 +615,10 @@ class PredictionsPage(Page):
         self.detail = AnswerDetail()
         self._heading = Label(role="heading")
         self._hint = Label(
-            "Row: label. Column: answer. Click a cell to see its images.", role="muted", wrap=True
+            "Row: label. Column: answer. Green: right. Red, and ✕ at an image: wrong. A click on a cell "
+            "shows its images.",
+            role="muted",
+            wrap=True,
         )
         left = as_column(filled(QHBoxLayout(), (self.count, 1), self.reset), (self.grid, 1))
         right = as_column(self._heading, self._hint, (self.confusion, 1), self.detail)
@@ -641,6 +656,11 @@ class PredictionsPage(Page):
         else:
             self._show()
 
+    def _follow(self, model: str) -> None:
+        """Another page shows this model now."""
+        if self._body is not None and self._bar.ask({"model": model}):
+            self.invalidate()
+
     def select(self) -> None:
         case = self.state.case
         measurement = self.state.measurement(case)
@@ -671,7 +691,20 @@ class PredictionsPage(Page):
         classes: dict[int | None, str] = {None: "All", **{c: answered.class_name(c) for c in known}}
         self._bar.offer("label", classes if known else {})
         self._choices["shown"].setEnabled(len(answered) > 0)
+        of = self.state.folder, self._bar.boxes["model"].currentData()
+        if len(answered) and of != self._of:
+            self._of = of
+            self._choices["shown"].choose(self._worth_seeing())
         self._show()
+
+    def _worth_seeing(self) -> str:
+        """What a run opens on (a key of SHOWN): where backends differ, else what is wrong, else all."""
+        for shown in ("disagree", "wrong"):
+            everything = Filter(shown, None, None, "index")
+            able = self._answered.labelled or shown == "disagree"
+            if able and len(self._answered.chosen(everything, self._focus())):
+                return shown
+        return "all"
 
     def _show(self) -> None:
         answered, focus = self._answered, self._focus()
@@ -687,7 +720,11 @@ class PredictionsPage(Page):
         if self._image in indices:
             row = int((indices == self._image).argmax())
             self.grid.setCurrentIndex(self.grid.source.index(row))
-        parts = [f"{len(indices):,} of {len(answered):,} images"]
+        which = [SHOWN[wanted.shown].lower()] if wanted.shown != "all" else []
+        if wanted.label is not None:
+            which.append(f"class {answered.class_name(wanted.label)}")
+        only = f", only: {', '.join(which)}" if which else ""
+        parts = [f"{len(indices):,} of {len(answered):,} images{only}"]
         if self._cell is not None:
             label, predicted = map(answered.class_name, self._cell)
             parts.append(f"{label} that {answered.names[focus]} took for {predicted}")

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QMainWindow, QStyleOptionGraphicsItem, QWidget
 from bench.views.charts.definitions import Axis, Panel
 from bench.views.drawing.draw_panels import tick
 from bench.words import palette
-from gui.base.theme import Theme, Theming
+from gui.base.theme import Theme, Theming, points
 from gui.widgets.controls import Readout
 
 STEP = 4  # pixels between the lines of a hatching
@@ -112,9 +112,13 @@ SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t
 
 
 class PanelPlot(pg.PlotWidget):
-    """The plot of one panel. `picked` carries (series label, batch size) of what was clicked."""
+    """The plot of one panel. `picked` carries (series label, batch size) of what was clicked; `moved` says
+    that the user has zoomed, panned or reset the view, `pointed` that the crosshair has moved. Plots that
+    show the same sizes follow each other by them (`gui.plots.chart.ChartGrid`)."""
 
     picked = Signal(str, float)
+    moved = Signal()
+    pointed = Signal()
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
@@ -227,11 +231,15 @@ class PanelPlot(pg.PlotWidget):
         """Put the crosshair at a position, with the tooltip. None removes both."""
         text = self.words_at(x) if x is not None else ""
         if x is None or not text:
-            self.cross.hide()
+            if self.cross.isVisible():
+                self.cross.hide()
+                self.pointed.emit()
             self.readout.hide()
             return
-        self.cross.setPos(x)
-        self.cross.show()
+        if not self.cross.isVisible() or self.cross.value() != x:
+            self.cross.setPos(x)
+            self.cross.show()
+            self.pointed.emit()
         self.readout.setText(text)
         self._place_readout(x)
 
@@ -290,6 +298,7 @@ class PanelPlot(pg.PlotWidget):
 
     def _on_touched(self, *_: object) -> None:
         self._touched = True
+        self.moved.emit()
 
     def _on_moved(self, at: QPointF) -> None:
         inside = self.panel is not None and self.box.sceneBoundingRect().contains(at)
@@ -300,6 +309,7 @@ class PanelPlot(pg.PlotWidget):
             return
         if event.double():
             self.reset_view()
+            self.moved.emit()
             return
         if self.box.sceneBoundingRect().contains(event.scenePos()):
             point = self.pick(self.box.mapSceneToView(event.scenePos()))
@@ -327,7 +337,11 @@ def failure_line(colour: str, label: str, disposition: str, reason: str) -> str:
     return f'<div><span style="color:{colour}">✕</span> {escape(label)}&nbsp; {escape(words)}</div>'
 
 
-_LABEL_PT = 8
+def _label_points() -> float:
+    """The size in points of an axis' name."""
+    return points("axis")
+
+
 _MARGIN = 4  # pixels at a label's ends, which its document keeps
 _LABELLED, _PLAIN = 1.0, 0.5  # tick levels by which pyqtgraph asks for strings
 
@@ -444,7 +458,7 @@ class ScaleAxis(pg.AxisItem):
         size = self.size()
         room = size.height() if self.orientation == "left" else size.width()
         font = pg.QtGui.QFont(self.font())
-        font.setPointSizeF(_LABEL_PT)
+        font.setPointSizeF(_label_points())
         elide = pg.QtCore.Qt.TextElideMode.ElideRight
         metrics = pg.QtGui.QFontMetricsF(font)
         whole, briefly = self._label, self._label.partition(" of ")[0]  # a share, of whatever it is
@@ -455,7 +469,7 @@ class ScaleAxis(pg.AxisItem):
             self._set_label(text)
 
     def _set_label(self, text: str) -> None:
-        self.setLabel(text, color=self._label_colour, **{"font-size": f"{_LABEL_PT}pt"})
+        self.setLabel(text, color=self._label_colour, **{"font-size": f"{_label_points()}pt"})
 
     def _text(self, position: float) -> str:
         if self.names:

@@ -124,6 +124,8 @@ class ChartView(QFrame):
     picked = Signal(str, float)
     menu_opened = Signal(object, object)
     expanded = Signal(bool)
+    moved = Signal(object)  # with the LinePlot that was zoomed, panned or reset
+    pointed = Signal(object)  # with the LinePlot whose crosshair has moved
 
     def __init__(self, theming: Theming, empty: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -189,6 +191,7 @@ class ChartView(QFrame):
             )
             if able
         )
+        self._show_scales(chart)
         self._place_switches()
         # If the title is too long, it is shown without the model, which stands above the charts.
         self._title.setText(chart.title, *_without_model(chart.title))
@@ -256,8 +259,10 @@ class ChartView(QFrame):
             plot.select(label, x)
 
     def reset_view(self) -> None:
+        """Show all data again, in this chart and in those that follow it."""
         for plot in self.plots.values():
             plot.reset_view()
+            plot.moved.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -276,8 +281,8 @@ class ChartView(QFrame):
         self._finding = Lines(most=2, smaller=2.0, role="finding")
         self.choice = Combo("Panel", lambda _: self._on_chosen())
         self.choice.setToolTip("Which panel of this chart to show")
-        self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
-        self._scale_y = self._switch("log y", "Logarithmic or linear values", "y")
+        self._scale_x = self._switch(scale_words("x", True), "Logarithmic or linear batch sizes", "x")
+        self._scale_y = self._switch(scale_words("y", True), "Logarithmic or linear values", "y")
         self._notes = tool_button("", self._show_notes, role="switch", name="Notes")
         put_icon(self._notes, "notes", self._theming, "muted")
         tip = "Enlarge this chart to the whole page; Esc leaves it"
@@ -312,9 +317,24 @@ class ChartView(QFrame):
         button.setCheckable(True)
         button.setChecked(True)
         button.toggled.connect(lambda on: self.set_log(axis, on))
+        button.toggled.connect(lambda on: button.setText(scale_words(axis, on)))
         return button
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _show_scales(self, chart: Chart) -> None:
+        """Have the switches say which scale is shown, until the user has chosen one."""
+        panel = chart.panels[0]
+        for axis, switch, scale in (("x", self._scale_x, panel.x.scale), ("y", self._scale_y, panel.y.scale)):
+            if self._log[axis] is None and switch.isChecked() != (scale == "log"):
+                switch.blockSignals(True)
+                switch.setChecked(scale == "log")
+                switch.blockSignals(False)
+                switch.setText(scale_words(axis, scale == "log"))
+
+    def lines(self) -> list[LinePlot]:
+        """The plots of lines that are shown."""
+        return [plot for plot in self.plots.values() if isinstance(plot, LinePlot)]
 
     def _shown(self) -> list[Panel]:
         """The panels that have room: all, or the chosen one."""
@@ -386,6 +406,8 @@ class ChartView(QFrame):
         if isinstance(plot, LinePlot):
             plot.log_x, plot.log_y = self._log["x"], self._log["y"]
             plot.point_out(self._pointed)
+            plot.moved.connect(lambda: self.moved.emit(plot))
+            plot.pointed.connect(lambda: self.pointed.emit(plot))
         plot.select(*self._selected)
         plot.picked.connect(self.picked)
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the event goes on to this widget
@@ -450,6 +472,11 @@ def _without_model(title: str) -> tuple[str, ...]:
     return (rest[:1].upper() + rest[1:],) if colon else ()
 
 
+def scale_words(axis: str, log: bool) -> str:
+    """What a switch says of its axis."""
+    return f"{axis}: {'log' if log else 'linear'}"
+
+
 LEAST_WIDTH = 290  # pixels of a chart beside another
 LEAST_HEIGHT = 250
 
@@ -478,11 +505,15 @@ class ChartGrid(QScrollArea):
         """Show these charts from now on. The earlier ones may belong to another grid by now."""
         for view in self._views:
             view.expanded.disconnect(self._on_expanded)
+            view.moved.disconnect(self._on_moved)
+            view.pointed.disconnect(self._on_pointed)
             if view not in views and view.parentWidget() is self._charts:
                 view.hide()
         self._views = list(views)
         for view in self._views:
             view.expanded.connect(self._on_expanded)
+            view.moved.connect(self._on_moved)
+            view.pointed.connect(self._on_pointed)
         self._alone, self._columns = None, 0
         self._arrange()
         for view in self._views:
@@ -491,6 +522,16 @@ class ChartGrid(QScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
+
+    def _on_moved(self, moved: LinePlot) -> None:
+        """Other charts show the same sizes."""
+        for plot in (plot for view in self._views for plot in view.lines() if plot is not moved):
+            plot.follow(moved)
+
+    def _on_pointed(self, pointed: LinePlot) -> None:
+        """One crosshair goes through all charts."""
+        for plot in (plot for view in self._views for plot in view.lines() if plot is not pointed):
+            plot.point_as(pointed)
 
     def _on_expanded(self, on: bool) -> None:
         view = self.sender()

@@ -154,6 +154,38 @@ class LinePlot(PanelPlot):
         aside = max(abs(self._shift(self.panel, i)) for i in range(max(1, len(self.panel.series))))
         return super().reach() + aside * self.box.width() / max(1e-9, right - left)
 
+    # ------------------------------------------------------------------ with other plots of the same sizes
+
+    def follow(self, other: LinePlot) -> None:
+        """Show the same sizes as another plot that was zoomed, panned or reset."""
+        if not self._of_sizes(other):
+            return
+        if not other._touched:
+            self.reset_view()
+            return
+        low, high = (other._value(end) for end in other.box.viewRange()[0])
+        log_x, _ = self.logs
+        if low > 0 or not log_x:
+            self._touched = True
+            self.box.setXRange(place(low, log_x, 2.0), place(high, log_x, 2.0), padding=0)
+
+    def point_as(self, other: LinePlot) -> None:
+        """Put the crosshair where another plot has it, without a tooltip."""
+        if not (self._of_sizes(other) and other.cross.isVisible()):
+            self.cross.hide()
+            return
+        self.cross.setPos(place(other._value(other.cross.value()), self.logs[0], 2.0))
+        self.cross.show()
+
+    def _of_sizes(self, other: LinePlot) -> bool:
+        """Whether another plot has the same values along its x axis."""
+        one, two = self.panel, other.panel
+        return one is not None and two is not None and one.x.label == two.x.label
+
+    def _value(self, position: float) -> float:
+        """The value that stands at a position of the x axis."""
+        return float(2.0**position) if self.logs[0] else position
+
     # ------------------------------------------------------------------------------------------ the inside
 
     def _visible(self) -> list[Series]:
@@ -297,6 +329,7 @@ class LinePlot(PanelPlot):
         if self.panel is None:
             return
         log_x, log_y = self.logs
+        overlaid = any(s.overlay for s in self._visible())  # their lines are much alike
         wanted = [
             WantedLabel(
                 text=s.label,
@@ -306,7 +339,7 @@ class LinePlot(PanelPlot):
                 strong=s.label == self._pointed,
             )
             for s in self._visible()
-            if s.named and s.points
+            if (s.named or overlaid) and s.points
         ]
         font = resized(self.font(), more=-2, least=6.5)
         self.names.show_names(wanted, font, self.theming.theme)
@@ -357,7 +390,7 @@ class LinePlot(PanelPlot):
             y0, y1 = place(low, True), place(high, True)
             span = max(y1 - y0, 0.3)
             # A line that is named at its end needs room for its label above it.
-            above = 0.14 if any(s.named and len(s.points) > 1 for s in panel.series) else 0.08
+            above = 0.14 if any((s.named or s.overlay) and len(s.points) > 1 for s in panel.series) else 0.08
             bounds = (y0 - 0.12 * span, y1 + above * span)
         elif panel.y.unit == "%":
             spread = max(high - low, 0.01)

@@ -97,6 +97,7 @@ class RunState(QObject):
     moved = Signal()  # what is being done with a case is another stage, or more of it is done
     replaced = Signal()  # another run altogether
     selection_changed = Signal()
+    model_chosen = Signal(str)  # by the user, on a page that shows one at a time
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -237,6 +238,11 @@ class RunState(QObject):
     def up_to_date(self) -> bool:
         """Whether all measurements have their row."""
         return self._rows.pending == 0 and not any(overlay.pending for overlay in self.overlays)
+
+    @property
+    def waiting(self) -> int:
+        """How many measurements have no row yet."""
+        return self._rows.pending
 
     def work(self, budget_s: float) -> bool:
         """Derive rows for about `budget_s` seconds. Returns whether any was derived."""

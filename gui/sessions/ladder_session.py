@@ -46,6 +46,7 @@ from bench.run.kinds.ladder import LadderFolder
 from bench.run.watching import Stamps, stamps
 from bench.views.charts.ladder_charts import Going, planned
 from gui.base.background import Background, timer
+from gui.sessions.own_saves import OwnSaves
 from gui.sessions.processes import Asker
 from gui.sessions.session import Session
 from kernels.errors import InputError
@@ -177,6 +178,7 @@ class LadderState(QObject):
         self.answer: LadderAnswer | None = None
         self.error = ""  # why there is no ladder
         self.only_read = ""  # why its rungs can be read and compiled here, and not run
+        self.sources: dict[str, str] = {}  # of the user's rungs in the ladder shown from before, by name
         self.opened: Path | None = None  # the folder of the ladder shown, where it was climbed before
         self.ladder: Ladder | None = None
         self.going: dict[str, Going] = {}
@@ -191,8 +193,25 @@ class LadderState(QObject):
 
     @property
     def rungs(self) -> tuple[RungInfo, ...]:
-        """All rungs of the ladder's operator."""
-        return self.answer.rungs if self.answer is not None else ()
+        """All rungs of the ladder's operator. A ladder from before has the user's as they were measured."""
+        rungs = self.answer.rungs if self.answer is not None else ()
+        if self.opened is None or not self.sources:
+            return rungs
+        kept = {
+            m.case.rung: RungInfo(m.case, f"{m.case.number:02d}_{m.case.rung}{self._suffix(m.case)}", source)
+            for m in self._shelf.measured.values()
+            if m.case.user and (source := self.sources.get(m.case.rung))
+        }
+        return (*(info for info in rungs if info.case.rung not in kept), *kept.values())
+
+    def _suffix(self, case: RungCase) -> str:
+        compiled = self.ladder is not None and self.ladder.job.device == "cuda" and not case.language
+        return ".cu" if compiled else ".py"
+
+    @property
+    def measured(self) -> dict[str, RungMeasurement]:
+        """What is measured of the ladder shown, by the case's key."""
+        return dict(self._shelf.measured)
 
     @property
     def problems(self) -> tuple[KernelProblem, ...]:
@@ -467,6 +486,8 @@ class LadderSession(Session):
         self._measured_together: list[RungMeasurement] = []  # their measurements, until the last one is there
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._own = OwnKernels()
+        self.saves = OwnSaves(self.background, self)
+        self.saves.changed.connect(self._on_saves)
         self._wanted = False  # to be run as soon as it is planned
         self._retry = timer(self, RETRY_MS, self.run_due)
 
@@ -496,11 +517,14 @@ class LadderSession(Session):
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
             self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
+            self.saves.look(question.kernel_dirs)
+        self.saves.show(None)
         self._plan(question)
         self.state.changed.emit()
 
     def start_watching(self) -> None:
         """Watch the folders of the first question."""
+        self.saves.look(self.state.question.kernel_dirs)
         self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
 
     def write_template(self, folder: Path) -> None:
@@ -554,7 +578,20 @@ class LadderSession(Session):
             self._retry.start()
             return
         if cases := self._own.take(ladder.cases):
-            self._run_quickly(ladder, cases)
+            self._run_quickly(ladder, (*cases, *self._yardsticks(ladder, cases)))
+
+    def _yardsticks(self, ladder: Ladder, own: Sequence[RungCase]) -> list[RungCase]:
+        """The references of these rungs that nothing has been timed of yet: without one the first run of a
+        kernel says nothing of its speed."""
+        precisions, measured = {case.precision for case in own}, self.state.measured
+        return [
+            case
+            for case in ladder.cases
+            if case.is_reference
+            and case.scope == "reference"
+            and case.precision in precisions
+            and case.key not in measured
+        ]
 
     def _run_quickly(self, ladder: Ladder, cases: Sequence[RungCase], together: bool = False) -> None:
         """Run these cases into a temporary folder."""
@@ -601,6 +638,7 @@ class LadderSession(Session):
             )
             self.created.emit(Path(answer.created))
             self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
+            self.saves.look(self.state.question.kernel_dirs)
         changed = self._own.look(answer, last=not self._describer.busy)
         if changed is not None:
             self.saved_rungs.emit(changed)
@@ -608,6 +646,10 @@ class LadderSession(Session):
             self.run()
         self.run_due()
         self.warm_up()
+
+    def _on_saves(self) -> None:
+        self.state.sources = {save.rung: save.source for save in self.saves.shown}
+        self.state.changed.emit()
 
     def _on_no_answer(self, _question: LadderQuestion, reason: str) -> None:
         self._wanted = False
@@ -630,6 +672,7 @@ class LadderSession(Session):
         self._wanted = False
         path, ladder = folder.path.absolute(), folder.header
         self.state.show(path, ladder, measurements)
+        self.saves.show(path)
         when = ladder.created_at.replace("T", " ")[:16]
         self.note(f"Opened from {path.name}, of {when}. Run measures what is chosen above.")
         self._plan(self.state.question)
@@ -638,6 +681,7 @@ class LadderSession(Session):
         self, folder: LadderFolder, cases: Sequence[RungCase], quick: bool = False, together: bool = False
     ) -> None:
         self._quick, self._together, self._measured_together = quick, together, []
+        self.saves.begin(self.state.rungs, self.state.measured)
         if not together:  # else the old results stay visible until the new ones are there
             self.state.begin(cases)
         if not quick:
@@ -670,6 +714,9 @@ class LadderSession(Session):
         if together and not cancelled:  # incomplete results cannot be compared
             self.state.settle(self._measured_together, self._folder)
         self.state.end()
+        if not together and self.state.ladder is not None:
+            run = None if self._quick else self._folder
+            self.saves.note(self.state.ladder, cases, self.state.measured, run)
         if self._quick and not (cancelled or together) and self._beside(cases):
             return None
         if cancelled and not together:

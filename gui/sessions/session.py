@@ -372,6 +372,12 @@ class Session(QObject):
             self._writer.wait()
             self._writer = None
 
+    def forget(self, folder: Path) -> None:
+        """A run was deleted: do not say any more that it is kept."""
+        if not self.active and self.standing.ended and self._folder == folder.absolute():
+            self.standing = Standing()
+            self.stands.emit(self.standing)
+
     # ------------------------------------------------------------------------------------ what a kind adds
 
     def _opened(self, folder: Folder[Any, Any], measurements: tuple[Any, ...]) -> None:

@@ -12,6 +12,7 @@ import gc
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -21,6 +22,7 @@ from PySide6.QtWidgets import QApplication
 from gui.base import faults
 from gui.base.background import timer
 from gui.base.theme import Theming
+from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
@@ -55,6 +57,26 @@ def settings() -> QSettings:
     return QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
 
 
+def _whole(value: object, otherwise: int) -> int:
+    """A stored number; `otherwise` where it is none."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return otherwise
+
+
+def _runs_folder() -> Path:
+    """Where runs are kept. A setting that cannot be read is told by the preferences, and prevents nothing."""
+    from bench.results.store import RUNS
+    from bench.run import settings
+
+    try:
+        return settings.runs_folder()
+    except InputError as error:
+        faults.log.warning("%s", error)
+        return RUNS
+
+
 def run() -> int:
     """Open the window, wait until it is closed, and return the exit code. Call `gui.base.display.problem`
     before: without a display Qt ends the process."""
@@ -67,11 +89,12 @@ def run() -> int:
     handler.install(faults.log_path())
     stored = settings()
     theming = Theming(str(stored.value("theme", "system")))
+    theming.enlarge(_whole(stored.value("zoom"), 100))
     theming.apply()
 
     from gui.shell.main_window import MainWindow
 
-    window = MainWindow(stored, theming, fault_handler=handler)
+    window = MainWindow(stored, theming, runs=_runs_folder(), fault_handler=handler)
     window.show()
     QTimer.singleShot(0, window.begin)
     collector = Collector()

@@ -29,6 +29,7 @@ from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import as_row, filled
 from gui.base.theme import TIGHT, WIDE, Theme, Theming
+from gui.base.wording import in_window
 from gui.sessions.comparison_session import RunState
 from gui.widgets.controls import TERM, open_term, push_button, with_links
 from gui.widgets.table_view import TableView
@@ -274,7 +275,7 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme, layers:
     row = state.row(case) or Row(measurement, case.model)
     parts = [head, _disposition(measurement, theme)]
     if row.doubts:
-        doubts = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
+        doubts = "<br>".join(escape(f"{doubt.MARK.strip()} {in_window(text)}") for text in row.doubts)
         parts.append(f'<p style="color:{theme.warning}">{doubts}</p>')
     if layers and state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
         parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
@@ -464,7 +465,7 @@ def _layer_of(m: Measurement, output: str) -> Layer | None:
 def _disposition(m: Measurement, theme: Theme) -> str:
     good = m.disposition == "ok"
     words = RIGHT if good else WORDS.get(m.disposition, m.disposition)
-    reason = f": {escape(m.reason)}" if m.reason else ""
+    reason = f": {escape(in_window(m.reason))}" if m.reason else ""
     mark, colour = ("✓", theme.good) if good else ("✕", theme.failed)
     return f'<p style="color:{colour}"><b>{mark} {words}</b>{reason}</p>'
 
@@ -472,7 +473,7 @@ def _disposition(m: Measurement, theme: Theme) -> str:
 def _section(title: str, facts: Sequence[Fact], theme: Theme) -> str:
     rows = "".join(
         f'<tr><td style="color:{theme.muted};padding-right:10px">{with_links(name, colour=theme.muted)}</td>'
-        f"<td>{escape(value)}</td></tr>"
+        f"<td>{escape(in_window(value))}</td></tr>"
         for name, value in facts
     )
     head = f"<b>{with_links(title, colour=theme.ink)}</b>"

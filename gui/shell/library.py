@@ -6,6 +6,7 @@ Files of a run are read in threads. A folder that is no run is reported in a sen
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QFile, QObject, QTimer, QUrl
+from PySide6.QtCore import QFile, QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog
 
 from bench.results import baseline, note, packed, trust
 from bench.results.claim import claimed
@@ -31,7 +32,8 @@ from gui.base.boxes import kept_list
 from gui.pages.runs import RunsPage, same
 from gui.sessions.comparison_session import Overlay
 from gui.sessions.session import Standing
-from gui.widgets.controls import as_tip
+from gui.shell.notices import INTERRUPTED
+from gui.widgets.question import ask
 from kernels.errors import InputError, KernelscopeError
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ _KNOWN = "runs/opened"
 
 _RUNNING = "runs/running"  # the folder that was measured into when the window went
 GO_ON = "Resume"
+TO_TRASH, FOR_GOOD, KEEP, UNDO = "Move to the trash", "Delete for good", "Keep it", "Undo"
 
 RunFiles = tuple[Path, Run, tuple[Measurement, ...], str]
 
@@ -61,7 +64,9 @@ class Listing:
 
 
 class Library(QObject):
-    """The folders of one window. runs: where new runs are written."""
+    """The folders of one window. runs: where new runs are written. `listed` carries the runs of the list."""
+
+    listed = Signal(object)
 
     def __init__(self, window: MainWindow, runs: Path = RUNS) -> None:
         super().__init__(window)
@@ -151,7 +156,7 @@ class Library(QObject):
                 raise InputError(f"{path.absolute().name} is nothing that can be gone on with")
             begin(path, retry=retry)
         except KernelscopeError as error:
-            self._window.tell(str(error))
+            self._window.tell(str(error), "failed")
             return
         if begin == self._window.session.go_on and self._window.session.active:
             self._window.tabs.setCurrentIndex(0)
@@ -185,6 +190,7 @@ class Library(QObject):
                 if same(overlay.folder, path):
                     overlay.called = stored.name
                     self._window.state.lay_over(overlay)
+            self._window.name_window()
             self.refresh()
 
         self.background.start("note", lambda: note.write(path, noted), then)
@@ -215,7 +221,7 @@ class Library(QObject):
         place = elsewhere.of_run(folder)
         told = f" What {place} measured meanwhile is fetched first." if place else ""
         words = f"{what}: {cases} not measured yet.{told}"
-        self._window.banner.ask(words, GO_ON, lambda: self.resume(folder))
+        self._window.banner.ask(words, GO_ON, lambda: self.resume(folder), INTERRUPTED)
 
     def _on_closing(self) -> None:
         self._closing = True
@@ -263,28 +269,42 @@ class Library(QObject):
         self.background.start("list", lambda: Listing.of(runs, known), self._on_list)
 
     def delete(self, path: Path) -> None:
-        """Ask the user, then move a folder to the trash; if there is no trash, delete the run's own files."""
+        """Ask the user, then move a folder to the trash. Where there is no trash, ask again: then the run's
+        own files are deleted for good."""
         window = self._window
         if any(same(folder, path) for folder in self._being_written()):
             window.tell(f"{path.absolute().name} is being measured; cancel it before deleting it.")
             return
-        name = path.absolute().name
-        buttons = QMessageBox.StandardButton
-        answer = QMessageBox.question(
-            window,
-            "Delete a run",
-            as_tip(f"Move {name} to the trash?"),
-            buttons.Yes | buttons.Cancel,
-            buttons.Cancel,
-        )
-        if answer == buttons.Yes:
-            runs = self.runs
-            self.background.start("delete", lambda: discard(path, runs), lambda _: self._on_deleted(path))
+        name, runs = path.absolute().name, self.runs
+        if ask(window, "Delete a run", f"Move {name} to the trash?", (TO_TRASH,), KEEP) != TO_TRASH:
+            return
+
+        def then(thrown: Thrown | None) -> None:
+            if thrown is not None:
+                self._on_deleted(path)
+                window.banner.ask(f"{name} is in the trash.", UNDO, lambda: self._take_back(thrown))
+                return
+            words = f"There is no trash here. Delete {name} for good? You cannot get it back."
+            if ask(window, "Delete a run for good", words, (FOR_GOOD,), KEEP) == FOR_GOOD:
+                self.background.start("delete", lambda: destroy(path, runs), lambda _: self._on_deleted(path))
+
+        self.background.start("delete", lambda: throw_away(path, runs), then)
+
+    def _take_back(self, thrown: Thrown) -> None:
+        """Undo a deletion."""
+
+        def then(_: None) -> None:
+            self._window.tell(f"{thrown.path.absolute().name} is back.")
+            self.refresh()
+
+        self.background.start("take back", lambda: take_back(thrown, self.runs), then)
 
     def _on_deleted(self, path: Path) -> None:
         """Remove a deleted run from overlays and pages."""
         state = self._window.state
         state.take_off(path)
+        for session in self._window.sessions:
+            session.forget(path)
         if state.folder is not None and same(state.folder, path) and not self._window.session.active:
             state.open(Run(job=Job(models=(), backends=()), cases=()))
         self.refresh()
@@ -295,6 +315,7 @@ class Library(QObject):
 
     def _on_list(self, listing: Listing) -> None:
         runs = listing.runs
+        self.listed.emit(runs)
         for overlay in self._window.state.overlays:
             if not overlay.folder.exists():  # deleted by somebody else
                 self._window.state.take_off(overlay.folder)
@@ -347,20 +368,63 @@ def listed_runs(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
     return tuple(there.values())
 
 
-def discard(path: Path, runs: Path | None = None) -> None:
-    """Move a run to the trash; if there is no trash, delete its own files, and the folder if it is empty
-    then. It is no baseline of a run in `runs` any more.
+@dataclass(frozen=True)
+class Thrown:
+    """A run in the trash. path: where it was; trashed: where it is; baseline: whether it was one."""
+
+    path: Path
+    trashed: Path
+    baseline: bool
+
+
+def throw_away(path: Path, runs: Path) -> Thrown | None:
+    """Move a run to the trash. It is no baseline of a run in `runs` any more. None, and nothing is changed,
+    where there is no trash.
+
+    Raises InputError if it is no run.
+    """
+    if kind_of(path) is None:
+        raise InputError(f"{path} is no run folder any more")
+    was_baseline = path.resolve() in {kept.resolve() for kept in baseline.kept(runs)}
+    trashed = to_trash(path.absolute())
+    if trashed is None:
+        return None
+    baseline.clear(runs, path)
+    return Thrown(path, trashed, was_baseline)
+
+
+def to_trash(path: Path) -> Path | None:
+    """Move a folder to the system's trash. Returns where it is now; None where there is no trash."""
+    file = QFile(str(path))
+    return Path(file.fileName()) if file.moveToTrash() else None
+
+
+def take_back(thrown: Thrown, runs: Path) -> None:
+    """Undo `throw_away`. Raises InputError if that fails."""
+    name = thrown.path.absolute().name
+    if thrown.path.exists():
+        raise InputError(f"{name} is still in the trash: something else is at {thrown.path} now")
+    try:
+        shutil.move(thrown.trashed, thrown.path)
+    except OSError as error:
+        raise InputError(f"cannot take {name} out of the trash: {error.strerror or error}") from error
+    # Where the trash is that of freedesktop.org, it keeps a note of each file in it.
+    noted = thrown.trashed.parent.with_name("info") / f"{thrown.trashed.name}.trashinfo"
+    with contextlib.suppress(OSError):
+        noted.unlink(missing_ok=True)
+    if thrown.baseline:
+        baseline.keep(runs, thrown.path)
+
+
+def destroy(path: Path, runs: Path) -> None:
+    """Delete a run's own files, and its folder if it is empty then. It is no baseline any more.
 
     Raises InputError if that fails.
     """
-    if runs is not None:
-        baseline.clear(runs, path)
     kind = kind_of(path)
     if kind is None:
         raise InputError(f"{path} is no run folder any more")
-    moved = QFile.moveToTrash(str(path.absolute()))
-    if moved[0] if isinstance(moved, tuple) else moved:
-        return
+    baseline.clear(runs, path)
     try:
         for name in kind.own:
             part = path / name

@@ -31,10 +31,9 @@ from PySide6.QtWidgets import (
     QFrame,
     QMainWindow,
     QMenu,
-    QMessageBox,
 )
 
-from bench.results import rows
+from bench.results import note, rows
 from bench.results.messages import Log
 from bench.results.records import BackendInfo, Job
 from bench.results.store import RUNS
@@ -50,14 +49,18 @@ from gui.sessions.session import Session, Standing
 from gui.sessions.where import Where
 from gui.shell.docks import Docks, Inspector, Problems
 from gui.shell.model_files import DropTarget, ModelFiles
+from gui.shell.notices import BUSY, MACHINE, Banner
 from gui.shell.remedies import Remedies
 from gui.shell.room import Room
-from gui.shell.strips import Banner, MachineStrip, ProgressStrip
+from gui.shell.strips import MachineStrip, ProgressStrip
+from gui.widgets.question import ask
+from gui.widgets.table_view import keep_columns
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
     from gui.menus.help import Help
     from gui.menus.ladder import LadderActions
+    from gui.menus.preferences import Preferences
     from gui.menus.timeline import ProfileActions
     from gui.shell.library import Library
 PERIOD_MS = 40
@@ -214,6 +217,7 @@ class Actions:
 P = TypeVar("P", bound=Page)
 TOUR_SEEN = "tour/seen"  # the setting that keeps the tour from coming by itself
 TRUST = "Run these kernels"
+END, STAY = "End and close", "Keep running"
 LATER_MS = 500  # after which it is seen whether a run is still on
 
 
@@ -225,6 +229,7 @@ class MainWindow(QMainWindow):
     ladders: LadderActions  # gui.menus.ladder
     profiles: ProfileActions  # gui.menus.timeline
     helper: Help  # gui.menus.help
+    preferences: Preferences  # gui.menus.preferences
     begun = Signal()
     run_dropped = Signal(Path)
     closing = Signal()
@@ -280,16 +285,21 @@ class MainWindow(QMainWindow):
         # While the user looks at the form there is time to build the page that a run will fill.
         QTimer.singleShot(200, self, self._prepare_page)
 
-    def tell(self, text: str) -> None:
-        """Show a sentence in the banner. It blocks nothing."""
+    def tell(self, text: str, severity: str = "info") -> None:
+        """Show a sentence in a notice. It blocks nothing. severity: of gui.shell.notices.SIGNS. What says
+        that something is measured goes when that has ended."""
         faults.log.info("told: %s", text)
-        self.banner.show_message(text)
+        busy = any(session.active and session.busy_words in text for session in self.sessions)
+        if busy:
+            self.banner.replace(BUSY, [text])
+        else:
+            self.banner.show_message(text, severity)
 
     def tell_of_machine(self, sentences: Sequence[str]) -> None:
         """Show what disturbs measuring now. It replaces what was said at an earlier run."""
         for sentence in sentences:
             faults.log.info("told: %s", sentence)
-        self.banner.replace("machine", sentences)
+        self.banner.replace(MACHINE, sentences)
 
     def tell_how_to_add(self) -> None:
         """Say how another machine is added. ssh may ask for a password or a host's key, which needs a
@@ -305,7 +315,8 @@ class MainWindow(QMainWindow):
     def doubt(self, reason: str, run: Callable[[], None]) -> None:
         """Say why kernels of somebody else are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
-        self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
+        words = f"{reason[:1].upper()}{reason[1:]}. Read them before you run them."
+        self.banner.ask(words, TRUST, run, severity="warning")
 
     def join(self, session: Session) -> None:
         """Add a session: while one session measures, no other begins."""
@@ -316,21 +327,28 @@ class MainWindow(QMainWindow):
         session.follow(self.where)
         session.greeted.connect(lambda hello: self.where.see(session.on, hello.environment.backends))
         session.stands.connect(lambda _: self.where.lock(any(each.active for each in self.sessions)))
-        session.message.connect(self.tell)
+        session.message.connect(lambda text: self.tell(text, "warning"))
+        session.ended.connect(self._on_ended)
         session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
         session.logged.connect(self._on_log)
         self.closing.connect(session.quit)
 
+    def name_window(self) -> None:
+        """Put the run's name into the title. Qt adds the program's."""
+        folder = self.state.folder
+        run = (note.read(folder).name or folder.absolute().name) if folder is not None else ""
+        self.setWindowTitle(run or "Kernelscope")
+
     def start(self, job: Job, folder: Path | None = None) -> None:
         """Run a job. Errors are shown in the banner."""
         if self.session.active:
-            self.tell("A run is active; cancel it or wait for its end.")
+            self.tell(f"{self.session.busy_words}; cancel it or wait for its end.")
             return
         try:
             self.session.start(job, folder)
         except KernelscopeError as error:
-            self.tell(str(error))
+            self.tell(str(error), "failed")
 
     def open_models(self, paths: Sequence[str] = ()) -> None:
         """Add .onnx files to the form, after each was looked at. Without paths, ask for them."""
@@ -391,15 +409,16 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------ building
 
     def _build(self) -> None:
-        self.banner = Banner()
         self.tabs = tabbed({})
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
             page.built.connect(functools.partial(restore_sizes, self.settings))
+            page.built.connect(functools.partial(keep_columns, self.settings))
             page.restore(self.settings)
             self.tabs.addTab(page, page.title)
-        centre = as_column(self.banner, (self.tabs, 1), spacing=4)
+        centre = as_column((self.tabs, 1))
         self.setCentralWidget(centre)
+        self.banner = Banner(centre, self.settings)
 
         self.form = JobForm(self.settings, self.where)
         self.inspector = Inspector(self.state, self.theming)
@@ -438,7 +457,7 @@ class MainWindow(QMainWindow):
         self.state.replaced.connect(self._on_replaced)
         self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
         if fault_handler is not None:
-            fault_handler.raised.connect(self.banner.show_message)
+            fault_handler.raised.connect(self.banner.show_fault)
             fault_handler.listen()
             self.closing.connect(fault_handler.deafen)
 
@@ -467,25 +486,22 @@ class MainWindow(QMainWindow):
         keep_sizes(self.settings, self.tabs)
         for page in self.pages:
             page.keep(self.settings)
-        self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 
     def _may_end(self, running: Session) -> bool:
         """Ask whether the window may close while this measures."""
-        buttons = QMessageBox.StandardButton
         if running.on and running.kind.resumes:
             words = (
-                f"End it on {running.on}, too? What was measured is kept. With No it goes on there, and "
-                "Resume fetches what it has measured."
+                f"What was measured is kept. If it goes on, {running.on} measures the rest, and Resume "
+                "fetches it."
             )
-            choices = buttons.Yes | buttons.No | buttons.Cancel
-            answer = QMessageBox.question(self, running.busy_words, words, choices, buttons.No)
-            running.leaves = answer == buttons.No
-            return answer != buttons.Cancel
-        later = ", and the run can be continued later" if running is self.session else ""
-        words = f"End it? What was measured is kept{later}."
-        answer = QMessageBox.question(self, running.busy_words, words, buttons.Yes | buttons.No, buttons.Yes)
-        return answer == buttons.Yes
+            leave, end = f"Leave it running on {running.on}", "End it there and close"
+            answer = ask(self, running.busy_words, words, (leave, end), STAY)
+            running.leaves = answer == leave
+            return answer != STAY
+        later = " The run can be continued later." if running is self.session else ""
+        words = f"What was measured is kept.{later}"
+        return ask(self, running.busy_words, words, (END,), STAY) == END
 
     def _prepare_page(self) -> None:
         if self._ended:
@@ -522,6 +538,12 @@ class MainWindow(QMainWindow):
         paused = standing.phase in ("paused", "pausing")
         self.menu_actions.by_name["pause"].setText("&Go on" if paused else "&Pause")
 
+    def _on_ended(self) -> None:
+        """Take back what was true while something was measured."""
+        if not any(session.active for session in self.sessions):
+            self.banner.replace(BUSY, ())
+            self.banner.replace(MACHINE, ())
+
     def _on_can_run(self, backends: Sequence[BackendInfo]) -> None:
         self.backends = tuple(backends)
         self.form.show_backends(self.backends)
@@ -542,8 +564,7 @@ class MainWindow(QMainWindow):
             self._opened_problems = False
 
     def _on_replaced(self) -> None:
-        where = f": {self.state.folder.name}" if self.state.folder is not None else ""
-        self.setWindowTitle(f"Kernelscope{where}")
+        self.name_window()
 
 
 def _settle_memory() -> None:

@@ -137,7 +137,7 @@ class ModelFiles(QObject):
 
     def _on_refused(self, question: WhichPreview, failed: Failed) -> None:
         name = Path(self._opening).name
-        self._window.tell(f"{name} was not opened: {failed.text}.")
+        self._window.tell(f"{name} was not opened: {failed.text}.", "failed")
         self.page.forget(question)
         self._next()
         if not self._opening:
@@ -159,7 +159,7 @@ class ModelFiles(QObject):
         is_file = model not in names.models() and model in self._form.models.keys
         if is_file and (failed.kind not in OF_THE_JOB or not Path(model).is_file()):
             self._form.remove_model(model)
-            self._window.tell(f"{Path(model).name} was taken from the list: {failed.text}.")
+            self._window.tell(f"{Path(model).name} was taken from the list: {failed.text}.", "failed")
 
     def _offered(self) -> dict[str, str]:
         """The models for the page: first the checked ones, then the others."""

@@ -1,16 +1,14 @@
-"""The strips above and below the pages: messages for the user, the progress of a run, readings of the
-machine."""
+"""The strip below the pages: the progress of a run, readings of the machine."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from bench.run import nvml
 from bench.words import units
@@ -18,90 +16,7 @@ from bench.words.units import clock, left
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.sessions.session import Ended, Standing
-from gui.widgets.controls import Elided, Label, Progress, push_button, tool_button
-
-MOST = 3  # messages shown at once; older ones are in the log
-
-
-class Banner(QFrame):
-    """Messages for the user, above the pages. It blocks nothing; a click removes it. It shows the last few
-    messages and counts repeated ones. A new message about a matter replaces the old one."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setProperty("role", "banner")
-        self._messages: dict[str, int] = {}
-        self._matters: dict[str, str] = {}  # of messages that others of their matter replace
-        self._label = Label(wrap=True, selectable=True)
-        close = tool_button("✕", self.dismiss, flat=True, tip="Dismiss (Esc)", name="Dismiss the message")
-        self.button = push_button("", self._agree)
-        self.button.hide()
-        self._agreed: Callable[[], None] | None = None
-        filled(
-            QHBoxLayout(self),
-            (self._label, 1),
-            (self.button, 0, Qt.AlignmentFlag.AlignTop),
-            (close, 0, Qt.AlignmentFlag.AlignTop),
-            margins=(10, 6, 6, 6),
-        )
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        return self._label.text() if not self.isHidden() else ""
-
-    def show_message(self, text: str) -> None:
-        count = self._messages.pop(text, 0)
-        self._messages[text] = count + 1
-        while len(self._messages) > MOST:
-            self._forget(next(iter(self._messages)))
-        self._show()
-
-    def replace(self, matter: str, texts: Sequence[str]) -> None:
-        """Show these messages about a matter, in place of earlier ones. None: just remove those."""
-        for text in [text for text, about in self._matters.items() if about == matter]:
-            self._forget(text)
-        for text in texts:
-            self._messages.pop(text, None)
-            self._matters[text] = matter
-            self.show_message(text)
-        if not self._messages:
-            self.dismiss()
-        elif not texts:
-            self._show()
-
-    def _forget(self, text: str) -> None:
-        self._messages.pop(text, None)
-        self._matters.pop(text, None)
-
-    def _show(self) -> None:
-        lines = [t if n == 1 else f"{t} ({n} times)" for t, n in self._messages.items()]
-        self._label.setText("\n".join(lines))
-        self.show()
-
-    def ask(self, text: str, words: str, agreed: Callable[[], None]) -> None:
-        """Show a message with a button. agreed: called when the button is pressed. A later question
-        replaces this one."""
-        self.dismiss()
-        self._agreed = agreed
-        self.button.setText(words)
-        self.button.setAccessibleName(words)
-        self.button.show()
-        self.show_message(text)
-
-    def dismiss(self) -> None:
-        self._messages.clear()
-        self._matters.clear()
-        self._agreed = None
-        self.button.hide()
-        self.hide()
-
-    def _agree(self) -> None:
-        agreed = self._agreed
-        self.dismiss()
-        if agreed is not None:
-            agreed()
-
+from gui.widgets.controls import Elided, Label, Progress, push_button
 
 IDLE = "Ready. F5 runs the comparison."
 

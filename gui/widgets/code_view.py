@@ -15,7 +15,6 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import (
     QColor,
-    QFontDatabase,
     QHelpEvent,
     QPainter,
     QPaintEvent,
@@ -27,7 +26,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
-from gui.base.theme import Theme, Theming
+from gui.base.theme import Theme, Theming, fixed_font
 from gui.widgets.colour_scale import RAMPS, blend, ink_on
 from gui.widgets.controls import SELECTABLE
 
@@ -180,8 +179,7 @@ class CodeView(QPlainTextEdit):
         self.setReadOnly(True)
         # With a caret: arrows, Page Up and Shift move and select as in an editor.
         self.setTextInteractionFlags(SELECTABLE)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.setTabStopDistance(TAB * self.fontMetrics().horizontalAdvance(" "))
+        self._give_font()
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setTabChangesFocus(True)
@@ -237,7 +235,14 @@ class CodeView(QPlainTextEdit):
         if block.isValid() and not first <= index < first + rows - 1:
             self.verticalScrollBar().setValue(max(0, index - rows // 2))
 
+    def _give_font(self) -> None:
+        self.setFont(fixed_font())
+        self.setTabStopDistance(TAB * self.fontMetrics().horizontalAdvance(" "))
+
     def restyle(self) -> None:
+        if self.font().pointSizeF() != fixed_font().pointSizeF():
+            self._give_font()
+            self._make_room()
         self._colours.rehighlight()
         self.viewport().update()
         self._gutter.update()

@@ -19,7 +19,6 @@ from PySide6.QtGui import (
     QAction,
     QDesktopServices,
     QFont,
-    QFontDatabase,
     QFontMetrics,
     QFontMetricsF,
     QKeyEvent,
@@ -56,7 +55,8 @@ from PySide6.QtWidgets import (
 
 from bench.words import glossary
 from gui.base.boxes import as_row, filled, flowing
-from gui.base.theme import Theming
+from gui.base.theme import Theming, fixed_font
+from gui.base.wording import in_window
 
 _VERBS = (
     "run",
@@ -75,6 +75,7 @@ TERM = "term"  # the scheme of links that lead to a word of the glossary
 def as_tip(text: str) -> str:
     """Text for a tooltip, or for another place where Qt guesses its format: text that looks like HTML is
     shown unchanged."""
+    text = in_window(text)
     return f'<p style="white-space:pre-wrap">{escape(text)}</p>' if QtGui.Qt.mightBeRichText(text) else text
 
 
@@ -104,6 +105,9 @@ class Label(QLabel):
         if centred:
             self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setText(text)
+
+    def setText(self, text: str) -> None:
+        super().setText(in_window(text))
 
 
 class TermLabel(Label):
@@ -475,7 +479,7 @@ def fixed_text(text: str, name: str) -> QPlainTextEdit:
     field = QPlainTextEdit(text)
     field.setReadOnly(True)
     field.setAccessibleName(name)
-    field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    field.setFont(fixed_font())
     field.setTextInteractionFlags(SELECTABLE)
     return field
 

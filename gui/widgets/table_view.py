@@ -1,23 +1,38 @@
-"""A table (bench.views.tables) in the window. It can be sorted, selected by rows, and copied as CSV and
-Markdown."""
+"""A table (bench.views.tables) in the window. It can be sorted, filtered, selected by rows, and copied as CSV
+and Markdown; its columns can be hidden, moved and pinned (gui.widgets.columns)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSettings,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QKeySequence, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
 from gui.base.theme import Theme, Theming, resized
-from gui.widgets.controls import as_tip, context_menu, new_action, open_term, plain_meaning
+from gui.base.wording import in_window
+from gui.widgets.columns import Columns, fill
+from gui.widgets.controls import as_tip, context_menu, line_edit, new_action, open_term, plain_meaning
 
 Index = QModelIndex | QPersistentModelIndex
 NO_INDEX = QModelIndex()
+FIND = QKeySequence.StandardKey.Find
+FILTER = "Every word has to stand somewhere in a row (Esc shows all rows)"
 
 
 class TableModel(QAbstractTableModel):
@@ -123,7 +138,7 @@ class TableModel(QAbstractTableModel):
         row, column, looks = self.rows[index.row()], self.columns[index.column()], self._looks
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return column.shown(row)
+                return in_window(column.shown(row))
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _flush(column)
             case Qt.ItemDataRole.ForegroundRole:
@@ -157,6 +172,8 @@ class TableView(QTableView):
     sortable = True
     copies = True
     grows = True  # columns never shrink while data comes
+    filters = True  # Ctrl+F shows a field that leaves rows out
+    KEYS: ClassVar = {"Ctrl+F in a table": "Only rows with the words that you type; Esc shows all again"}
     flush_headings = True  # headings stand as their values do
 
     def __init__(self, name: str, theming: Theming | None = None, parent: QWidget | None = None) -> None:
@@ -164,10 +181,13 @@ class TableView(QTableView):
         if theming is not None:
             self._theming = theming
             theming.changed.connect(self.viewport().update)
+        self._widths: dict[int, int] = {}
         self.source = TableModel(self)
         self.setModel(self.source)
         if self.sortable:
             self.setSortingEnabled(True)
+            self.horizontalHeader().setSortIndicatorClearable(True)  # a third click: the usual order
+            self.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._fit())
             self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setAlternatingRowColors(True)
@@ -181,8 +201,12 @@ class TableView(QTableView):
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.horizontalHeader().customContextMenuRequested.connect(self._on_heading_menu)
-        self._widths: dict[int, int] = {}
         self._following = False
+        self._whole: Table[Any] = Table((), ())  # with the rows that the filter leaves out
+        self.chosen_columns = Columns(self)
+        self.filter = line_edit("Only rows with …", lambda _: self.show_again(), "Filter", FILTER)
+        self.filter.setParent(self)
+        self.filter.hide()
         self.selectionModel().currentRowChanged.connect(self._on_current)
         if self.copies:
             self._add_action("&Copy as CSV", QKeySequence(QKeySequence.StandardKey.Copy), self.copy_csv)
@@ -191,6 +215,10 @@ class TableView(QTableView):
 
     def show_table(self, table: Table[Any]) -> None:
         """Show a table. Columns that say nothing are hidden, others are as wide as their texts."""
+        self._whole = table
+        if words := self.filter.text().casefold().split():
+            rows = [row for row in table.rows if _has(row, table.columns, words)]
+            table = replace(table, rows=rows)
         before = [column.name for column in self.source.columns]
         self._following = True
         self.source.show_table(table)
@@ -202,7 +230,8 @@ class TableView(QTableView):
         changed = [
             (place, hidden)
             for place, column in enumerate(table.columns)
-            if self.isColumnHidden(place) != (hidden := self.hides(column))
+            if self.isColumnHidden(place)
+            != (hidden := column.name in self.chosen_columns.hidden or self.hides(column))
         ]
         # Qt draws a scrolled header wrongly while columns are hidden, so scroll to the left first.
         across = self.horizontalScrollBar().value()
@@ -213,8 +242,13 @@ class TableView(QTableView):
         if changed:
             self.updateGeometries()
             self.horizontalScrollBar().setValue(across)
+        self.chosen_columns.place()
         if self.fits():
             self._fit()
+
+    def show_again(self) -> None:
+        """Show the same rows, because the filter or the choice of columns has changed."""
+        self.show_table(self._whole)
 
     def _fit(self) -> None:
         for place in range(self.source.columnCount()):
@@ -224,6 +258,10 @@ class TableView(QTableView):
                 if wanted > self._widths.get(place, 0) or not self.grows:
                     self._widths[place] = wanted
                     self.setColumnWidth(place, wanted)
+
+    def _fit_anew(self) -> None:
+        self._widths.clear()
+        self._fit()
 
     def follow(self, target: Any) -> None:
         """Go to the row of what was selected elsewhere."""
@@ -290,6 +328,7 @@ class TableView(QTableView):
         return True
 
     def heading_width(self, place: int) -> int:
+        """The width in pixels of a heading, with the arrow of a sorted column."""
         return self.horizontalHeader().sectionSizeHint(place)
 
     def copied(self) -> Table[Any]:
@@ -300,6 +339,57 @@ class TableView(QTableView):
 
     # ------------------------------------------------------------------------------------------------- events
 
+    def event(self, event: QEvent) -> bool:
+        """The keys that search belong to the table while it has the focus."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and self.filters
+            and (event.matches(FIND) or (event.key() == Qt.Key.Key_Escape and self.filter.isVisible()))
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self.filters and event.matches(FIND):
+            self._place_filter()
+            self.filter.show()
+            self.filter.setFocus()
+        elif event.key() == Qt.Key.Key_Escape and self.filter.isVisible():
+            self.filter.clear()
+            self.filter.hide()
+            self.setFocus()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.filter.hasFocus():
+            self.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+    def _place_filter(self) -> None:
+        high, at = self.filter.sizeHint().height(), self.viewport().geometry()
+        wide = min(at.width(), 26 * self.fontMetrics().averageCharWidth())
+        self.filter.setGeometry(at.right() - wide, at.bottom() - high, wide, high)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A selected row that is visible stays so when the table gets lower."""
+        seen = QRect(0, 0, 1 << 16, event.oldSize().height())
+        row = self.currentIndex()
+        was_visible = row.isValid() and seen.intersects(self.visualRect(row))
+        super().resizeEvent(event)
+        if self.filter.isVisible():
+            self._place_filter()
+        if was_visible:
+            across = self.horizontalScrollBar().value()
+            self.scrollTo(row)
+            self.horizontalScrollBar().setValue(across)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Larger letters take higher rows and wider columns."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self.row_margin)
+            QTimer.singleShot(0, self, self._fit_anew)  # its headings get the letters after it
+
     def _add_action(self, words: str, keys: QKeySequence, do: Any) -> None:
         action = new_action(self, words, do, keys=keys, scope=Qt.ShortcutContext.WidgetShortcut)
         self.addAction(action)
@@ -309,10 +399,23 @@ class TableView(QTableView):
             self.picked.emit(self.target(self.source.rows[current.row()]))
 
     def _on_heading_menu(self, at: QPoint) -> None:
-        """The context menu of a heading that is a word of the glossary."""
+        """The context menu of a heading: what its word means, and which columns are shown."""
         place = self.horizontalHeader().logicalIndexAt(at)
+        menu = QMenu(self)
         if 0 <= place < len(self.source.columns) and (term := self.source.term(place)):
-            menu = QMenu(self)
             menu.addAction(f"What “{term}” means").triggered.connect(lambda: open_term(term))
-            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            menu.popup(self.horizontalHeader().viewport().mapToGlobal(at))
+        fill(menu, self.chosen_columns.actions(place))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.horizontalHeader().viewport().mapToGlobal(at))
+
+
+def _has(row: Any, columns: Sequence[Column[Any]], words: Sequence[str]) -> bool:
+    """Whether each of these words stands somewhere in a row."""
+    text = " ".join(column.words(row) for column in columns).casefold()
+    return all(word in text for word in words)
+
+
+def keep_columns(settings: QSettings, widget: QWidget) -> None:
+    """Keep the columns of all tables inside a widget in the settings."""
+    for table in widget.findChildren(TableView):
+        table.chosen_columns.keep_in(settings)

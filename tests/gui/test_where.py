@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
 from bench.commands.checks import Check
 from bench.extras.remote import places
@@ -19,7 +19,9 @@ from bench.words.version import described
 from gui.form.where_box import ADD, WhereRow
 from gui.pages.ladder import LadderPage
 from gui.pages.timeline import TimelinePage
+from gui.shell.main_window import STAY
 from tests.bench.extras.remote import scripted, there
+from tests.gui.answering import Answers
 
 HERE = Path(__file__).parent
 JOB = Job(models=("net",), backends=("engine-cuda", "ort-cuda"), batches=(1, 2), timeout_s=60)
@@ -241,10 +243,8 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot, 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["it goes on there", "it is ended there", "it has ended there"])
 def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, how):
-    buttons = QMessageBox.StandardButton
-    answers = [buttons.Cancel, buttons.Yes if how == "it is ended there" else buttons.No]
-    asked = []
-    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[2]), answers.pop(0))[1])
+    end = "End it there and close" if how == "it is ended there" else "Leave it running on lab"
+    answers = Answers(STAY, end)
     window = make_window("ok")
     choose(window.form.where, "lab")
     run = there.run_of(4, "gated")
@@ -258,7 +258,7 @@ def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real,
         measure()
         there.until(lambda: note_of(folder.path).done)  # all has come, and the window has read nothing of it
     assert window.close()
-    assert all(words.startswith("End it on lab, too?") for words in asked)
+    assert all("lab measures the rest, and Resume fetches it" in words for _, words in answers.asked)
     measure()
     there.until(lambda: not there.workers(real))
     if how != "it has ended there":

@@ -8,6 +8,7 @@ from bench.results.folder import Folder
 from bench.results.kinds import Kind, Listing
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.records import stem
+from bench.results.store import SAVES_FILE
 from bench.run import options
 
 LadderFolder = Folder[Ladder, RungMeasurement]
@@ -34,7 +35,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     header=Ladder,
     line=RungMeasurement,
     schema=2,  # bench.results.store reads the first version, too
-    parts=("errors",),
+    parts=("errors", SAVES_FILE),
     worker=("bench.measure.ladder.worker",),
     titled=lambda job: f"ladder-{job.op}",
     listing=listing,

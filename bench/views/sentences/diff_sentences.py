@@ -25,9 +25,7 @@ def differences(diff: Diff) -> list[str]:
     """What else is not the same, and how they can be compared therefore; said before any figure."""
     lines = [difference.words for difference in diff.differences]
     if not lines:
-        lines = [
-            "Nothing else that the two runs tell of differs: machine, versions, settings, clocks, kernels."
-        ]
+        lines = ["All else is the same in both runs: machine, versions, settings, clocks, kernels."]
     else:
         lines = [f"What else differs: {lines[0]}", *(f"                   {line}" for line in lines[1:])]
     return [*lines, *how(diff)]

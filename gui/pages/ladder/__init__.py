@@ -39,7 +39,7 @@ from gui.base.theme import GAP, PAGE_MARGINS, TIGHT, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, values
 from gui.form.where_box import WhereRow
-from gui.pages.page import Exported, SessionPage, Spot
+from gui.pages.page import Exported, Find, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.session import Standing
@@ -127,6 +127,7 @@ class LadderPage(SessionPage):
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
         self.reader.step_wanted.connect(self.table.step)
+        self.reader.history.failed.connect(session.message)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
         session.assembly.answered.connect(
@@ -237,6 +238,19 @@ class LadderPage(SessionPage):
         )
         return ""
 
+    def findable(self) -> Sequence[Find]:
+        return [
+            Find(
+                "Rung",
+                f"{row.case.label} of {self.session.state.question.op}".strip(),
+                functools.partial(self._on_picked, row.case.key),
+                row.case.idea,
+                here=True,
+            )
+            for row in self.session.state.rows
+            if not row.case.is_reference
+        ]
+
     def exported(self) -> Exported:
         drawn = [view.chart for view in self.charts] if self._body is not None else []
         return Exported("the ladder", self.session.state.run_folder, tuple(c for c in drawn if c is not None))
@@ -312,14 +326,16 @@ class LadderPage(SessionPage):
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(selected.row.measurement)
-        self.reader.show_rung(info, state.rungs, selected, map_path, used)
+        work = (job.title, job.device) if job is not None else ("", "")
+        saves = self.session.saves.of(case.rung, *work) if case.user else ()
+        self.reader.show_rung(info, state.rungs, selected, map_path, used, saves)
 
     def show_standing(self, standing: Standing) -> None:
         session, state = self.session, self.session.state
         self._progress.show_part(standing.done, standing.total, standing.active)
         role = "muted"
         if standing.active:
-            words = f"{standing.done} of {standing.total}: {standing.doing} …"
+            words = f"{standing.done} of {standing.total} measured: {standing.doing} …"
         elif session.planning and state.ladder is None:
             words = "Reading the model and its rungs …"
         elif state.error:

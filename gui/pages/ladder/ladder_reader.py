@@ -24,6 +24,7 @@ from bench.questions.ladder_questions import AssemblyAnswer, CountsAnswer, Kerne
 from bench.results import doubt
 from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow
+from bench.results.saves import Save
 from bench.results.stats import SAME_BOUND
 from bench.views.charts.ladder_charts import Going
 from bench.views.sentences import ladder_story as story
@@ -35,6 +36,7 @@ from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
 from gui.base.theme import Theming, put_icon
 from gui.pages.ladder.error_map import ErrorMapView
+from gui.pages.ladder.history import HistoryView
 from gui.pages.ladder.rung_source import AssemblyView, RungDiff, SourceView
 from gui.plots.chart import ChartGrid, ChartView
 from gui.widgets.controls import Combo, Label, Lines, push_button, set_role, shortcut, tool_button
@@ -161,12 +163,14 @@ RUNG_COLUMNS: tuple[Column[LadderRow], ...] = (
 )
 
 
+ARROW = 16  # pixels beside the heading of a sorted column
+
+
 class LadderTable(TableView):
     """`picked` carries the key of the case that the user went to."""
 
     widest = 240
     margin = 8
-    sortable = False  # the order of a ladder has a meaning
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", theming, parent)
@@ -211,7 +215,9 @@ class LadderTable(TableView):
 
     def heading_width(self, place: int) -> int:
         heading = self.source.columns[place].heading
-        return self.horizontalHeader().fontMetrics().horizontalAdvance(heading) + 14
+        header = self.horizontalHeader()
+        arrow = ARROW if header.sortIndicatorSection() == place else 0
+        return header.fontMetrics().horizontalAdvance(heading) + 14 + arrow
 
     def copied(self) -> Table[RungRow]:
         """All columns of the rows that are measured."""
@@ -245,7 +251,8 @@ def shown_rows(
     return ladder_rows
 
 
-SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
+SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "D&ifference", "Asse&mbly", "Findin&g"
+HISTORY = "Histor&y"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
 COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show; or it has a language
 
@@ -276,12 +283,12 @@ class LadderReader(QWidget):
         self.title = Label(role="heading", wrap=True)
         self.words, self.state = Lines(3), Lines(4)
         self.use_button = push_button(
-            "&Use in model",
+            "Use in mode&l",
             self._on_use,
             tip="Use this rung for this node of the model when the comparison runs (F5)",
         )
         self.edit_button = push_button(
-            "&Edit…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
+            "Edi&t…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
         )
         shortcut(self, "F4", "Open the kernel in an editor", self._on_edit)
         self.source = SourceView(theming)
@@ -289,6 +296,9 @@ class LadderReader(QWidget):
         self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
+        self.history = HistoryView(theming)
+        self.versions = scrolled(self.history, focus=False)
+        self._saves: Sequence[Save] = ()
         # In a scroll area: the pictures would take the room of the source, and of the charts.
         self._pictures = scrolled(self.finding, focus=False)
         self._against = Combo("The rung to compare with", self._fill)
@@ -300,6 +310,7 @@ class LadderReader(QWidget):
                 DIFFERENCE: self._beside,
                 FINDING: self._pictures,
                 ASSEMBLY: self.assembly,
+                HISTORY: self.versions,
             }
         )
         self.tabs.currentChanged.connect(self._fill)
@@ -341,15 +352,16 @@ class LadderReader(QWidget):
         ladder_row: LadderRow,
         map_path: Path | None,
         used: bool,
+        saves: Sequence[Save] = (),
     ) -> None:
         """Show a rung and its result. info: None for the reference; map_path: the file of its wrong
-        answer; used: whether the form has it for this node."""
-        now = ("rung", info, tuple(rungs), ladder_row, map_path, used)
+        answer; used: whether the form has it for this node; saves: its versions, if it is the user's."""
+        now = ("rung", info, tuple(rungs), ladder_row, map_path, used, tuple(saves))
         if now == self._shown:
             return
         self._shown = now
         other = self._info is None or info is None or self._info.path != info.path
-        self._info, self._rungs, self._problem = info, rungs, None
+        self._info, self._rungs, self._problem, self._saves = info, rungs, None, saves
         self._measurement, self._map = ladder_row.row.measurement, map_path
         case = ladder_row.row.case
         self.title.setText(heading(case))
@@ -361,7 +373,7 @@ class LadderReader(QWidget):
         able = info is not None and not ladder_row.failed and not ladder_row.refused
         self.use_button.setEnabled(able and not used)
         self.use_button.setVisible(info is not None and not info.whole)
-        self.use_button.setText("In the model" if used else "&Use in model")
+        self.use_button.setText("In the model" if used else "Use in mode&l")
         self._offer(other)
         wrong = self._measurement.finding is not None
         compiles = (
@@ -432,6 +444,7 @@ class LadderReader(QWidget):
             self._beside: difference,
             self.assembly: assembly,
             self._pictures: finding,
+            self.versions: self._info is not None and bool(self._saves),
         }
         alone = self.tabs.count() == len(own)
         self.tabs.setVisible(any(own.values()) or not alone)
@@ -473,6 +486,8 @@ class LadderReader(QWidget):
                 return
             if self._new(tab, (other, info)):
                 self.diff.show_pair(*other, info.case.label, info.source, Path(info.path).suffix)
+        elif tab is self.versions and info is not None:
+            self.history.show_history(info, self._saves)
         elif tab is self.assembly and info is not None:
             if self._new(tab, (info.path, info.source, info.headers)):
                 self.assembly.show_source(info.source, Path(info.path).suffix)

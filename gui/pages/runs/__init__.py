@@ -29,9 +29,9 @@ from bench.views.tables.run_tables import COLUMNS
 from bench.views.tables.table import Column, Table, pick
 from gui.base.boxes import as_column, filled
 from gui.base.theme import PAGE_MARGINS, Theming
-from gui.pages.page import Page
+from gui.pages.page import Find, Page
 from gui.sessions.comparison_session import RunState
-from gui.widgets.controls import Label, context_menu, line_edit, new_action, shortcut, tool_of
+from gui.widgets.controls import Label, line_edit, new_action, shortcut, tool_of
 from gui.widgets.table_view import TableView
 
 STARTED, *OTHERS = pick(
@@ -49,8 +49,8 @@ class RunsTable(TableView):
     widest = 280
     margin = 14
     row_margin = 9
-    copies = False
     grows = False
+    filters = False  # the page has a field for it
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Saved runs", parent=parent)
@@ -162,8 +162,8 @@ VERBS = {
     "form": ("Fill the fo&rm", "Put this run's settings into the form, for F5", ""),
     "diff": (
         "D&iff",
-        "Hold two runs against each other (Ctrl+click chooses the second), or one against its baseline: "
-        "which is faster, is it right, what else differs (Ctrl+D)",
+        "Hold two runs against each other (Ctrl+click chooses the second), one against its baseline, or "
+        "several side by side: which is faster, is it right, what else differs (Ctrl+D)",
         "Ctrl+D",
     ),
     "baseline": (
@@ -187,6 +187,7 @@ class RunsPage(Page):
     wanted = Signal(str, Path)  # one of VERBS, and the run that it is about
     noted = Signal(Path, object)  # with a Note
     diff_wanted = Signal(Path, Path)  # the run before, the run after
+    several_wanted = Signal(object)  # paths of runs, the baseline first
     baseline_wanted = Signal(Path, bool)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -216,8 +217,7 @@ class RunsPage(Page):
         self.table.opened.connect(lambda path: self.wanted.emit("open", path))
         self.table.chosen.connect(self._enable)
         actions = tuple(self.actions_of.values())
-        self.table.addActions(actions)
-        context_menu(self.table, lambda: actions)
+        self.table.insertActions(self.table.actions()[0], actions)
         buttons = [
             tool_of(action, "primary" if verb == "open" else "") for verb, action in self.actions_of.items()
         ]
@@ -255,6 +255,17 @@ class RunsPage(Page):
             self.summaries = tuple(summaries)
         self.invalidate()
 
+    def findable(self) -> Sequence[Find]:
+        return [
+            Find(
+                "Run",
+                " · ".join(filter(None, (run.called or run.name, ", ".join(run.models), run.node))),
+                functools.partial(self.wanted.emit, "open", run.path),
+                run.result,
+            )
+            for run in reversed(self.summaries)
+        ]
+
     @property
     def chosen(self) -> Path | None:
         return self.table.chosen_path() if self._body is not None else None
@@ -273,7 +284,7 @@ class RunsPage(Page):
             "retry": run is not None and run.retriable,
             "overlay": run is not None and run.layered and not is_shown,
             "form": run is not None and run.layered and not run.problem,
-            "diff": self._two() is not None,
+            "diff": self._two() is not None or bool(self._several()),
             "baseline": run is not None and run.measured > 0 and not run.problem,
             "note": run is not None and bool(run.kind),
         }
@@ -303,9 +314,20 @@ class RunsPage(Page):
         first, second = sorted(runs, key=lambda run: run.created_at)
         return first.path, second.path
 
+    def _several(self) -> list[Path]:
+        """More than two runs of one kind, to be seen side by side: first the one that is a baseline, else the
+        oldest. [] if the selection is not for that."""
+        runs = self.table.chosen_runs if self._body is not None else []
+        if len(runs) < 3 or len({run.kind for run in runs}) > 1 or any(run.problem for run in runs):
+            return []
+        first = sorted(runs, key=lambda run: (run.path.resolve() not in self._baselines, run.created_at))
+        return [run.path for run in first]
+
     def _diff(self) -> None:
         if (two := self._two()) is not None:
             self.diff_wanted.emit(*two)
+        elif several := self._several():
+            self.several_wanted.emit(several)
 
     def _set_baseline(self) -> None:
         if self.chosen is not None:
@@ -363,9 +385,9 @@ class NoteDialog(QDialog):
         self.text = QPlainTextEdit(note.text)
         self.text.setTabChangesFocus(True)
         self.text.setFixedHeight(6 * self.text.fontMetrics().lineSpacing() + 12)
-        buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel
-        )
+        buttons = QDialogButtonBox()
+        self.save = buttons.addButton("Save", QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton("Cancel", QDialogButtonBox.ButtonRole.RejectRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         form = QFormLayout(self)

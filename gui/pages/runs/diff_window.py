@@ -14,8 +14,9 @@ from bench.views.diff.records import Change, Diff
 from bench.views.sentences import diff_sentences as sentences
 from bench.views.tables.table import Column
 from bench.words import orders
-from gui.base.boxes import VERTICAL, ScrollArea, as_column, filled, placed, splitter
+from gui.base.boxes import VERTICAL, ScrollArea, as_column, filled, placed, splitter, tabbed
 from gui.base.theme import Theming, resized
+from gui.pages.runs.overlaid import OverlaidCharts
 from gui.plots.chart import ChartView
 from gui.widgets.controls import Combo, Label
 from gui.widgets.table_view import TableView
@@ -74,7 +75,11 @@ class DiffWindow(QDialog):
             split.addWidget(self._falls())
             split.setSizes([120, 600])
         split.setMinimumHeight(LEAST_HEIGHT)
-        filled(QVBoxLayout(self), *above, (split, 1), below, margins=(12, 12, 12, 12), spacing=8)
+        body: QWidget = split
+        if diff.kind == "comparison":
+            self.overlaid = OverlaidCharts((diff.a.path, diff.b.path), theming)
+            body = tabbed({"&Cases": split, "C&harts": self.overlaid})
+        filled(QVBoxLayout(self), *above, (body, 1), below, margins=(12, 12, 12, 12), spacing=8)
         below.setVisible(bool(self.remarks.text()))
         self.resize(placed(QSize(980, 820 if self.charts else 560), self.screen().availableGeometry()).size())
 

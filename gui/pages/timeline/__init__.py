@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -25,7 +25,7 @@ from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts.definitions import Chart
 from bench.words.called import command_line
 from bench.words.option import by_name
-from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, flowing, splitter
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, sentence, values
@@ -48,11 +48,12 @@ from gui.widgets.controls import (
 from kernels.errors import InputError
 
 ORDER = 40
+LOW, LOW_WIDTH = 700, 1100  # pixels of the page: below that height, from that width on, its halves are beside
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
-    "Press Profile: every kernel, copy, CUDA call and step of a model appears here on one time axis, with "
-    "their tables, the parts that add up to a pass, and the parts of the cold start."
+    "A profile shows every kernel, copy, CUDA call and step of a model on one time axis, with their "
+    "tables, the parts that add up to a pass, and the parts of the cold start."
 )
 
 
@@ -131,6 +132,7 @@ class TimelinePage(SessionPage):
         self.stack = QStackedWidget()
         self.stack.addWidget(nothing)
         self.stack.addWidget(self.split)
+        self._turn()
         return as_column(self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
 
     def _bar(self) -> QWidget:
@@ -150,6 +152,20 @@ class TimelinePage(SessionPage):
         pairs = [labelled(self._choices[key], words, gap=4) for key, words in fields.items()]
         flowing(bar, *pairs, *zoom, spacing=6)
         return bar
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """On a low screen the tables stand beside the timeline, so that both have some height."""
+        super().resizeEvent(event)
+        if self._body is not None:
+            self._turn()
+
+    def _turn(self) -> None:
+        beside = self.height() < LOW and self.width() >= LOW_WIDTH
+        way = HORIZONTAL if beside else VERTICAL
+        if self.split.orientation() != way:
+            self.split.setOrientation(way)
+            room = self.split.width() if beside else self.split.height()
+            self.split.setSizes([round(0.55 * room), round(0.45 * room)])
 
     # --------------------------------------------------------------------------------------------- showing
 

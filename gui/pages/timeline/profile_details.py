@@ -407,6 +407,9 @@ class ProfileView(TableView):
         self._stretch()
         self._fit_rows()
 
+    def show_again(self) -> None:
+        self.show_table(self._table)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_rows()

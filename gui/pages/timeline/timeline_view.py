@@ -567,9 +567,9 @@ class TimelineView(QAbstractScrollArea):
     measured = Signal(object)
 
     KEYS: ClassVar = {
-        "←, →": "Earlier and later on the timeline",
+        "←, →, A, D": "Earlier and later on the timeline",
         "↑, ↓": "Scroll the lanes",
-        "+, −": "Zoom the timeline",
+        "+, −, W, S": "Zoom the timeline",
         "0, Home": "The whole timeline",
         "N, P": "Next and previous event",
         "Z": "Zoom to the measured span",
@@ -870,7 +870,14 @@ class TimelineView(QAbstractScrollArea):
             self.copy_words()
             return
         key, bar = Qt.Key(event.key()), self.verticalScrollBar()
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+        plain = not event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        )
+        if plain and key in (Qt.Key.Key_W, Qt.Key.Key_S):
+            self.zoom_by(1.5 if key == Qt.Key.Key_W else 1 / 1.5)
+        elif plain and key in (Qt.Key.Key_A, Qt.Key.Key_D):
+            self.axis.pan(STEP if key == Qt.Key.Key_A else -STEP)
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             self.axis.pan(STEP if key == Qt.Key.Key_Left else -STEP)
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
             bar.setValue(bar.value() + (STEP if key == Qt.Key.Key_Down else -STEP) // 3)

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import main
-from bench.commands import ladder_saves as saves
 from bench.commands import ladder_watch
 from bench.questions import ladder_plan
 from bench.questions import rung_template as ladder_template
+from bench.results import saves
 from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import bound, rows
 from bench.results.machine_limits import MachineLimits

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 import main
-from bench.commands import ladder_saves as saves
+from bench.results import saves
 from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.records import Disposition
+from bench.views.tables import save_tables
 from tests.bench.ladder.test_ladder_folders import example
 
 
@@ -77,7 +78,7 @@ def test_it_is_shown_in_every_format(
     assert "| <b>" not in out.replace("\\|", "").replace("\\<", ""), "text of others is text"
     assert main.main(["ladder", "--saves", str(folder), "--format", "json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    schema_held = msgspec.convert(printed, saves.SavesOutput)
+    schema_held = msgspec.convert(printed, save_tables.SavesOutput)
     assert len(schema_held.saves) == 4
     assert main.main(["ladder", "--saves", str(folder / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err

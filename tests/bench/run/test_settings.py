@@ -172,3 +172,33 @@ def test_config_shows_each_value_and_where_it_is_from(
     assert "budget 15 (compare, selfcheck), 3 (ladder), 2 (profile) default" in said
     for name in settings.LASTING:
         assert name in said
+
+
+def test_a_setting_is_stored_where_it_stands_and_all_else_stays(project: Path) -> None:
+    file = project.parents[1] / "user.toml"
+    settings.store("budget", ["2.5"])
+    assert file.read_text() == "budget = 2.5\n"
+    file.write_text('# mine\nbudget = 1  # s\neditor = "vi"\nkernels = [\n  "a",\n]\n')
+    settings.store("backend", ["engine-cpu", "ort-cpu"])
+    settings.store("budget", ["3"])
+    settings.store("editor", [])
+    told = '# mine\nbudget = 3\nkernels = [\n  "a",\n]\nbackend = ["engine-cpu", "ort-cpu"]\n'
+    assert file.read_text() == told
+    for name, texts in (
+        ("budget", ["much"]),
+        ("budget", ["-1"]),
+        ("kernels", ["b"]),
+    ):  # which has three lines
+        with pytest.raises(InputError):
+            settings.store(name, texts)
+        assert file.read_text() == told
+    file.write_text("budget = \n")
+    with pytest.raises(InputError, match="is no TOML"):
+        settings.store("budget", ["3"])
+    assert file.read_text() == "budget = \n"
+
+
+def test_runs_are_kept_where_the_setting_says(project: Path, tmp_path: Path) -> None:
+    assert settings.runs_folder() == Path("runs")
+    settings.store("runs", [str(tmp_path / "all")])
+    assert settings.runs_folder() == tmp_path / "all"

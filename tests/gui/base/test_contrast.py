@@ -1,4 +1,4 @@
-"""Texts and lines stand out from what they are drawn on, in both themes and on paper."""
+"""Texts and lines stand out from what they are drawn on, in every theme and on paper."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.words import palette
-from gui.base.theme import DARK, LIGHT, Theming
+from gui.base.theme import THEMES, Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.widgets.colour_scale import RAMPS
 
@@ -14,7 +14,7 @@ TEXT, LINE = 4.5, 3.0
 DRAWN = {**palette.BACKENDS, **palette.VARIANTS, **palette.RIVALS, "user": palette.USER}
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
 def test_every_text_stands_out(theme):
     texts = ("ink", "muted", "failed", "warning", "good", "accent")
     for text, under in itertools.product(texts, ("window", "paper", "alternate", "button")):
@@ -23,7 +23,7 @@ def test_every_text_stands_out(theme):
     assert palette.contrast(theme.muted, theme.grid) >= TEXT, "the name of the failures' lane"
 
 
-@pytest.mark.parametrize("paper", [LIGHT.paper, DARK.paper, "#FFFFFF"])
+@pytest.mark.parametrize("paper", [theme.paper for theme in THEMES.values()])
 def test_every_backend_s_line_stands_out(paper):
     for name, colour in [*DRAWN.items(), *enumerate(palette.OTHERS)]:
         assert palette.contrast(colour, paper) >= LINE, name
@@ -35,7 +35,8 @@ def test_what_is_written_on_paper_stands_out():
 
 
 def test_a_signed_scale_is_lightest_or_darkest_in_its_middle():
-    for theme, ramp in zip((LIGHT, DARK), RAMPS["signed"], strict=True):
+    for theme in THEMES.values():
+        ramp = RAMPS["signed"][theme.dark]
         away = [palette.contrast(colour, theme.paper) for colour in ramp]
         middle = len(ramp) // 2
         assert away.index(min(away)) == middle
@@ -58,3 +59,13 @@ def test_no_two_backends_of_a_comparison_are_nearly_of_one_colour():
     for one, other in itertools.combinations(palette.BACKENDS.values(), 2):
         apart = [int(one[i : i + 2], 16) - int(other[i : i + 2], 16) for i in (1, 3, 5)]
         assert np.hypot.reduce(apart) > 80, (one, other)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_what_takes_the_keyboard_and_what_a_notice_is_stand_out(theme):
+    for edge in (theme.accent, theme.failed, theme.warning, theme.muted):
+        assert palette.contrast(edge, theme.window) >= LINE
+    if theme.name == "contrast":  # as WCAG asks of its strictest level
+        for text in (theme.ink, theme.muted, theme.failed, theme.warning, theme.good, theme.accent):
+            for under in (theme.window, theme.paper, theme.alternate, theme.button):
+                assert palette.contrast(text, under) >= 7

@@ -13,11 +13,13 @@ from PySide6.QtWidgets import QApplication
 from bench.results.records import StopReason
 from bench.views.cards import RIGHT
 from bench.views.charts.comparison_charts import charts
-from gui.pages.compare import PANELS
+from gui.pages.compare import PANELS, ComparePage
 from gui.pages.page import page_types
 from gui.shell import docks
+from gui.shell.main_window import TOUR_SEEN
 from tests.bench import synthetic
 from tests.gui import shared
+from tests.gui.recorded import Shown
 from tests.gui.shared import as_found
 
 FAILURES = {
@@ -110,7 +112,7 @@ def test_items_persist_and_the_view_holds_still(same_page, recorded):
     page.redraw()
     assert {label: id(found.line) for label, found in plot._items.items()} == items
     assert plot.getPlotItem().getViewBox().viewRange() == view
-    plot.reset_view()
+    page.views["op-time"].reset_view()
     assert plot.getPlotItem().getViewBox().viewRange() != view
     run, measurements = recorded
     page.state.open(run, Path("a-run"), measurements)
@@ -268,6 +270,7 @@ def test_every_page_draws_at_every_size(make_window, recorded):
 
 def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
     window = make_window("ok")
+    window.settings.setValue(TOUR_SEEN, True)  # else it shows the sample
     page = window.pages[0]
     window.begin()
     qtbot.waitUntil(lambda: page._body is not None and sum(len(v._spare) for v in page.views.values()) == 8)
@@ -405,3 +408,19 @@ def test_end_to_end_has_a_chart_where_it_was_measured(page, recorded):
     page.state.open(run, Path("a-run"), measurements)
     page.window().redraw.flush()
     assert view.isHidden()
+
+
+def test_while_another_run_is_loaded_no_row_of_the_one_before_is_shown(qtbot):
+    shown = Shown(qtbot, ComparePage)
+    shown.open()
+    page, state = shown.page, shown.state
+    before = page.table.source.rowCount()
+    assert before > 0
+    run, measured = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1, 2, 4))
+    state.open(run, measurements=measured)
+    assert page.table.source.rowCount() == 0
+    page.redraw()
+    assert page.about.text() == f"Loading: 0 of {len(measured)} cases"
+    shown.redraw.flush()
+    assert page.table.source.rowCount() == len(measured)
+    assert "Loading" not in page.about.text()

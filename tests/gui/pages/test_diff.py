@@ -14,6 +14,7 @@ from bench.views.diff.records import Difference
 from bench.views.sentences import diff_sentences as sentences
 from gui.menus.diff import SHOW
 from gui.pages.runs.diff_window import LEAST_HEIGHT, MOST_LINES, DiffWindow
+from gui.pages.runs.several_window import SeveralWindow
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench.profile.test_waterfall import copy, saved, slower_rung
@@ -120,7 +121,7 @@ def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monk
     assert baseline.read(runs) == ()
     baseline.keep(runs, runs / "before")
     monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)
-    library.discard(runs / "before", runs)
+    library.destroy(runs / "before", runs)
     assert baseline.read(runs) == (), "what is deleted is no baseline"
 
 
@@ -169,3 +170,32 @@ def test_a_run_that_has_ended_is_held_against_the_baseline(qtbot, make_window, r
     menu.trigger()
     settle(qtbot, window)
     assert [found.diff.a.path for found in window.findChildren(DiffWindow)] == [first, first]
+
+
+def test_several_runs_stand_side_by_side_beside_the_baseline_with_their_charts(qtbot, make_window, runs):
+    run(runs / "third")
+    window = make_window("mute", begin=False)
+    baseline.keep(runs, runs / "after")
+    page = show_runs(qtbot, window)
+    choose(page, "before", "after", "profile")
+    assert not page.actions_of["diff"].isEnabled(), "of two kinds"
+    choose(page, "before", "after", "third")
+    press(qtbot, page, page.actions_of["diff"])
+    settle(qtbot, window)
+    qtbot.waitUntil(lambda: bool(window.findChildren(SeveralWindow)))
+    found = window.findChildren(SeveralWindow)[-1]
+    assert found.found.base.path == runs / "after", "the one that is a baseline"
+    assert {other.path.name for other in found.found.others} == {"before", "third"}
+    columns = found.table.source.columns
+    assert columns[-3].heading == "after (baseline)"
+    row = next(row for row in found.table.source.rows if (row.pair.who, row.pair.batch) == ("engine-cpu", 4))
+    told = [column.words(row) for column in columns[-2:]]
+    assert all("faster" in words for words in told), "the baseline is the slow one"
+    assert found.table.ink(row, columns[-1]) is not None
+    assert found.table.ink(row, columns[-3]) is None
+
+    found.tabs.setCurrentIndex(1)
+    charts = found.tabs.currentWidget()
+    qtbot.waitUntil(lambda: charts.views["op-time"].chart is not None)
+    labels = {s.label for panel in charts.views["op-time"].chart.panels for s in panel.series}
+    assert {"engine-cpu", "engine-cpu · before", "engine-cpu · third"} <= labels

@@ -184,12 +184,16 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     qtbot.waitUntil(lambda: result(page, "mine") == "ok")
     settled(window, page, qtbot)
     assert page.reader.title.text() == "90 mine (your own)"
+    qtbot.waitUntil(lambda: page.session.state.measurement(REFERENCE) is not None)  # beside it, at once
+    settled(window, page, qtbot)
     # With a rung of one's own its folder goes into the job as well.
     qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
     assert window.form.job().kernel_dirs == (str(folder),)
-    (file,) = folder.iterdir()
+    (file,) = folder.glob("*.py")
+    template = file.read_text()
     header = "".join(line for line in file.read_text().splitlines(keepends=True) if line.startswith("#"))
     climb(window, page, qtbot, "mine")
+    climbed = page.session.state.run_folder
     _saved_again(page, qtbot, window, file)
 
     def save(text, until):
@@ -216,6 +220,23 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     settled(window, page, qtbot)
     assert result(page, "mine") is None
     assert "header" in page.reader.state.text()
+
+    # Every version is kept with what it came to; and a ladder opened again has the source that it measured.
+    log = page.session.saves
+    qtbot.waitUntil(lambda: len(log.all) == 5)
+    assert [save.disposition for save in log.all] == ["ok", "ok", "incorrect", "failed", "crashed"]
+    assert [save.source for save in log.all[:2]] == [template, template + "\n"]
+    assert log.all[0].time_s
+    assert log.all[1].gain, "held against the version before"
+    page.session.open(climbed)
+    qtbot.waitUntil(lambda: page.session.state.opened is not None and bool(log.shown))
+    settled(window, page, qtbot)
+    page._on_picked("mine")
+    window.redraw.flush()
+    page.reader.tabs.setCurrentWidget(page.reader.source)
+    assert page.reader.source.code.toPlainText().rstrip() == template.rstrip()
+    page.reader.tabs.setCurrentWidget(page.reader.versions)
+    assert [save.source for save in page.reader.history.table.source.rows] == [template]
 
 
 def _saved_again(page, qtbot, window, file):

@@ -91,7 +91,7 @@ def test_layers_that_were_checked_and_not_timed_show_their_errors_and_no_bars(sh
     assert "No layer of engine-cpu was timed; they were checked alone." in page._note.text()
     names = [column.title or column.name for column in page.table.source.table.columns]
     assert not any("time_s" in name for name in names)
-    shown.choose("colour", "Error, fed exact inputs")
+    shown.choose("colour", "Error of the layer alone")
     assert page.graph.look("tanh1").value.endswith(("e-07", "e-08"))
 
 
@@ -120,7 +120,7 @@ def test_times_colour_the_boxes_and_the_legend_has_their_unit(shown):
 
 
 def test_errors_colour_the_boxes_up_to_the_bound(shown):
-    shown.choose("colour", "Error, fed exact inputs")
+    shown.choose("colour", "Error of the layer alone")
     scale = shown.page.legend.scale
     assert scale.log
     assert scale.high == 1e-5
@@ -138,7 +138,7 @@ def test_a_layer_out_of_bounds_is_marked_in_graph_and_table(shown):
         layers = [msgspec.structs.replace(x, isolated=bad) if x.output == "tanh2" else x for x in m.layers]
         changed.append(msgspec.structs.replace(m, layers=tuple(layers)))
     shown.state.add(changed)
-    shown.choose("colour", "Error, fed exact inputs")
+    shown.choose("colour", "Error of the layer alone")
     look = shown.page.graph.look("tanh2")
     assert look.failed
     assert look.fill == LIGHT.failed
@@ -263,7 +263,7 @@ def test_a_column_grows_with_its_values_and_stays_as_the_user_left_it(shown):
 def test_a_thinned_case_takes_its_errors_from_where_they_were_kept(shown):
     shown.choose("batch", "1")
     assert all(layer.isolated is None for layer in shown.page._focus.layers)
-    shown.choose("colour", "Error, fed exact inputs")
+    shown.choose("colour", "Error of the layer alone")
     assert shown.page.graph.look("tanh1").value
 
 

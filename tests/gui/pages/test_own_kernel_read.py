@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 
 from bench.questions import rung_template as template
 from bench.questions.ladder_questions import AssemblyAnswer, Listing
+from bench.run import settings
 from gui.base.theme import Theming
 from gui.menus import editor
 from gui.pages.ladder.rung_source import AssemblyView
@@ -169,11 +170,6 @@ def test_an_own_kernel_is_held_against_its_template_or_any_rung(qtbot, make_wind
     assert opened == [(path, 7)]
 
 
-@pytest.fixture
-def settings(make_window):
-    return make_window("mute", begin=False).settings
-
-
 def recorder(folder: Path, name: str) -> tuple[Path, Path]:
     """A program that writes down how it was called."""
     folder.mkdir(exist_ok=True)
@@ -184,18 +180,19 @@ def recorder(folder: Path, name: str) -> tuple[Path, Path]:
     return program, said
 
 
-def test_a_file_opens_at_its_line_in_the_editor_that_is_named(qtbot, settings, tmp_path, monkeypatch):
+def test_a_file_opens_at_its_line_in_the_editor_that_is_named(qtbot, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CONFIG", str(tmp_path / "user.toml"))
     file = tmp_path / "a kernel.cu"
     file.write_text("")
     program, said = recorder(tmp_path / "bin", "code")
     monkeypatch.setenv("EDITOR", "nothing that there is")
     monkeypatch.setenv("VISUAL", str(program))
-    assert editor.open_in_editor(file, 12, settings) == ""
+    assert editor.open_in_editor(file, 12) == ""
     qtbot.waitUntil(said.exists)
     assert said.read_text() == f"--goto|{file}:12"
     own, said = recorder(tmp_path / "bin", "mine")
-    settings.setValue(editor.SETTING, f"{own} -n {{line}} {{file}}")
-    assert editor.open_in_editor(file, 3, settings) == ""
+    settings.store("editor", [f"{own} -n {{line}} {{file}}"])
+    assert editor.open_in_editor(file, 3) == ""
     qtbot.waitUntil(said.exists)
     assert said.read_text() == f"-n|3|{file}"
 
@@ -235,7 +232,7 @@ def test_without_an_editor_the_desktop_is_asked_and_what_hinders_is_told(
     file.write_text("")
     window.ladders._page.edit_wanted.emit(file, 1)
     assert asked == [str(file)]
-    assert "File → Editor… names one" in window.banner.text
+    assert "File → Preferences names one" in window.banner.text
     monkeypatch.setenv("EDITOR", "no-such-editor --flag")
     window.ladders._page.edit_wanted.emit(file, 1)
     assert "'no-such-editor --flag' is not found" in window.banner.text

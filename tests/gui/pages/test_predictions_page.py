@@ -82,6 +82,7 @@ def test_a_run_whose_files_are_gone_says_so(qtbot, tmp_path):
 
 
 def test_all_images_are_shown_with_label_answers_and_confidence(shown):
+    shown.choose("shown", "All images")
     assert shown.indices == list(range(40))
     answered = shown.page._answered
     assert answered.names == ("engine-cpu", "ort-cpu")
@@ -138,6 +139,7 @@ def test_no_disagreement_is_told_in_words_and_one_is_found(shown, qtbot, tmp_pat
 
 def test_a_class_and_an_order_are_chosen(shown):
     names = shown.page._answered.images.classes
+    shown.choose("shown", "All images")
     shown.choose("label", names[9])
     labels = shown.page._answered.labels
     assert shown.indices == np.flatnonzero(labels == 9).tolist() != []
@@ -179,6 +181,7 @@ def test_a_click_on_a_cell_shows_its_images_and_keys_reach_it_too(shown, qtbot):
 
 def test_the_selected_image_is_shown_large_with_every_answer(shown, qtbot):
     grid = shown.page.grid
+    shown.choose("shown", "All images")
     qtbot.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(30, 30))
     assert "Image 0" in shown.page.detail.facts.text()
     grid.setFocus()
@@ -323,3 +326,20 @@ def test_what_cannot_be_read_is_told_and_nothing_raises(tmp_path):
     assert len(found) == 0
     assert "none.npz" in found.problems[0]
     assert found.chosen(Filter(), 0).tolist() == []
+
+
+def test_it_opens_on_what_differs_or_is_wrong_says_so_and_follows_the_model_chosen(shown):
+    page = shown.page
+    assert page._choices["shown"].currentText() in ("Backends disagree", "Wrong on any backend")
+    assert f"only: {page._choices['shown'].currentText().lower()}" in page.count.text()
+    shown.choose("shown", "All images")
+    assert "only:" not in page.count.text()
+    shown.state.add(shown.state.measurements)  # the same run goes on
+    shown.redraw.flush()
+    assert page._choices["shown"].currentText() == "All images", "what the user chose stays"
+    models = page._choices["model"].offered
+    if len(models) > 1:
+        other = next(model for model in models if model != page._choices["model"].currentData())
+        shown.state.model_chosen.emit(other)
+        shown.redraw.flush()
+        assert page._choices["model"].currentData() == other

@@ -8,7 +8,7 @@ import shutil
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
+from PySide6.QtWidgets import QToolButton
 
 from bench.results import note
 from bench.results.records import Measurement
@@ -22,6 +22,7 @@ from gui.shell.main_window import TRUST
 from tests.bench import synthetic
 from tests.bench.ladder import test_ladder_folders
 from tests.bench.results.test_thin import saved
+from tests.gui.answering import Answers
 from tests.gui.pages.test_runs_page import listed, settle, show_runs
 from tests.gui.sessions.test_session import JOB
 
@@ -215,7 +216,7 @@ def test_a_run_is_named_and_noted_by_keyboard_and_its_legend_says_so(qtbot, make
     dialog = page.findChild(NoteDialog)
     qtbot.keyClicks(dialog.name, "before tuning")
     qtbot.keyClicks(dialog.text, "on battery")
-    save = dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Save)
+    save = dialog.save
     qtbot.mouseClick(save, Qt.MouseButton.LeftButton)
     settle(qtbot, window)
     settle(qtbot, window)
@@ -248,8 +249,8 @@ def test_a_filter_leaves_the_runs_that_have_every_word(qtbot, make_window, runs)
 
 
 def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, runs, monkeypatch):
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
-    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)
+    Answers(library.TO_TRASH, library.FOR_GOOD)
+    monkeypatch.setattr(library, "to_trash", lambda _: None)
     window = make_window("mute", begin=False)
     window.findChild(Library).open(runs / "first")
     settle(qtbot, window)

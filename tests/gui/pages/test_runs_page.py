@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
+from bench.results import baseline
 from bench.results.folders import copy, open_folder
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, summary
 from bench.run.kinds.ladder import KIND as LADDER
@@ -22,6 +23,7 @@ from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.ladder import test_ladder_folders
 from tests.bench.results.test_thin import saved
+from tests.gui.answering import Answers
 from tests.gui.pages import profiled
 
 CPU = ("engine-cpu", "ort-cpu")
@@ -104,6 +106,9 @@ def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
     page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     assert window.page.title == "Compare"
+    assert [run.path.name for run in show_runs(qtbot, window).table.chosen_runs] == ["second"], "still chosen"
+    window.tabs.setCurrentIndex(0)
+    settle(qtbot, window)
     view = window.page.views["op-time"]
     assert set(view._legend.buttons) == {*CPU, "engine-cpu · second", "ort-cpu · second"}
     plot = next(iter(view.plots.values()))
@@ -264,35 +269,74 @@ def test_a_dropped_ladder_opens_and_a_broken_one_is_told(qtbot, window, runs, ot
 def test_deleting_a_ladder_or_a_profile_takes_what_it_consists_of(
     qtbot, window, runs, others, name, monkeypatch
 ):
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
-    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+    answers = Answers(library.TO_TRASH, library.FOR_GOOD)
+    monkeypatch.setattr(library, "to_trash", lambda _: None)
     page = show_runs(qtbot, window)
     page.table.choose(runs / name)
     page.actions_of["delete"].trigger()
     until(qtbot, window, lambda: not (runs / name).exists())
+    assert not answers.left
 
 
-def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, monkeypatch):
-    buttons = QMessageBox.StandardButton
-    answers = [buttons.Cancel, buttons.Yes]
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
-    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+def test_without_a_trash_nothing_is_deleted_unasked_and_what_is_not_the_run_stays(
+    qtbot, window, runs, monkeypatch
+):
+    answers = Answers(library.KEEP, library.TO_TRASH, library.KEEP, library.TO_TRASH, library.FOR_GOOD)
+    monkeypatch.setattr(library, "to_trash", lambda _: None)
     (runs / "second" / "my notes.txt").write_text("keep")
+    baseline.keep(runs, runs / "second")
     page = show_runs(qtbot, window)
     page.table.choose(runs / "second")
-    window.activateWindow()
-    page.table.setFocus()
-    qtbot.waitUntil(page.table.hasFocus)
-    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
-    assert answers == [buttons.Yes]
-    settle(qtbot, window)
-    assert (runs / "second" / "run.json").exists()
-    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+
+    def delete():
+        window.activateWindow()
+        page.table.setFocus()
+        qtbot.waitUntil(page.table.hasFocus)
+        qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+
+    for asked in (1, 3):  # it is kept at the first question, then at the second
+        delete()
+        qtbot.waitUntil(lambda asked=asked: len(answers.asked) == asked)
+        settle(qtbot, window)
+        assert (runs / "second" / "run.json").exists()
+        assert baseline.kept(runs), "nothing happened yet"
+    assert answers.asked[1][1] == "Move second to the trash?"
+    assert answers.asked[2][1] == "There is no trash here. Delete second for good? You cannot get it back."
+    delete()
+    qtbot.waitUntil(lambda: len(answers.asked) == 5)
     settle(qtbot, window)
     settle(qtbot, window)
     assert [p.name for p in (runs / "second").iterdir()] == ["my notes.txt"]
     assert {line["name"] for line in listed(page)} == {"first", "other"}
-    assert not answers
+    assert not baseline.kept(runs)
+
+
+def test_a_deleted_run_comes_back_by_undo(qtbot, window, runs, tmp_path, monkeypatch):
+    trash = tmp_path / "trash"
+    (trash / "files").mkdir(parents=True)
+    (trash / "info").mkdir()
+
+    def to_trash(path):
+        (trash / "info" / f"{path.name}.trashinfo").write_text("[Trash Info]\n")
+        return path.rename(trash / "files" / path.name)
+
+    monkeypatch.setattr(library, "to_trash", to_trash)
+    baseline.keep(runs, runs / "second")
+    before = {path.name: path.read_bytes() for path in (runs / "second").iterdir()}
+    answers = Answers(library.TO_TRASH)
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "second")
+    page.actions_of["delete"].trigger()
+    until(qtbot, window, lambda: "second is in the trash." in window.banner.text)
+    assert answers.asked == [("Delete a run", "Move second to the trash?")]
+    assert not (runs / "second").exists()
+    assert not baseline.kept(runs)
+    window.banner.button.click()
+    until(qtbot, window, lambda: "second is back." in window.banner.text)
+    assert {path.name: path.read_bytes() for path in (runs / "second").iterdir()} == before
+    assert [path.name for path in baseline.kept(runs)] == ["second"]
+    assert not [*tmp_path.rglob("*.trashinfo")]
+    assert "second" in {line["name"] for line in listed(page)}
 
 
 @pytest.mark.off_screen

@@ -220,6 +220,16 @@ def test_a_click_selects_and_a_double_click_shows_it_all(qtbot, view):
     assert view.selected is None
     qtbot.keyClick(view, Qt.Key.Key_0)
     assert (view.axis.start, view.axis.end) == (view.axis.low, view.axis.high)
+    wide = view.axis.end - view.axis.start
+    qtbot.keyClick(view, Qt.Key.Key_W)
+    assert view.axis.end - view.axis.start == pytest.approx(wide / 1.5)
+    start = view.axis.start
+    qtbot.keyClick(view, Qt.Key.Key_D)
+    assert view.axis.start > start
+    qtbot.keyClick(view, Qt.Key.Key_A)
+    assert view.axis.start == pytest.approx(start)
+    qtbot.keyClick(view, Qt.Key.Key_S)
+    assert (view.axis.start, view.axis.end) == (view.axis.low, view.axis.high)
 
 
 def test_what_is_selected_is_joined_to_the_call_that_started_it(view):

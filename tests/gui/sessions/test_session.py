@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QMessageBox
 
 from bench.results.records import Job
 from bench.run import beforehand
 from bench.run.kinds.comparison import KIND as COMPARISON
+from gui.shell.main_window import END, STAY
 from kernels.cache import cache_dir
+from tests.gui.answering import Answers
 
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
 
@@ -52,8 +53,11 @@ def test_what_speaks_against_measuring_now_is_told_and_stops_nothing(make_window
 
     monkeypatch.setattr(beforehand, "look", look)
     window = make_window("ok")
+    told = []
+    window.session.looked.connect(lambda _: told.append(window.banner.text))
     assert dispositions(run_to_end(window, JOB)) == ["ok"] * 4
-    assert words in window.banner.text
+    assert told == [words]
+    assert not window.banner.text, "it is over"
     assert str(os.getpid()) in seen, "other instances see that this one measures"
     assert not (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
 
@@ -219,17 +223,16 @@ def gone(process):
         return True
 
 
-@pytest.mark.parametrize("answer", [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes])
-def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, monkeypatch, answer):
-    asked = []
-    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(1), answer)[1])
+@pytest.mark.parametrize("answer", [STAY, END])
+def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, answer):
+    answers = Answers(answer)
     window = make_window("held")
     window.start(JOB)
     qtbot.waitUntil(lambda: len(window.state.measurements) >= 1)
     process = window.session.worker.process_id
-    assert window.close() == (answer == QMessageBox.StandardButton.Yes)
-    assert asked == [1]
-    if answer == QMessageBox.StandardButton.Yes:
+    assert window.close() == (answer == END)
+    assert not answers.left
+    if answer == END:
         qtbot.waitUntil(lambda: gone(process))
         assert "ok" in on_disk(window)
     else:
@@ -243,17 +246,14 @@ def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, m
 def test_closing_while_a_ladder_or_a_profile_runs_asks_once(
     make_window, monkeypatch, tmp_path, owner, attribute, words
 ):
-    asked = []
-    buttons = QMessageBox.StandardButton
-    answers = [buttons.No, buttons.Yes]
-    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[1:3]), answers.pop(0))[1])
+    answers = Answers(STAY, END)
     window = make_window("mute", begin=False)
     session = getattr(window, owner).session
     monkeypatch.setattr(type(session), attribute, property(lambda self: tmp_path))
     assert not window.close()
-    assert asked == [(words, "End it? What was measured is kept.")]
+    assert answers.asked == [(words, "What was measured is kept.")]
     assert window.close()
-    assert len(asked) == 2
+    assert not answers.left
 
 
 def test_a_slot_that_raises_is_shown_and_logged(make_window, fault_handler, tmp_path):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtWidgets import QApplication
 from rich.console import Console
 
@@ -48,6 +48,25 @@ COLUMNS: tuple[Column[Toy], ...] = (
 TIME: Column[Toy] = Column(
     "time_s", text=lambda s: units.si(s, "s"), doubts=lambda t: t.doubts, title="time", tip="Of a pass"
 )
+
+
+def test_a_sorted_column_keeps_its_heading_and_a_lower_table_its_selected_row(qtbot):
+    view = View("Toys")
+    qtbot.addWidget(view)
+    view.resize(500, 400)
+    view.show_table(Table((*COLUMNS, TIME), [Toy(f"toy {n}", n * 1e-6) for n in range(12)]))
+    view.show()
+    header = view.horizontalHeader()
+    view.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert header.sectionSize(2) >= header.sectionSizeHint(2), "the arrow takes no letter away"
+    view.setCurrentIndex(view.source.index(11, 0))
+    view.resize(500, 120)
+    QApplication.processEvents()
+    assert view.viewport().rect().contains(view.visualRect(view.currentIndex()))
+    view.scrollToTop()  # away from it, it is not fetched back
+    view.resize(500, 110)
+    QApplication.processEvents()
+    assert not view.viewport().rect().intersects(view.visualRect(view.currentIndex()))
 
 
 class View(TableView):
@@ -181,3 +200,93 @@ def test_columns_are_picked_by_name_under_other_headings() -> None:
     assert [(c.name, c.heading) for c in picked] == [("time_s", "time"), ("more", "more"), ("name", "who")]
     with pytest.raises(KeyError):
         pick(COLUMNS, "nosuch")
+
+
+@pytest.fixture
+def toys(qtbot, tmp_path):
+    """toys(): a table of toys whose columns are kept in one file of settings."""
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+
+    def make(width=500):
+        view = View("Toys")
+        qtbot.addWidget(view)
+        view.chosen_columns.keep_in(settings)
+        view.resize(width, 150)
+        view.show_table(Table((*COLUMNS, TIME), [Toy(f"toy {n}", n * 1e-6) for n in range(12)]))
+        with qtbot.waitExposed(view):
+            view.show()
+        return view
+
+    return make
+
+
+def chosen(view, words, place=0):
+    return next(a for a in view.chosen_columns.actions(place) if a.text() == words)
+
+
+def from_left(view):
+    header = view.horizontalHeader()
+    places = [header.logicalIndex(at) for at in range(header.count())]
+    return [view.source.columns[at].name for at in places if not view.isColumnHidden(at)]
+
+
+def test_columns_are_hidden_moved_and_pinned_and_stay_so(toys):
+    view = toys()
+    assert from_left(view) == ["name", "shape", "time_s"]
+    chosen(view, "Hide “shape”", 1).trigger()
+    assert from_left(view) == ["name", "time_s"]
+    view.horizontalHeader().moveSection(2, 0)
+    assert from_left(view) == ["time_s", "name"]
+    again = toys()
+    assert from_left(again) == ["time_s", "name"], "kept, without waiting for the end"
+    assert not chosen(again, "shape").isChecked()
+    chosen(again, "shape").trigger()
+    assert from_left(again) == ["time_s", "name", "shape"]
+    chosen(again, "The usual columns").trigger()
+    assert from_left(again) == ["name", "shape", "time_s"]
+    assert from_left(toys()) == ["name", "shape", "time_s"]
+
+
+def test_pinned_columns_stay_while_others_scroll(qtbot, toys):
+    view = toys(width=130)
+    chosen(view, "Pin the columns up to here", 0).trigger()
+    pins = view.chosen_columns._pins
+    assert not pins.isVisible(), "nothing is scrolled away"
+    view.horizontalScrollBar().setValue(view.horizontalScrollBar().maximum())
+    qtbot.waitUntil(pins.isVisible)
+    assert [place for place in range(3) if not pins.isColumnHidden(place)] == [0]
+    assert pins.geometry().topLeft() == view.viewport().geometry().topLeft()
+    view.verticalScrollBar().setValue(3)
+    assert pins.rowAt(2) == view.rowAt(2) > 0
+    view.selectRow(5)
+    assert pins.selectionModel().isRowSelected(5)
+    view.horizontalScrollBar().setValue(0)
+    assert not pins.isVisible()
+
+
+def test_a_filter_leaves_rows_out_and_esc_brings_them_back(qtbot, toys):
+    view = toys()
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert view.filter.isVisible()
+    qtbot.keyClicks(view.filter, "toy 1")
+    assert [row.name for row in view.source.rows] == ["toy 1", "toy 10", "toy 11"]
+    view.show_table(Table((*COLUMNS, TIME), [Toy("toy 1", 3.0), Toy("toy 2", 3.0)]))
+    assert [row.name for row in view.source.rows] == ["toy 1"], "also of rows that come later"
+    view.copy_csv()
+    assert "toy 2" not in QApplication.clipboard().text()
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert [row.name for row in view.source.rows] == ["toy 1", "toy 2"]
+    assert not view.filter.isVisible()
+
+
+def test_a_third_click_on_a_heading_gives_the_usual_order_back(qtbot, toys):
+    view = toys()
+    header = view.horizontalHeader()
+    at = QPoint(header.sectionViewportPosition(2) + 8, header.height() // 2)
+    orders = []
+    for _ in range(3):
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=at)
+        orders.append([row.name for row in view.source.rows][:2])
+    assert orders[-1] == ["toy 0", "toy 1"]
+    assert ["toy 11", "toy 10"] in orders

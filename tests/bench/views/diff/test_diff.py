@@ -231,7 +231,7 @@ def test_a_precision_for_another_is_one_case(tmp_path):
 def test_the_same_run_has_no_difference(before, capsys):
     assert gate(before, before, "--fail-on", "any") == 0
     out = capsys.readouterr().out
-    assert "Nothing else that the two runs tell of differs" in out
+    assert "All else is the same in both runs" in out
     assert "B is as fast in 3 of 3 cases (within 2 %)." in out
 
 

@@ -1,15 +1,13 @@
 """The log of saves: what each saved version of a user's rung came to, and what it gained or lost over the
 last right one. It lies in the folder of the kernels, so that tries that did not pay are kept, with their
-source.
+source. A ladder's folder has the same file, with the versions that were measured in it.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,12 +16,11 @@ from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
-from bench.views.tables.table import Column, Output, Table, pick, row_type
-from bench.words import orders, units
-from bench.words.version import version
+from bench.results.store import SAVES_FILE
+from bench.words import orders
 from kernels.errors import InputError, system_words
 
-FILE = "saves.jsonl"
+FILE = SAVES_FILE
 MOST_SOURCE = 100_000  # characters of a version that are kept
 SCHEMA = 1
 
@@ -31,7 +28,8 @@ SCHEMA = 1
 class Save(Record, frozen=True):
     """One saved version of a rung. what: the work it was timed on; time_s with its interval (None: it was not
     timed); gain: the last right version's time over this one's (None: there was none, or nothing to
-    compare). source: its text as it was."""
+    compare). counts: what its compiler says of it, as RungMeasurement.compiled. source: its text as it
+    was."""
 
     at: str
     rung: str
@@ -45,6 +43,7 @@ class Save(Record, frozen=True):
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
+    counts: dict[str, float] = msgspec.field(default_factory=dict)
     source: str = ""
     schema: int = SCHEMA
 
@@ -116,6 +115,7 @@ class SaveLog:
             gain=gain.value if gain else None,
             gain_low=gain.low if gain and gain.known else None,
             gain_high=gain.high if gain and gain.known else None,
+            counts=dict(m.compiled),
             source=source[:MOST_SOURCE],
         )
 
@@ -125,9 +125,20 @@ class SaveLog:
                 self._right[m.case.key] = m
 
 
+def keep(
+    folder: Path, ladder: Ladder, measurements: Iterable[RungMeasurement], sources: Mapping[str, str]
+) -> None:
+    """Keep in a ladder's folder the source of each rung of the user that was measured. sources: by rung.
+    Raises InputError where it cannot be written."""
+    own = {m.case.key: m for m in measurements if m.case.user and m.case.scope == "rung"}
+    if own:
+        (folder / FILE).unlink(missing_ok=True)  # of a part that was gone on with
+        SaveLog(folder).note(ladder, [m.case for m in own.values()], own, sources)
+
+
 def read(folder: Path) -> list[Save]:
-    """The saves of a folder of kernels, oldest first; a line that was cut off is left out. [] before the
-    first one. Raises InputError where there is no such folder, or its log cannot be read."""
+    """The saves of a folder of kernels, or of a ladder's, oldest first; a line that was cut off is left out.
+    [] before the first one. Raises InputError where there is no such folder, or its log cannot be read."""
     path = Path(folder) / FILE
     decoder = msgspec.json.Decoder(Save)
     found = []
@@ -144,60 +155,3 @@ def read(folder: Path) -> list[Save]:
     except reading.Unreadable as error:
         raise InputError(f"{path} is no log of saves: {error}") from error
     return found
-
-
-_seconds = partial(units.si, unit="s")
-_word = partial(Column[Save], left=True)
-COLUMNS: tuple[Column[Save], ...] = (
-    _word("at", text=lambda at: str(at).replace("T", " ")[:19], title="saved"),
-    _word("rung"),
-    _word("what", title="on"),
-    _word("device"),
-    _word("disposition", title="result"),
-    _word("verdict", title="came to"),
-    Column("time_s", text=_seconds, title="time"),
-    Column("low_s", text=_seconds, title="from"),
-    Column("high_s", text=_seconds, title="to"),
-    Column(
-        "gain",
-        text=orders.speed,
-        title="gain over the last",
-        tip="The last right version's time over this one's",
-    ),
-    Column("gain_low", text=orders.speed, title="at least"),
-    Column("gain_high", text=orders.speed, title="at most"),
-    _word("reason", lambda save: save.reason or None, title="why"),
-)
-
-
-_READABLE = pick(COLUMNS, "at", "rung", "verdict", "time_s", "gain", "gain_low", "gain_high", "reason")
-
-
-def readable(found: Sequence[Save]) -> list[Table[Save]]:
-    """For people: a table for what the saves were timed on."""
-    return [
-        Table(
-            _READABLE,
-            [save for save in found if (save.what, save.device) == (what, device)],
-            f"{what}, {device}",
-        )
-        for what, device in dict.fromkeys((save.what, save.device) for save in found)
-    ]
-
-
-SAVE = row_type("LadderSave", COLUMNS, "A save, as a line of CSV has it.")
-
-
-class SavesOutput(Output, frozen=True, kw_only=True):
-    """`ladder --saves DIR --format json`."""
-
-    folder: str
-    saves: tuple[SAVE, ...]  # type: ignore[valid-type]
-
-
-def saves_output(folder: Path, found: Sequence[dict[str, Any]]) -> SavesOutput:
-    return SavesOutput(kernelscope=version(), folder=str(folder), saves=tuple(found))
-
-
-def table(found: Sequence[Save]) -> Table[Save]:
-    return Table(COLUMNS, found, "Saves", key="saves")
