@@ -358,7 +358,7 @@ class ComparePage(Page):
 
     def _clear(self) -> None:
         """Another run is loaded: rows of the one before do not stand beside its charts meanwhile."""
-        self.table.show_rows([])
+        self.table.show_rows([], self.state.stage)
         self._next = 0
 
     def leave(self) -> bool:
