@@ -56,13 +56,13 @@ ORDER = 30
 
 class LadderPage(SessionPage):
     """The page of a ladder. gui.menus.ladder connects its session. `use_wanted` carries the RungCase that
-    the model is to use."""
+    the model is to use, and whether it is to stand in the reference."""
 
     title = "Ladder"
     session: LadderSession
     link = "Open in &Ladder"
     plan_wanted = Signal()  # shown for the first time: the ladder has to be planned
-    use_wanted = Signal(object)
+    use_wanted = Signal(object, bool)
     wanted = Signal(str)  # as LadderBar's
     edit_wanted = Signal(object, int)  # a file, and its line
 
@@ -120,7 +120,8 @@ class LadderPage(SessionPage):
         self.table.picked.connect(self._on_picked)
         self.table.addActions(self.links)
         self.reader = LadderReader(self.theming)
-        self.reader.use_wanted.connect(self._on_use)
+        self.reader.use_wanted.connect(lambda case: self._on_use(case, False))
+        self.reader.swap_wanted.connect(lambda case: self._on_use(case, True))
         self.reader.step_wanted.connect(self.table.step)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
@@ -345,9 +346,9 @@ class LadderPage(SessionPage):
             arch = f"sm_{capability.replace('.', '')}" if capability else ""
             self.session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
 
-    def _on_use(self, case: RungCase) -> None:
+    def _on_use(self, case: RungCase, swap: bool) -> None:
         if self.session.state.ladder is not None:
-            self.use_wanted.emit(case)
+            self.use_wanted.emit(case, swap)
 
 
 PAGE = LadderPage
