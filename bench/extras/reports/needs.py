@@ -69,7 +69,7 @@ def asked_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool =
         counts = [count for count in (need.images, limits.images) if count]
         images = {"images": (min(counts),)} if counts else {}
         asked: dict[str, Any] = {"models": need.models, "backends": backends, "precisions": need.precisions}
-        return {**asked, "batches": batches, **images, "rungs": {}, "kernel_dirs": ()}
+        return {**asked, "batches": batches, **images, "rungs": {}, "swaps": {}, "kernel_dirs": ()}
     if need.kind == "profile":
         # The table by batch size is of one pass with everything round it, and nothing before.
         passes = {"runs": 1, "warm_up": 0, "apart": True} if need.all_calls else {"apart": False}
