@@ -24,7 +24,7 @@ From a file to a plan:
   kernel (kernels.net). `image_turns`: two steps process a quarter of the batch at a time where the tensor
   between them decides how much memory a pass takes. `groups`: which ONNX nodes run as one step, the same for
   every backend, so that times and errors are compared over the same nodes. `submodel`: parts of a model as
-  models.
+  models. `exported`: a node of a model and a rung, as an operator for another library (kernels.exported).
 
 What runs a plan:
 

@@ -36,6 +36,7 @@ __all__ = [
     "Swapping",
     "Witness",
     "Witnessed",
+    "by_default",
     "check_inputs",
     "check_runs",
     "is_ort",
@@ -216,6 +217,11 @@ class Rival(Protocol):
     asked_only: bool
     get: str
     untried: str
+
+
+def by_default(backend: Backend) -> bool:
+    """Whether it takes part in a comparison that names no backends."""
+    return not isinstance(backend, Variant | Rival | Swapping)
 
 
 def is_ort(backend: Backend) -> bool:

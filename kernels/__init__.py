@@ -28,6 +28,7 @@ From a file to a launch:
   where the work can be shared out in many ways, an estimate of the time picks one; its constants are fitted
   to timed launches on the device of `estimates.fitted_device`. `occupancy`: how many blocks fit on a
   multiprocessor.
+- `exported/`: a rung as an operator of another library, which needs nothing of this program.
 - `packing`: weights rearranged for tensor cores, once. `layouts`: the order of axes and the element type of
   tensors between steps. `net/`: a run of steps of a net as one kernel.
 

@@ -18,7 +18,7 @@ from bench.run import options
 from bench.words.option import check as check_options
 from bench.words.option import one_of
 from engine import backends
-from engine.backend import Backend, Rival, Swapping, Variant
+from engine.backend import Backend, Swapping, Variant, by_default
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
 from models import catalogue, datasets, names
@@ -188,8 +188,7 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 def choose_backends(asked: Sequence[str], here: bool = True) -> list[Backend]:
     """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
     the nearest name, and where none of them can run (`here`: on this machine), with the reasons."""
-    asked_only = Variant | Rival | Swapping
-    plain = [each for each in backends.all_backends().values() if not isinstance(each, asked_only)]
+    plain = [each for each in backends.all_backends().values() if by_default(each)]
     chosen = [backends.get(name) for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
     if here and all(reasons.values()):

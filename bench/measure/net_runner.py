@@ -28,7 +28,7 @@ from bench.results.messages import CaseStarted, Hello, LimitsMeasured, Message, 
 from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
-from engine.backend import Options, Rival
+from engine.backend import Options, by_default
 from engine.cpu import precompile
 from engine.graph import importer
 from engine.isolated import pool
@@ -50,8 +50,7 @@ def warm_up() -> None:
         graph = importer.from_proto(proto, "rehearsal")
         oracle.run(graph, {"x": np.ones((1, 4), np.float32)}, ["y"])
         for backend in backends.all_backends().values():
-            rival = isinstance(backend, Rival)
-            if backend.device == "cpu" and not rival and backend.unavailable() is None:
+            if backend.device == "cpu" and by_default(backend) and backend.unavailable() is None:
                 backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
     except KernelscopeError:
         return  # what is wrong is the first job's to tell, in its own words

@@ -7,9 +7,13 @@ the library elsewhere: on the CPU in a process of ONNX Runtime, which keeps its 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from engine.backend import Backend, Options
@@ -27,6 +31,8 @@ from kernels.errors import UnsupportedError
 from kernels.exported import library, source
 from kernels.exported.operator import Operator
 from kernels.precision import FP32
+
+MOST_BUILT = 50  # libraries that are kept; the oldest go
 
 # Processes of their own: such a kernel takes nobody with it but others of its kind.
 KIND = pool.Kind("ONNX Runtime with our kernels", "engine.isolated.open_ort", stays=True, alone=6)
@@ -93,8 +99,22 @@ def _built(operator: Operator) -> str:
     folder = cache_dir() / "exported" / digest
     path = folder / library.file_name(operator)
     if not path.exists():
-        library.written(operator, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Whole, or not there: a library that is cut short takes the process with it.
+        building = Path(tempfile.mkdtemp(dir=folder.parent))
+        library.written(operator, building)
+        with contextlib.suppress(OSError):  # another process was as quick
+            building.rename(folder)
+        shutil.rmtree(building, ignore_errors=True)
+        _trim(folder.parent)
     return str(path)
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest libraries beyond MOST_BUILT."""
+    built = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in built[MOST_BUILT:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _arch() -> str:

@@ -31,7 +31,7 @@ def swapped(graph: Graph, replacements: Sequence[Replacement], batch_symbol: str
     digest = hashlib.sha256(graph.sha256.encode())
     for it in replacements:
         op = it.operator
-        names = []
+        names: list[str] = []
         for given, name in zip(op.inputs, it.inputs, strict=True):
             if not name:
                 assert given.array is not None

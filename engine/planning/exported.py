@@ -58,6 +58,11 @@ def replacement(graph: Graph, node: str, rung: Rung, batches: Sequence[int], arc
         ):
             if reason:
                 raise UnsupportedError(f"node {node}: {reason}")
+        if (step.nodes, step.inputs, step.output) != (first.nodes, first.inputs, first.output):
+            raise UnsupportedError(
+                f"node {node} shares its kernel with other nodes at another batch size; export one size at a "
+                "time"
+            )
     _check_tensors(graph, first, plans[0])
     weights = [_weight(plans[0], name) for name in first.inputs]
     given = [name for name, array in zip(first.inputs, weights, strict=True) if array is None]

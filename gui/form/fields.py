@@ -427,14 +427,15 @@ class ModelNote(Label):
 
 
 class RungChoices(QWidget):
-    """The kernels that the user chose for nodes of models, each with a button that removes it. Hidden
-    while there are none. `chosen` is emitted on each change."""
+    """The kernels that the user chose for nodes of models, in our engine or (swaps) in the reference,
+    each with a button that removes it. Hidden while there are none. `chosen` is emitted on each change."""
 
     chosen = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rungs: dict[str, str] = {}
+        self._swaps: dict[str, str] = {}
         self.folders: tuple[str, ...] = ()
         self._models: tuple[str, ...] = ()
         self._lines: list[QWidget] = []
@@ -447,6 +448,11 @@ class RungChoices(QWidget):
         return dict(self._rungs)
 
     @property
+    def swaps(self) -> dict[str, str]:
+        """Those that take a node's place in the reference, as Job.swaps has them."""
+        return dict(self._swaps)
+
+    @property
     def words(self) -> list[str]:
         """The lines that are shown, as text."""
         return [
@@ -455,23 +461,32 @@ class RungChoices(QWidget):
             if (label := line.findChild(Elided)) is not None and not line.isHidden()
         ]
 
-    def set_chosen(self, rungs: Mapping[str, str], folders: Sequence[str], models: Sequence[str]) -> None:
+    def set_chosen(
+        self,
+        rungs: Mapping[str, str],
+        folders: Sequence[str],
+        models: Sequence[str],
+        swaps: Mapping[str, str] | None = None,
+    ) -> None:
         """Replace all choices. models: the models that the keys may name."""
         self._rungs, self.folders, self._models = dict(rungs), tuple(folders), tuple(models)
+        self._swaps = dict(swaps or {})
         self._show()
 
-    def choose(self, key: str, rung: str, folders: Sequence[str], models: Sequence[str]) -> None:
-        """Choose a rung for a node, in place of any other for it."""
-        self._rungs[key] = rung
+    def choose(
+        self, key: str, rung: str, folders: Sequence[str], models: Sequence[str], swap: bool = False
+    ) -> None:
+        """Choose a rung for a node, in place of any other for it. swap: in the reference."""
+        (self._swaps if swap else self._rungs)[key] = rung
         self.folders = tuple(dict.fromkeys([*self.folders, *folders]))
         self._models = tuple(models)
         self._show()
         self.chosen.emit()
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str, swap: bool = False) -> None:
         """Let the backend choose for this node again. With the last rung the folders go, too."""
-        self._rungs.pop(key, None)
-        if not self._rungs:
+        (self._swaps if swap else self._rungs).pop(key, None)
+        if not self._rungs and not self._swaps:
             self.folders = ()
         self._show()
         self.chosen.emit()
@@ -489,6 +504,9 @@ class RungChoices(QWidget):
         self._lines = []
         for key, rung in self._rungs.items():
             self._add(sentence(key, rung, self._models), partial(self.remove, key))
+        for key, rung in self._swaps.items():
+            words = f"{sentence(key, rung, self._models)}, in the reference"
+            self._add(words, partial(self.remove, key, swap=True))
         for folder in self.folders:
             self._add(f"kernels of {Path(folder).name}", partial(self.remove_folder, folder), folder)
         self.setVisible(bool(self._lines))

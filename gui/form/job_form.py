@@ -312,6 +312,7 @@ class JobForm(JobFields):
             layers_of=self._last_job.layers_of if fields["layers"] else (),
             top_k=self._last_job.top_k if fields["end_to_end"] else 0,
             rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
+            swaps=chosen_rungs.compared(self.rungs.swaps, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
             **fields,
         )
@@ -333,7 +334,7 @@ class JobForm(JobFields):
         self.precisions.check(job.precisions)
         self._set_dataset(job.dataset)
         fill(self.fields.values(), job)
-        self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
+        self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys, job.swaps)
         self._update()
 
     def add_model(self, path: str, check: bool = True) -> None:

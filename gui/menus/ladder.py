@@ -161,22 +161,22 @@ class LadderActions:
         if self._begun and not self.session.active and (asked.on, asked.devices) != (there.on, there.devices):
             self.session.ask(there)
 
-    def _use(self, case: RungCase) -> None:
+    def _use(self, case: RungCase, swap: bool) -> None:
         ladder, opened = self.session.state.ladder, self.session.state.opened
         if ladder is None:
             return
         dirs = ladder.job.kernel_dirs
         if case.user and opened is not None and (reason := trust.doubt(opened, dirs)):
-            self._window.doubt(reason, lambda: self._choose(ladder.job, case))
+            self._window.doubt(reason, lambda: self._choose(ladder.job, case, swap))
         else:
-            self._choose(ladder.job, case)
+            self._choose(ladder.job, case, swap)
 
-    def _choose(self, job: LadderJob, case: RungCase) -> None:
+    def _choose(self, job: LadderJob, case: RungCase, swap: bool) -> None:
         form = self._window.form
         if job.model not in form.models.keys:
             form.add_model(job.model)
         form.models.check([*form.models.checked, job.model])
-        backend = f"engine-{job.device}"
+        backend = f"{'ort' if swap else 'engine'}-{job.device}"
         if backend in form.backends.usable and backend not in form.backends.checked:
             form.backends.check([*form.backends.checked, backend])
         form.rungs.choose(
@@ -184,10 +184,13 @@ class LadderActions:
             chosen_rungs.value(job.device, case.rung),
             job.kernel_dirs if case.user else (),
             form.models.keys,
+            swap,
         )
         self._window.room.show_form()
+        where = " in the reference" if swap else ""
         self.session.note(
-            f"{case.rung} is chosen for {job.node} of {stem(job.model)}: F5 runs the comparison with it."
+            f"{case.rung} is chosen for {job.node} of {stem(job.model)}{where}: F5 runs the comparison "
+            "with it."
         )
 
     def _used(self, node: str, model: str) -> str:

@@ -148,7 +148,9 @@ def _cpu(op: Operator) -> str:
 
 
 def _cuda(op: Operator) -> str:
-    kernels, arguments, steps = [], [], []
+    kernels: list[str] = []
+    arguments: list[str] = []
+    steps: list[str] = []
     content = b""
     most = count = 1
     for size in op.sizes:

@@ -17,9 +17,12 @@ from models import catalogue, names
 from tests import other_systems
 from tests.engine.ort import mixed
 from tests.rehearsal import fixtures, reading, small
+from tests.rehearsal.content import ROOT
 from tests.rehearsal.machine import OFFSCREEN, Machine
 from tests.rehearsal.steps import NETS, PYTHON, Expect, Step, Use
 from tests.zoo import shipped
+
+NUMPY_RUNG = str(ROOT / "kernels/cpu/conv/02_im2col.py")
 
 MAIN = (PYTHON, "main.py")
 QUICK = ("--budget", "0.05", "--charts", "none")
@@ -269,6 +272,14 @@ def _refused() -> list[Step]:
             ("profile", "lenet5-digits", "--table", "no-such-table"),
             ("runs", "show", "no-such-run"),
             ("export", "no-such-run"),
+            (
+                "export-op",
+                str(ROOT / "kernels/cpu/conv/02_im2col.py"),
+                "--node",
+                "conv1",
+                "--model",
+                "lenet5-digits",
+            ),
             ("no-such-command",),
         )
     ]

@@ -9,6 +9,7 @@ import shlex
 from bench.commands.ladder_compile import WITH_SIMULATED
 from models import names
 from tests.rehearsal import fixtures
+from tests.rehearsal.content import ROOT
 from tests.rehearsal.documents import Command
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.small import small
@@ -187,7 +188,9 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if before == "--kernels":
         uses.append(Use(fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL, word))
         return word
-    if words[0] == "judge" and word.endswith((".py", ".cu")):
+    if words[0] == "export-op" and word.startswith("kernels/"):  # of ours, in a clone
+        return str(ROOT / word)
+    if words[0] in ("judge", "export-op") and word.endswith((".py", ".cu")):
         folder, _, _ = word.rpartition("/")
         uses.append(Use(fixtures.CUDA_KERNEL if word.endswith(".cu") else fixtures.CPU_KERNEL, folder))
         return word
@@ -247,8 +250,9 @@ def skipped(words: list[str], machine: Machine) -> str:
     table = words[words.index("--table") + 1] if "--table" in words[:-1] else ""
     if not machine.has_gpu and table in ONLY_GPU:
         return f"no GPU: the table of {table} is of what only a GPU has"
+    exported = words[:1] == ["export-op"] and any(word.endswith(".cu") for word in words)
     without_gpu = not machine.has_gpu and on_cpu and "cuda" in words
-    if machine.no_compiler and (without_gpu or "--compile" in words or simulated):
+    if machine.no_compiler and (without_gpu or "--compile" in words or simulated or exported):
         return machine.no_compiler
     if words and words[0] in ("compare", "profile"):
         known = names.models()

@@ -85,9 +85,9 @@ def _backends(place: places.Place) -> tuple[BackendInfo, ...]:
 def backends(names: Sequence[str]) -> tuple[str, ...]:
     """See bench.run.elsewhere."""
     from engine import backends as known
-    from engine.backend import Rival, Variant
+    from engine.backend import by_default
 
-    usual = [b.name for b in known.all_backends().values() if not isinstance(b, Variant | Rival)]
+    usual = [b.name for b in known.all_backends().values() if by_default(b)]
     able = {name for place in names for name, why_not in places.load(place).refused().items() if not why_not}
     if not able:
         raise InputError(

@@ -68,6 +68,7 @@ def settings(run: Run, measurements: Sequence[Measurement]) -> str:
     date = run.created_at.replace("T", " ")[:16]
     several = units.instances(m.instances for m in measurements if m.samples_ns)
     told = {f"{name} {m.facts[name]}" for m in measurements for name in RIVALS if name in m.facts}
+    told |= {f"{m.case.backend}: {m.facts['swapped']}" for m in measurements if "swapped" in m.facts}
     return _joined([clock(measurements), f"L2 {job.l2}", threads, several, *sorted(told), date])
 
 

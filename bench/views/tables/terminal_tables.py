@@ -116,6 +116,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         alone = row.against is None or row.against.case in shown
         told = row.own_doubts if alone else (*row.own_doubts, *row.speedup_doubts)
         unsteady = [f"{sentence} ({HELD})" for sentence in row.unsteady]
+        texts += [f"with {m.facts['swapped']}"] if "swapped" in m.facts else []
         texts += about_accuracy(m)
         doubts: list[str] = []
         if m.end_to_end is not None and m.end_to_end.refused:

@@ -60,13 +60,13 @@ ORDER = 30
 
 class LadderPage(SessionPage):
     """The page of a ladder. gui.menus.ladder connects its session. `use_wanted` carries the RungCase that
-    the model is to use."""
+    the model is to use, and whether it is to stand in the reference."""
 
     title = "Ladder"
     session: LadderSession
     link = "Open in &Ladder"
     plan_wanted = Signal()  # shown for the first time: the ladder has to be planned
-    use_wanted = Signal(object)
+    use_wanted = Signal(object, bool)
     wanted = Signal(str)  # as LadderBar's
     edit_wanted = Signal(object, int)  # a file, and its line
 
@@ -125,7 +125,8 @@ class LadderPage(SessionPage):
         self.table.picked.connect(self._on_picked)
         self.table.addActions(self.links)
         self.reader = LadderReader(self.theming)
-        self.reader.use_wanted.connect(self._on_use)
+        self.reader.use_wanted.connect(lambda case: self._on_use(case, False))
+        self.reader.swap_wanted.connect(lambda case: self._on_use(case, True))
         self.reader.step_wanted.connect(self.table.step)
         self.reader.history.failed.connect(session.message)
         self.reader.edit_wanted.connect(self.edit_wanted)
@@ -393,9 +394,9 @@ class LadderPage(SessionPage):
             job = msgspec.structs.replace(state.ladder.job, kernel_dirs=state.question.kernel_dirs)
             self.session.counts.ask(CountsQuestion(job=job, rung=info.case.rung))
 
-    def _on_use(self, case: RungCase) -> None:
+    def _on_use(self, case: RungCase, swap: bool) -> None:
         if self.session.state.ladder is not None:
-            self.use_wanted.emit(case)
+            self.use_wanted.emit(case, swap)
 
 
 PAGE = LadderPage

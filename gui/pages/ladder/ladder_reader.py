@@ -258,12 +258,14 @@ COMPILED = ".cu"  # the suffix of what is compiled, so that there is something t
 
 
 class LadderReader(QWidget):
-    """Shows one rung. `use_wanted` carries the RungCase that the model is to use; `step_wanted` how many
+    """Shows one rung. `use_wanted` carries the RungCase that the model is to use, `swap_wanted`
+    the one that is to stand in the reference; `step_wanted` how many
     rungs to go on (negative: back); `edit_wanted` a file and a line for the editor; `assembly_wanted`
     the RungInfo whose compiled code is needed, `counts_wanted` that whose lines are to be counted. Each
     tab is filled when it is first seen."""
 
     use_wanted = Signal(object)
+    swap_wanted = Signal(object)
     edit_wanted = Signal(Path, int)
     assembly_wanted = Signal(object)
     counts_wanted = Signal(object)
@@ -286,6 +288,11 @@ class LadderReader(QWidget):
             "Use in mode&l",
             self._on_use,
             tip="Use this rung for this node of the model when the comparison runs (F5)",
+        )
+        self.swap_button = push_button(
+            "&Swap into reference",
+            self._on_swap,
+            tip="Compare the reference with this rung in the node's place, when the comparison runs (F5)",
         )
         self.edit_button = push_button(
             "Edi&t…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
@@ -323,7 +330,7 @@ class LadderReader(QWidget):
         put_icon(self.whole, "whole", theming, "muted")
         self.tabs.setCornerWidget(self.whole)
         self.steps = tuple(self._step_button(step) for step in (-1, 1))
-        buttons = (self.edit_button, self.use_button)
+        buttons = (self.edit_button, self.swap_button, self.use_button)
         head = filled(QHBoxLayout(), *self.steps, (self.title, 1), *buttons, spacing=4)
         filled(
             QVBoxLayout(self),
@@ -372,7 +379,9 @@ class LadderReader(QWidget):
         self._say(status, role)
         able = info is not None and not ladder_row.failed and not ladder_row.refused
         self.use_button.setEnabled(able and not used)
-        self.use_button.setVisible(info is not None and not info.whole)
+        for button in (self.use_button, self.swap_button):
+            button.setVisible(info is not None and not info.whole)
+        self.swap_button.setEnabled(able)
         self.use_button.setText("In the model" if used else "Use in mode&l")
         self._offer(other)
         wrong = self._measurement.finding is not None
@@ -395,6 +404,7 @@ class LadderReader(QWidget):
         self.words.setText("This file is not a rung yet; it is never executed.")
         self._say(problem.reason[:1].upper() + problem.reason[1:], "failed")
         self.use_button.hide()
+        self.swap_button.hide()
         self._set_tabs(bool(problem.source), False, False)
         self._fill()
 
@@ -406,6 +416,7 @@ class LadderReader(QWidget):
         self.words.setText(words)
         self._say("", "muted")
         self.use_button.hide()
+        self.swap_button.hide()
         self._set_tabs(False, False, False)
 
     def event(self, event: QEvent) -> bool:
@@ -555,6 +566,10 @@ class LadderReader(QWidget):
     def _on_use(self) -> None:
         if self._info is not None:
             self.use_wanted.emit(self._info.case)
+
+    def _on_swap(self) -> None:
+        if self._info is not None:
+            self.swap_wanted.emit(self._info.case)
 
 
 def heading(case: RungCase) -> str:

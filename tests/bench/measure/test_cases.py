@@ -8,7 +8,7 @@ from bench.measure import cases
 from bench.results.names import with_distinct_stems
 from bench.results.records import Case, Job
 from engine import backends
-from engine.backend import Rival, Variant
+from engine.backend import by_default
 from kernels.errors import InputError
 from models import catalogue
 
@@ -44,9 +44,7 @@ def test_nothing_is_run_twice():
 def test_without_backends_those_that_can_run_here():
     found = {case.backend for case in cases.plan(changed(backends=()))}
     assert found == {
-        name
-        for name, b in backends.all_backends().items()
-        if b.unavailable() is None and not isinstance(b, Variant | Rival)
+        name for name, b in backends.all_backends().items() if b.unavailable() is None and by_default(b)
     }
 
 

@@ -113,6 +113,18 @@ def test_warnings_that_differ_in_figures_share_a_line() -> None:
     ]
 
 
+def test_what_was_swapped_in_is_said_below_the_table_and_in_the_footer() -> None:
+    import msgspec
+
+    from bench.views.sentences import footer
+
+    run, (measured,) = synthetic.run(backends=("ort-cpu",), batches=(4,))
+    swapped = msgspec.structs.replace(measured, facts={"swapped": "conv1 + relu1 by conv 90 mine"})
+    (said,) = terminal_tables.remarks(rows([swapped]))
+    assert said == "lenet5-digits, ort-cpu at batch 4: with conv1 + relu1 by conv 90 mine"
+    assert "ort-cpu: conv1 + relu1 by conv 90 mine" in footer.settings(run, [swapped])
+
+
 def test_layers_have_shares_that_sum_to_one() -> None:
     _, measured = synthetic.run(backends=("engine-cpu",), batches=(8,))
     items = records(tables.layer_table(measured))

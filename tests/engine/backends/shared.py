@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.backend import Backend, Options, Rival, Variant
+from engine.backend import Backend, Options, by_default
 from engine.backends import all_backends
 from engine.graph.graph import Graph
 
 EVERY_BACKEND = [
     pytest.param(backend, id=name, marks=[pytest.mark.gpu] if backend.device == "cuda" else [])
     for name, backend in all_backends().items()
-    if not isinstance(backend, Variant | Rival)
+    if by_default(backend)
 ]
 
 

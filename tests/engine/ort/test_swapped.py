@@ -206,4 +206,5 @@ def test_a_wrong_kernel_is_told_beside_the_reference(
     lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     found = {line["case"]["backend"]: line.get("disposition", "ok") for line in lines}
     assert found == {"ort-cpu": "ok", "ort-cpu-swapped": "incorrect"}
-    assert "ort-cpu-swapped is wrong at batch 4" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "ort-cpu-swapped is wrong at batch 4" in said

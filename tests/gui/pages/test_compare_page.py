@@ -420,7 +420,7 @@ def test_while_another_run_is_loaded_no_row_of_the_one_before_is_shown(qtbot):
     state.open(run, measurements=measured)
     assert page.table.source.rowCount() == 0
     page.redraw()
-    assert page.about.text() == f"Loading: 0 of {len(measured)} cases"
+    assert page.stopped.text() == f"Loading: 0 of {len(measured)} cases"
     shown.redraw.flush()
     assert page.table.source.rowCount() == len(measured)
-    assert "Loading" not in page.about.text()
+    assert "Loading" not in page.stopped.text()

@@ -172,6 +172,17 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     assert not page.reader.use_button.isEnabled()
     window.form.rungs.remove("lenet5-digits:conv1")
     assert window.form.job().rungs == {}
+    # In the place of the node in the reference.
+    qtbot.mouseClick(page.reader.swap_button, Qt.MouseButton.LeftButton)
+    job = window.form.job()
+    assert (job.rungs, job.swaps) == ({}, {"lenet5-digits:conv1": "cpu/im2col"})
+    assert window.form.rungs.words == ["conv1 of lenet5-digits: im2col (cpu), in the reference"]
+    window.form.copy_command()
+    assert "--swap lenet5-digits:conv1=cpu/im2col" in QApplication.clipboard().text()
+    window.form.set_job(job)
+    assert window.form.job().swaps == job.swaps
+    window.form.rungs.remove("lenet5-digits:conv1", swap=True)
+    assert window.form.job().swaps == {}
     assert not window.form.rungs.isVisible()
 
 
