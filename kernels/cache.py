@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import platformdirs
@@ -122,6 +122,31 @@ def exclusive(folder: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):  # a file system of a network may have none
                 fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def turn(lock: Path, done: Callable[[], bool], wait_s: float = 30.0) -> Iterator[None]:
+    """For what is made once and takes a while, as `exclusive`; but nobody waits once it is `done`, nor for
+    longer than wait_s: whoever holds the lock may be stopped, or hold it out of malice. lock: its file, in a
+    folder that is made. Where that cannot be, nobody waits."""
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                held = stack.enter_context(lock.open("ab"))
+                until = time.monotonic() + wait_s
+                while not done() and time.monotonic() < until and not _locked(held):
+                    time.sleep(0.05)
+        yield
+
+
+def _locked(file: BinaryIO) -> bool:
+    """Whether this process holds its lock now. Raises OSError where the file system has no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -21,7 +21,7 @@ ALL, SOME, NONE = (
         ("not gpu and not slow", {ALL}),
         ("gpu and not real_gpu", {NONE}),
         ("sampled and not gpu", set()),
-        ("on_a_screen and not gpu", set()),
+        ("screen_sample and not gpu", set()),
     ],
 )
 def test_only_files_without_a_test_that_was_asked_for_are_left_out(

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels import numba_support
-from kernels.cache import atomic_file
+from kernels import confine, numba_support
+from kernels.cache import atomic_file, turn
 from kernels.errors import KernelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -164,16 +164,29 @@ def kept(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> int:
 def object_file(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> bytes:
     """The compiled file of this name, which is made if it is missing. The file begins with the digest of the
     rest: a truncated file would crash the process that loads it. most: files that the folder keeps."""
-    data = next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
+    data = _found(name)
+    if not data and confine.forbidden():  # what users' kernels may lock, nobody waits for
+        return _made(name, make, most)
     if not data:
-        data = make()
-        path = numba_support.object_files() / f"{name}.o"
-        try:
-            with atomic_file(path) as file:
-                file.write_bytes(hashlib.sha256(data).digest() + data)
-            _trim(path.parent, most)
-        except OSError:
-            pass  # compiled anew the next time
+        # Several processes of a run begin with the same kernels, at the same moment.
+        with turn(numba_support.object_files() / ".making" / name[-1], lambda: bool(_found(name))):
+            return _found(name) or _made(name, make, most)
+    return data
+
+
+def _found(name: str) -> bytes:
+    return next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
+
+
+def _made(name: str, make: Callable[[], bytes], most: int) -> bytes:
+    data = make()
+    path = numba_support.object_files() / f"{name}.o"
+    try:
+        with atomic_file(path) as file:
+            file.write_bytes(hashlib.sha256(data).digest() + data)
+        _trim(path.parent)
+    except OSError:
+        pass  # compiled anew the next time
     return data
 
 

@@ -59,6 +59,7 @@ def called(folder: Path, tree: str = "head with a space") -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("before", "after", "inputs", "verdict", "code"),
     [

@@ -23,6 +23,7 @@ from gui.base.theme import Theming
 from gui.sessions.processes import ChildProcess
 from gui.shell.app import collect_due
 from gui.shell.main_window import MainWindow
+from tests import sampling
 from tests.gui import forked
 from tests.gui.shared import as_found
 
@@ -39,8 +40,12 @@ OF_A_SCREEN = re.compile(
 )
 
 
+# Of these tests, which all run offscreen, CI runs one in so many on a screen as well: others at each commit.
+ONE_IN = 2
+
+
 def pytest_collection_modifyitems(items):
-    known = {}
+    known, on_a_screen = {}, []
     for item in items:
         if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.timeout(TEST_S))
@@ -50,6 +55,9 @@ def pytest_collection_modifyitems(items):
                 _on_a_screen(known, item.module, name) for name in (item.originalname, *item.fixturenames)
             ):
                 item.add_marker(pytest.mark.on_a_screen)
+                on_a_screen.append(item)
+    for item in sampling.some("screen", on_a_screen, -(-len(on_a_screen) // ONE_IN)):
+        item.add_marker(pytest.mark.screen_sample)
 
 
 def _on_a_screen(known, module, name):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernels import confine, numba_support, registry
+from kernels import cache, confine, numba_support, registry
 from kernels.cpu import compiled, load
 from kernels.errors import KernelError
 from kernels.ops.conv import Conv
@@ -158,6 +161,31 @@ def test_a_process_of_a_users_kernels_loads_ours_and_writes_beside_them(
     monkeypatch.setattr(confine, "forbidden", lambda: False)
     assert compiled.kept("g", lambda: whole) > 0
     assert (tmp_path / "ours" / "g.o").exists(), "what such a process wrote, nobody else loads"
+
+
+@here
+def test_what_another_process_compiles_is_waited_for_and_a_stopped_one_is_not(
+    whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELSCOPE_COMPILED", str(tmp_path))
+    beside, calls = threading.Event(), []
+
+    def made() -> bytes:
+        calls.append(threading.current_thread().name)
+        beside.set()
+        time.sleep(0.3)
+        return whole
+
+    other = threading.Thread(target=compiled.kept, args=("f", made), name="other")
+    other.start()
+    assert beside.wait(60)
+    assert compiled.kept("f", made) > 0
+    other.join()
+    assert calls == ["other"]
+    with cache.turn(tmp_path / ".making" / "g", lambda: False):
+        monkeypatch.setattr(compiled, "turn", functools.partial(cache.turn, wait_s=0.1))
+        assert compiled.kept("g", made) > 0
+    assert len(calls) == 2
 
 
 def test_an_argument_keeps_its_bits() -> None:

@@ -17,6 +17,9 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="also what brings much from the registry")
     parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name has it")
     parser.add_argument("--wheel", type=Path, metavar="FILE", help="this one; default: it is built")
+    parser.add_argument(
+        "--python", default="", metavar="FILE", help="another interpreter for the environment"
+    )
     parser.add_argument("--keep", action="store_true", help="leave the environment, and say where it is")
     asked = parser.parse_args()
     # What a path may hold: a space and a letter beyond ASCII.
@@ -25,7 +28,7 @@ def main() -> int:
     try:
         wheel = asked.wheel.absolute() if asked.wheel else building.build(folder / "dist")[1]
         failed = _told("the wheel", building.wheel_faults(wheel))
-        there = installed.made(folder, wheel)
+        there = installed.made(folder, wheel, python=asked.python)
         print(f"{time.monotonic() - began:5.1f} s  built and installed", flush=True)
         if not there.user:
             print("  note: as the user who runs this, for nobody else can be had here", flush=True)

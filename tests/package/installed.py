@@ -84,9 +84,9 @@ class Installed:
         return found
 
 
-def made(folder: Path, wheel: Path, extra: str = "cpu") -> Installed:
-    """An environment with the wheel and one of its extras."""
-    python, user = _who()
+def made(folder: Path, wheel: Path, extra: str = "cpu", python: str = "") -> Installed:
+    """An environment with the wheel and one of its extras. python: the interpreter; default: that of here."""
+    python, user = _who(python)
     there = Installed(folder, wheel, user)
     there.home.mkdir()
     folder.chmod(0o755)
@@ -100,13 +100,15 @@ def made(folder: Path, wheel: Path, extra: str = "cpu") -> Installed:
     return there
 
 
-def _who() -> tuple[str, Sequence[str]]:
+def _who(named: str) -> tuple[str, Sequence[str]]:
     """An interpreter, and the words that run it as somebody without rights; none where whoever runs this has
-    none to give away."""
-    own = os.path.realpath(sys.executable)
+    none to give away, or where nobody else may run the one that was named."""
+    own = os.path.realpath(named or sys.executable)
     if os.name != "posix" or os.geteuid() != 0 or shutil.which(SETPRIV[0]) is None:
         return own, ()
-    others = (shutil.which(f"python3.{minor}", path="/usr/bin") for minor in (14, 13, 12, 11))
+    others = (
+        () if named else [shutil.which(f"python3.{minor}", path="/usr/bin") for minor in (14, 13, 12, 11)]
+    )
     for python in filter(None, (own, *others)):
         if subprocess.run([*SETPRIV, python, "-c", ""], capture_output=True, check=False).returncode == 0:
             return python, SETPRIV

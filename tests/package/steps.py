@@ -361,12 +361,12 @@ STEPS: tuple[Step, ...] = (
     colours_are_left_out_where_they_are_not_wanted,
     the_shell_completes,
     what_a_checkout_sends_elsewhere_is_what_the_wheel_holds,
-    a_machine_elsewhere_is_set_up,
     the_notebook_of_a_machine_elsewhere,
     a_runtime_that_is_missing_is_mended_as_it_is_said,
     without_installing,
 )
 WHOLE: tuple[Step, ...] = (
+    a_machine_elsewhere_is_set_up,
     from_one_build_to_the_other,
     every_extra_can_be_resolved,
     pip_and_pipx,

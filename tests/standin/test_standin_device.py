@@ -250,6 +250,7 @@ def test_a_launch_that_may_begin_early_gets_its_arguments_too(
         start()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", sorted(OPS))
 def test_an_operator_is_read_back_from_its_arguments(op: str) -> None:
     cases = [case.params for case in cuda_cases.cases(op)]

@@ -73,6 +73,7 @@ def written(folder: Path, name: str, op: str) -> None:
     (folder / f"970_{name}.py").write_text(text)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", SHAPES)
 @pytest.mark.parametrize("name", CHEATS)
 def test_wrong_in_timed_passes_and_in_those_beside_them(name: str, op: str, tmp_path: Path) -> None:

@@ -368,6 +368,7 @@ def _laddered(name: str, l2: str) -> RungMeasurement:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_a_ladder_shows_the_time_over_new_inputs(l2: str) -> None:
     """A kernel that saves work where few of its inputs changed is told so, and its time is the one over new

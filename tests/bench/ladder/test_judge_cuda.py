@@ -39,6 +39,7 @@ def test_the_planted_cuda_faults_are_those_of_the_cpu_and_two_deadly_ones() -> N
     assert len(names) >= 14
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_planted_faults_compile(rung: registry.Rung) -> None:

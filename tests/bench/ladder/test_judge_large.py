@@ -57,6 +57,7 @@ def trial(folder: Path, params: Conv = IMAGES, image: int = 0, what: str = "7", 
     return Trial(registry.find("cpu", "conv", "faulty", [folder]), params, threads=1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("image", [0, 130, 599])
 def test_one_wrong_image_is_found_and_named_by_its_place(image: int, tmp_path: Path) -> None:
     with trial(tmp_path, image=image) as made:

@@ -104,6 +104,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Configuration | N
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("images", [True, False])
 def test_each_tuned_reference_runs_as_its_sweep_found_it(
     images: bool, cache: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

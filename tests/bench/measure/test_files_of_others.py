@@ -299,6 +299,7 @@ def test_half_precision_on_a_gpu_is_that_of_the_cpu(tmp_path, dtype):
     assert (cuda == cuda.astype(dtype).astype(np.float32)).all(), "a number of the type"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_the_reference_fails_at_is_its_own_row(tmp_path, place):
     chain = ["Tanh", "Sigmoid"]

@@ -173,6 +173,7 @@ def test_one_instance_is_one_session_as_ever(fakes):
     assert len(other.made) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wrong", "when"),
     [
@@ -230,6 +231,7 @@ def test_an_instance_that_keeps_an_answer_from_other_inputs_is_found(fakes):
 IN_TURN = "3 instances were timed one after another: memory holds not all of them"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("error", "fits"), [(OutOfMemoryError("no room"), 1), (MemoryError(), 2)])
 def test_where_memory_holds_not_all_they_are_timed_one_after_another(fakes, error, fits):
     most = []
@@ -262,6 +264,7 @@ def test_an_instance_that_would_take_most_of_what_is_free_is_made_where_the_last
     assert len(found["other"].rounds) == len(found["other"].instances)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wrong", "number", "when"),
     [

@@ -102,6 +102,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("plant", PLANTS)
 @pytest.mark.parametrize("softmax", [True, False])
 def test_a_kernel_that_is_a_little_wrong_is_found_in_such_a_file(tmp_path, monkeypatch, plant, softmax):

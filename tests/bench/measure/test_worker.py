@@ -230,6 +230,7 @@ def test_answers_that_go_wrong_while_timed_are_found(fakes):
     assert found["later"].samples_ns == ()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [1, 5, 32])
 def test_an_answer_left_over_from_other_inputs_is_found(fakes, batch):
     first = []
@@ -354,6 +355,7 @@ def test_a_device_whose_context_is_lost_is_left_to_a_new_process(fakes, monkeypa
     assert "other" not in told, "nothing is measured on a device that is lost"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("error", "asked"),
     [

@@ -327,6 +327,7 @@ def test_answers_that_are_all_alike_stand_on_the_card_and_need_no_chart(make_win
     assert page.views["accuracy"].isVisible()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [(1268, 676), (1500, 940)])
 def test_at_the_full_layout_every_plot_is_high_enough_and_nothing_is_cut(make_window, recorded, qtbot, size):
     window = make_window("ok", begin=False)
@@ -362,6 +363,7 @@ def test_one_legend_hides_a_backend_in_every_chart(same_page):
     same_page._legend.buttons["engine-cpu"].click()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [(1500, 940), (1000, 640)])
 def test_a_card_covers_neither_its_value_nor_the_inspector(make_window, recorded, size):
     window = make_window("ok", begin=False)

@@ -58,6 +58,7 @@ def kernels(tmp_path, bias="None", name="nobias"):
     return (str(tmp_path),)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layers", [True, False])
 @pytest.mark.parametrize("bias", ["None", "0.9 * bias"])
 def test_a_kernel_with_a_wrong_bias_is_incorrect_though_the_softmax_hides_it(tmp_path, layers, bias):
