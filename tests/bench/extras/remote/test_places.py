@@ -25,6 +25,7 @@ from bench.extras.remote.places import Place
 from bench.extras.remote.there import WHOLE
 from bench.words import version
 from engine.cpu import precompile
+from kernels import numba_support
 from kernels.errors import UnavailableError
 from tests.bench.extras.remote.loopback import HOST, Loopback, needs_sshd
 
@@ -108,6 +109,7 @@ def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
 
 def test_the_kernels_are_compiled_before_the_doctor_looks(monkeypatch, capsys):
     done = []
+    monkeypatch.setattr(numba_support, "known", lambda: False)
     monkeypatch.setattr(precompile, "finish", lambda: done.append("compiled"))
     monkeypatch.setattr(checks, "checks", lambda: done.append("looked") or ())
     monkeypatch.setattr(installing, "lines", lambda place, module, *words, says: doctor.main(words) or ["[]"])
