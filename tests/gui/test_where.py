@@ -83,7 +83,7 @@ def greyed(window):
     return {i.text(): i.toolTip() for i in shown if not i.flags() & Qt.ItemFlag.ItemIsEnabled}
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_without_a_place_there_is_this_machine_and_how_to_add_one(make_window, add):
     window = make_window("ok")
     box = window.form.where
@@ -101,7 +101,7 @@ def test_without_a_place_there_is_this_machine_and_how_to_add_one(make_window, a
         assert row.isHidden(), "the forms of ladder and profile are as small as before"
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_a_place_that_was_added_meanwhile_is_offered_when_the_user_comes_back(make_window, add, qtbot):
     window = make_window("ok")
     add("lab")
@@ -134,7 +134,7 @@ def test_what_cannot_run_there_is_grey_with_the_reason(make_window, add, qtbot, 
     assert greyed(window) == here
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_what_is_here_alone_is_not_offered_there(make_window, add, qtbot):
     add("lab")
     window = make_window("ok")
@@ -170,7 +170,7 @@ def test_a_run_there_looks_as_one_here_and_says_where_it_was(make_window, add, r
     assert greyed(again) == {}
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_waiting_in_a_queue_is_shown_and_is_no_time_of_the_run(make_window, add, qtbot, tmp_path):
     add("lab", plan="queued", launch=("srun", "-p", "gpu"))
     window = make_window("ok")
@@ -191,7 +191,7 @@ def test_waiting_in_a_queue_is_shown_and_is_no_time_of_the_run(make_window, add,
     assert window.form.where.isEnabled()
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_a_line_that_drops_is_told_and_nothing_is_lost(make_window, add, qtbot, tmp_path):
     add("lab", plan="drops")
     window = make_window("ok")
@@ -206,7 +206,7 @@ def test_a_line_that_drops_is_told_and_nothing_is_lost(make_window, add, qtbot, 
     assert not window.problems.lines
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_a_machine_that_cannot_be_reached_is_said_in_a_sentence(make_window, add, run_to_end, tmp_path):
     add("lab", plan="refused")
     window = make_window("ok")
@@ -215,7 +215,7 @@ def test_a_machine_that_cannot_be_reached_is_said_in_a_sentence(make_window, add
     assert "lab cannot be reached: ssh: connect to host lab port 22: Connection refused" in window.banner.text
 
 
-@pytest.mark.sampled(3, "where")
+@pytest.mark.sampled(4, "where")
 def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot, tmp_path):
     add("lab")
     add("farm")
@@ -240,7 +240,7 @@ def test_a_ladder_is_planned_for_the_gpu_that_is_there(make_window, add, qtbot, 
     assert window.form.where.currentData() == "", "one choice for the whole window"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, "where")
 @pytest.mark.parametrize("how", ["it goes on there", "it is ended there", "it has ended there"])
 def test_a_window_that_closes_leaves_the_run_there_or_ends_it(make_window, real, qtbot, monkeypatch, how):
     end = "End it there and close" if how == "it is ended there" else "Leave it running on lab"

@@ -10,6 +10,7 @@ import msgspec
 
 from bench.commands import checks
 from bench.extras.remote import there
+from kernels import numba_support
 
 COMPILE = "--compile"
 
@@ -18,7 +19,8 @@ def main(words: Sequence[str]) -> None:
     if COMPILE in words:  # first: the doctor tries Numba, after which nothing is compiled ahead
         from engine.cpu import precompile
 
-        print("compiling the CPU's kernels, unless they are", file=sys.stderr, flush=True)
+        if not numba_support.known():
+            print("compiling the CPU's kernels, once", file=sys.stderr, flush=True)
         precompile.finish()
     found = [check for check in checks.checks() if check.topic != "window"]  # nobody opens one there
     print(f"\n{there.MARK}{msgspec.json.encode(found).decode()}", flush=True)

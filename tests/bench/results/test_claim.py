@@ -17,7 +17,7 @@ def test_who_asks_whether_somebody_writes_hinders_nobody(tmp_path):
     for thread in asking:
         thread.start()
     try:
-        for _ in range(100):
+        for _ in range(30):
             claim = Claim(tmp_path)
             claim.take()
             assert claimed(tmp_path)

@@ -67,6 +67,7 @@ def test_it_is_as_a_worker_here(near, tmp_path):
     there.until(lambda: not there.processes(near))
 
 
+@pytest.mark.sampled(5, "lines")
 def test_what_the_job_names_travels_once_and_nothing_else(near, tmp_path):
     kernels, common = tmp_path / "mine" / "kernels", tmp_path / "mine"
     kernels.mkdir(parents=True)

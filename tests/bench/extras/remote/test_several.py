@@ -36,7 +36,7 @@ def known(tmp_path, monkeypatch):
     return add
 
 
-@pytest.mark.sampled(2, "several places")
+@pytest.mark.sampled(5, "lines")
 def test_what_a_place_that_cannot_be_reached_gives_up_the_other_measures(known, tmp_path):
     lab, _ = known("lab"), known("farm", launch=("false",))
     job = Job(models=("net",), backends=("engine-cpu",), timeout_s=60.0)
@@ -57,7 +57,7 @@ def test_what_a_place_that_cannot_be_reached_gives_up_the_other_measures(known, 
     there.until(lambda: not there.processes(lab))
 
 
-@pytest.mark.sampled(2, "several places")
+@pytest.mark.sampled(5, "lines")
 def test_what_was_measured_while_the_program_here_was_dead_is_fetched(known, tmp_path):
     both = [known("farm"), known("lab")]
     job = Job(models=("gated",), backends=("engine-cpu", "ort-cpu"), timeout_s=60.0)
