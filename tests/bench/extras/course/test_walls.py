@@ -194,8 +194,11 @@ def test_who_looks_dead_and_goes_on_is_ended() -> None:
         left.stdout.readline()
         time.sleep(0.1)
         assert left.poll() is None
-        walls.end_all_of(int(uid))
-        left.wait(5)  # which raises where it goes on; its status is that of its first thread
+        try:
+            walls.end_all_of(int(uid))
+            left.wait(5)  # its status is that of its first thread
+        finally:
+            left.kill()
 
 
 def test_each_hostile_submission_is_a_file_of_its_own_that_compiles() -> None:
