@@ -226,8 +226,9 @@ def _told(environment: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
 
 def _below_tmp() -> list[str]:
     """What Python and the program need that lies in /tmp, which is else not to be seen."""
-    wanted = {sys.prefix, sys.base_prefix, str(_ROOT)}
-    return sorted(path for path in wanted if path.startswith("/tmp/"))
+    wanted = {path for path in (sys.prefix, sys.base_prefix, str(_ROOT)) if path.startswith("/tmp/")}
+    # What lies in another of them is there with it; and it may be a link, which nothing can be mounted at.
+    return sorted(path for path in wanted if not any(path.startswith(f"{other}/") for other in wanted))
 
 
 # ---------------------------------------------------------------------------------------------------- users
