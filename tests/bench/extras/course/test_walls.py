@@ -176,6 +176,37 @@ def test_what_a_killed_grading_left_is_removed_and_what_another_uses_stays(
     assert not Path("/proc/self").exists() or f"kernelscope-work-{ended.pid}-a" not in left
 
 
+FILLS = """
+import os
+from kernels import confine
+said, made = os.dup(1), 0
+if not os.fork():
+    confine.hide_memory()
+    confine.shut_in(said)
+    try:
+        while made < 100_000:
+            os.mkdir(str(made))
+            made += 1
+    finally:
+        os.write(said, str(made).encode())
+        os._exit(0)
+os.wait()
+"""
+
+
+@LINUX
+def test_who_makes_folders_without_end_fills_no_disk(tmp_path: Path) -> None:
+    if lacking := walls.standing()[walls.UID]:
+        pytest.skip(lacking)
+    with walls.Walls(walls.UID).around([sys.executable, "-P", "-c", FILLS], tmp_path, {}) as (command, _):
+        (own,) = walls.tree("cpu", walls.MODULES).glob(f"own/{tmp_path.name}")
+        if not os.path.ismount(own):
+            pytest.skip("nothing can be mounted here")
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 1_000 < int(done.stdout) < 20_000
+    assert not own.exists()
+
+
 LEADERLESS = """
 import ctypes, os, sys, threading, time
 os.setuid(int(sys.argv[1]))
