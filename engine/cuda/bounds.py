@@ -46,6 +46,7 @@ def admit(cupy: Any, rung: Rung, path: Path, workspace_nbytes: int = 0) -> None:
         raise OutOfMemoryError(
             f"{rung.label} takes more of the GPU's memory than the {mib:,} MiB that it may: {words}"
         )
-    for limit, nbytes in _NBYTES.items():
-        with contextlib.suppress(AttributeError, OSError):  # a driver that does not know it
-            driver.library().cuCtxSetLimit(limit, ctypes.c_size_t(nbytes))
+    if (library := driver.library()) is not None:
+        for limit, nbytes in _NBYTES.items():
+            with contextlib.suppress(AttributeError):  # a driver that does not know it
+                library.cuCtxSetLimit(limit, ctypes.c_size_t(nbytes))

@@ -49,7 +49,7 @@ _NEEDED = {
     "cpu": ("msgspec", "platformdirs", "threadpoolctl"),
     "cuda": ("msgspec", "platformdirs", "cuda-bindings"),
 }
-_TMP_NBYTES = 256 << 20  # of the temporary folder in a box
+_TMP_NBYTES, _TMP_FILES = 256 << 20, 10_000  # of a temporary folder, where they can be limited
 FIRST_UID, UIDS = 61_000, 4_000  # nobody's by the system's customs
 _PREFIX = "kernelscope-work-"
 _IN_BOX = "/tmp/kernelscope-root"
@@ -122,12 +122,13 @@ class Walls:
         own = root / _OWN / folder.name
         own.mkdir(mode=0o700)
         os.chown(own, uid, uid)
+        _bounded(own, uid)
         told |= {confine.WALLED_ROOT: str(root), confine.WALLED_TMP: f"/{_OWN}/{folder.name}"}
         try:
             yield [*_told(environment, told), *command], {}
         finally:
             end_all_of(uid)
-            confine.remove(own)
+            _gone(own)
 
     def _box(self, root: Path, folder: Path) -> list[str]:
         box = [
@@ -226,8 +227,9 @@ def _told(environment: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
 
 def _below_tmp() -> list[str]:
     """What Python and the program need that lies in /tmp, which is else not to be seen."""
-    wanted = {sys.prefix, sys.base_prefix, str(_ROOT)}
-    return sorted(path for path in wanted if path.startswith("/tmp/"))
+    wanted = {path for path in (sys.prefix, sys.base_prefix, str(_ROOT)) if path.startswith("/tmp/")}
+    # What lies in another of them is there with it; and it may be a link, which nothing can be mounted at.
+    return sorted(path for path in wanted if not any(path.startswith(f"{other}/") for other in wanted))
 
 
 # ---------------------------------------------------------------------------------------------------- users
@@ -263,6 +265,24 @@ def end_all_of(uid: int) -> None:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(left, timeout=1)
+
+
+def _bounded(own: Path, uid: int) -> None:
+    """Where the system lets us mount something (a container of Docker's does not) the folder is in memory,
+    with room for so many bytes and files: who fills it fills no disk, and it is gone at once."""
+    limits = f"size={_TMP_NBYTES},nr_inodes={_TMP_FILES},mode=0700,uid={uid},gid={uid},nosuid,nodev"
+    _quietly("mount", "-t", "tmpfs", "-o", limits, "tmpfs", str(own))
+
+
+def _gone(own: Path) -> None:
+    if os.path.ismount(own):
+        _quietly("umount", "--lazy", str(own))
+    confine.remove(own)
+
+
+def _quietly(*command: str) -> None:
+    with contextlib.suppress(OSError):
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 # ----------------------------------------------------------------------------------------------------- tree
@@ -408,4 +428,6 @@ def sweep() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         number = path.name.removeprefix(_PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
+            for own in (path / "root" / _OWN).glob("*"):
+                _gone(own)
             confine.remove(path)

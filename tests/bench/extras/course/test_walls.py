@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,62 @@ def test_what_a_killed_grading_left_is_removed_and_what_another_uses_stays(
     left = {path.name for path in tmp_path.iterdir()}
     assert {f"kernelscope-work-{os.getpid()}-b", "another"} <= left
     assert not Path("/proc/self").exists() or f"kernelscope-work-{ended.pid}-a" not in left
+
+
+FILLS = """
+import os
+from kernels import confine
+said, made = os.dup(1), 0
+if not os.fork():
+    confine.hide_memory()
+    confine.shut_in(said)
+    try:
+        while made < 100_000:
+            os.mkdir(str(made))
+            made += 1
+    finally:
+        os.write(said, str(made).encode())
+        os._exit(0)
+os.wait()
+"""
+
+
+@LINUX
+def test_who_makes_folders_without_end_fills_no_disk(tmp_path: Path) -> None:
+    if lacking := walls.standing()[walls.UID]:
+        pytest.skip(lacking)
+    with walls.Walls(walls.UID).around([sys.executable, "-P", "-c", FILLS], tmp_path, {}) as (command, _):
+        (own,) = walls.tree("cpu", walls.MODULES).glob(f"own/{tmp_path.name}")
+        if not os.path.ismount(own):
+            pytest.skip("nothing can be mounted here")
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 1_000 < int(done.stdout) < 20_000
+    assert not own.exists()
+
+
+LEADERLESS = """
+import ctypes, os, sys, threading, time
+os.setuid(int(sys.argv[1]))
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("leaves", flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # this thread ends, and no other
+"""
+
+
+@LINUX
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="who ends others' is root")
+def test_who_looks_dead_and_goes_on_is_ended() -> None:
+    uid = str(walls.FIRST_UID + walls.UIDS)
+    with subprocess.Popen([sys.executable, "-c", LEADERLESS, uid], stdout=subprocess.PIPE) as left:
+        assert left.stdout is not None
+        left.stdout.readline()
+        time.sleep(0.1)
+        assert left.poll() is None
+        try:
+            walls.end_all_of(int(uid))
+            left.wait(5)  # its status is that of its first thread
+        finally:
+            left.kill()
 
 
 def test_each_hostile_submission_is_a_file_of_its_own_that_compiles() -> None:
