@@ -1260,7 +1260,7 @@ def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int]:
         if plain in _SPACES:
             if "::" in part and part not in ("shared::cta", "param::entry"):
                 raise missing(i)
-            space, word = _SPACES[plain], "global" if plain == "const" else plain
+            space, word = _SPACES[plain], plain
         elif part in ("v2", "v4"):
             count = int(part[1])
         elif part in _STRONG:
@@ -1535,7 +1535,7 @@ def _texture(t: Translator, i: Instruction) -> None:
     handle, where = a.parts
     t.store_addresses(t.get(handle, "i64"))
     t.store_slot(0, t.get(where.parts[0] if where.kind == "vector" else where, "i32"), "i32")
-    t.machine("texture", machine.pack(t.site("global", 4), 4, 1, 0))
+    t.machine("texture", machine.pack(t.site("texture", 4), 4, 1, 0))
     values = [t.load_slot(1, "float"), t.splat("float", 0), t.splat("float", 0), t.splat("float", 0x3F800000)]
     for target, value in zip(d.parts, values, strict=True):
         t.put(target, value, "float")

@@ -12,13 +12,14 @@ and parameters have windows of their own, as on a device. Where buffers are watc
 (the least bytes that the kernel reads or writes at once) has a record of four words: who wrote it last and
 where, and who read it.
 
-Races: each block has a clock, which goes on at each barrier, each `__syncwarp` and each fence. Two accesses
-by different threads, one of which writes, are in order if a barrier of the block (or of the warp, within
-one) lies between them: the clock of the first is then below that of the last barrier. Two blocks of a launch
-are never in order, but where the first has passed a fence since and the second has read or written by an
-atomic or volatile access. The idea of such records is from HiRace (arXiv:2401.04701); which writes of two
-threads are a conflict, from the PTX ISA, "Memory Consistency Model". Two writes of the same value are not
-told.
+Races: each block has a clock, which goes on at each barrier, each `__syncwarp` and each fence, and each warp
+knows up to which clock what other warps of its block have done is before what it does (`known_of`): a barrier
+tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
+are in order if the first was before that clock. Lanes of a warp know of each other since their last
+`__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of such
+records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
+"Memory Consistency Model". Two writes of the same value are not told.
 """
 
 from __future__ import annotations
@@ -40,15 +41,19 @@ W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits 
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
-W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE = range(546, 551)  # in the background
+W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG = range(
+    546, 552
+)  # in the background
 W_TILE = 576  # of a product
-W_WORDS = 768
+W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
+W_WORDS = 832
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
 WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of one of them
 
 # --- of a block ---
-B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_SLOT = range(12)
+B_SERIAL, B_CLOCK, B_SPARE, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
+B_KNOWN = 12  # what each warp, and each barrier, knows of the others: see `known_of`
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_WORDS = 64
 
@@ -131,27 +136,46 @@ def found(launch, kind, site, other, buffer, offset, block, thread, other_block,
 
 
 @inlined
+def known_of(launch, block, row):
+    """What the warp of this number knows of the others: accesses of warp v that are before the clock in word
+    v are before what this one does now; word `warps` is the least of them. Behind the warps' rows are those
+    of the 16 barriers, with what who arrived there knew (vector clocks)."""
+    return simd.integers(block[B_KNOWN] + 8 * (launch[L_WARPS] + 1) * row)
+
+
+@inlined
 def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
         return True
+    warps, writer = launch[L_WARPS], (it & _TID) >> 5
+    known = known_of(launch, block, thread >> 5)
     if serial == block[B_SERIAL]:
         if it & _GRID_WIDE:
             return False
         if it & _BLOCK_WIDE:
-            return clock < block[B_EPOCH]
-        if it & _WARP_WIDE:
-            if (it & _TID) >> 5 == thread >> 5:
-                return clock < warp_epoch
-            return clock < block[B_EPOCH]
-        if it & _TID == thread:
+            if clock < known[warps]:
+                return True
+        elif writer == thread >> 5:
+            if clock < warp_epoch or (it & _WARP_WIDE == 0 and it & _TID == thread):
+                return True
+            mine = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + writer])
+            some = it & _WARP_WIDE == 0 and clock < mine[W_LANE_EPOCH + (thread & 31)]
+            if some and mine[W_LANE_MASK + (thread & 31)] >> (it & 31) & 1:
+                return True
+        elif clock < known[writer]:
             return True
-        if (it & _TID) >> 5 == thread >> 5:
-            return clock < warp_epoch
-        if clock < block[B_EPOCH]:
-            return True
-    fences = simd.integers(launch[L_FENCES])
-    return block[B_STRONG] != 0 and clock < fences[serial - launch[L_FIRST]] and it & _GRID_WIDE == 0
+    # A fence behind it, and an atomic or volatile access here.
+    strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
+    if strong[W_STRONG] == 0 or it & _GRID_WIDE:
+        return False
+    fences = simd.integers(launch[L_FENCES] + 8 * warps * (serial - launch[L_FIRST]))
+    if it & _BLOCK_WIDE == 0:
+        return clock < fences[writer]
+    least = clock + 1
+    for v in range(warps):
+        least = min(least, fences[v])
+    return clock < least
 
 
 @inlined
@@ -251,46 +275,42 @@ def sectors(warp, mask, size):
 
 @inlined
 def wavefronts(warp, mask, size):
-    """In how many turns the 32 banks of 4 bytes serve the lanes: those of 8 bytes half a warp at once,
-    those of 16 bytes a quarter."""
+    """In how many turns the 32 banks of 4 bytes serve the lanes: as many as there are different words of one
+    bank. So lanes that read the same cost nothing more, also where they read 8 or 16 bytes."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
-    at_once = 32 if size <= 4 else 16 if size == 8 else 8
     step = step_of(warp, mask)
-    if step == 0 or (step == size and size >= 4):
-        return 32 // at_once
+    if step == 0:
+        return 1
     # What is aligned to its size lies in one bank, or in a row of two or four.
     bits = 2 if size <= 4 else 3 if size == 8 else 4
-    total, first = 0, 0
-    while first < 32:
-        some = mask >> first & ((1 << at_once) - 1)
-        if some:
-            for bank in range(at_once):
-                banks[bank] = 0
-            most, count = 1, 0
-            for lane in range(first, first + at_once):
-                if mask >> lane & 1 == 0:
-                    continue
-                word = addresses[lane] >> bits
-                bank = word & (at_once - 1)
-                if banks[bank]:
-                    if banks[32 + bank] == word:
-                        continue
-                    known = False
-                    for j in range(count):
-                        if seen[j] == word:
-                            known = True
-                            break
-                    if known:
-                        continue
-                seen[count] = word
-                count += 1
-                banks[bank] += 1
-                banks[32 + bank] = word
-                most = max(most, banks[bank])
-            total += most
-        first += at_once
-    return total
+    rows = 128 >> bits
+    if step == size and size >= 4:
+        return 32 // rows
+    for bank in range(rows):
+        banks[bank] = 0
+    most, count = 1, 0
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        word = addresses[lane] >> bits
+        bank = word & (rows - 1)
+        if banks[bank]:
+            if banks[32 + bank] == word:
+                continue
+            known = False
+            for j in range(count):
+                if seen[j] == word:
+                    known = True
+                    break
+            if known:
+                continue
+        seen[count] = word
+        count += 1
+        banks[bank] += 1
+        banks[32 + bank] = word
+        most = max(most, banks[bank])
+    return most
 
 
 @inlined
@@ -468,7 +488,8 @@ def read_quickly(warp, launch, mask, packed, space, base):
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     nbytes = size * count
     shadow, granule, origin, oldest, unwritten = 0, 0, 0, 0, 0
-    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    own, clock = block[B_SERIAL], block[B_CLOCK]
+    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
     if space == SHARED:
         shadow, granule, oldest, unwritten = block[B_SHADOW], launch[L_SHARED_GRANULE], own, own
     else:
@@ -549,7 +570,8 @@ def written_quickly(warp, launch, mask, packed, space, base):
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     nbytes = size * count
     shadow, granule, origin, oldest = 0, 0, 0, 0
-    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    own, clock = block[B_SERIAL], block[B_CLOCK]
+    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
     if packed >> 40 & VOLATILE:
         return False
     if space == SHARED:
@@ -603,7 +625,7 @@ def read_lanes(warp, mask, packed, space):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        block[B_STRONG] = 1
+        warp[W_STRONG] = 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -681,7 +703,7 @@ def write_lanes(warp, mask, packed, space):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        block[B_STRONG] = 1
+        warp[W_STRONG] = 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -736,11 +758,7 @@ def tallied(warp, mask, packed, space):
         units = lanes * nbytes + 31 >> 5 if space == LOCAL else sectors(warp, mask, nbytes)
         counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
     elif space == SHARED:
-        at_once = 32 if nbytes <= 4 else 16 if nbytes == 8 else 8
-        least = 0
-        for first in range(0, 32, at_once):
-            if mask >> first & ((1 << at_once) - 1):
-                least += 1
+        least = max(1, lanes * nbytes + 127 >> 7)
         counted(launch, site, space, wavefronts(warp, mask, nbytes), least, lanes)
     else:
         counted(launch, site, space, 1, 1, lanes)
@@ -899,7 +917,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    block[B_STRONG] = 1
+    warp[W_STRONG] = 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space)
     for lane in range(32):
@@ -966,10 +984,15 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """membar, fence: what this block has done is before what others do that see it."""
+    """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
-    simd.integers(launch[L_FENCES])[block[B_SERIAL] - launch[L_FIRST]] = block[B_CLOCK]
+    warps = launch[L_WARPS]
+    known = known_of(launch, block, warp[W_INDEX])
+    fences = simd.integers(launch[L_FENCES] + 8 * warps * (block[B_SERIAL] - launch[L_FIRST]))
+    for v in range(warps):
+        fences[v] = max(fences[v], known[v])
+    fences[warp[W_INDEX]] = block[B_CLOCK]
 
 
 # --- arithmetic that vectors of LLVM have not ---
@@ -1037,7 +1060,21 @@ def synced(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """bar.warp.sync: what lanes of the warp did is before what they do now."""
     block = simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
-    warp[W_EPOCH] = block[B_CLOCK]
+    if mask == warp[W_LIVE]:
+        warp[W_EPOCH] = block[B_CLOCK]
+        return
+    for lane in range(32):
+        if mask >> lane & 1:
+            warp[W_LANE_EPOCH + lane] = block[B_CLOCK]
+            warp[W_LANE_MASK + lane] = mask
+
+
+@inlined
+def joined(launch, block, row, of):
+    """One row knows what another does."""
+    mine, its = known_of(launch, block, row), known_of(launch, block, of)
+    for v in range(launch[L_WARPS]):
+        mine[v] = max(mine[v], its[v])
 
 
 @compiled
@@ -1050,6 +1087,12 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block[B_WANTED + which] = wanted
     block[B_TRUES + which] += lanes_of(mask & values[64])
     warp[W_WHERE] = packed & 0xFFFFFF
+    launch = simd.integers(warp[W_LAUNCH])
+    block[B_CLOCK] += 1
+    joined(launch, block, launch[L_WARPS] + which, warp[W_INDEX])
+    of = known_of(launch, block, launch[L_WARPS] + which)
+    of[launch[L_WARPS]] |= warp[W_STRONG]
+    of[warp[W_INDEX]] = block[B_CLOCK]
     if packed >> 40 & ARRIVE == 0:
         warp[W_BARRED] |= mask
         warp[W_BARRIER] = which
@@ -1081,11 +1124,14 @@ def begin(launch, slot):
     launch[L_NEXT_BLOCK] = number + 1
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_SERIAL] = launch[L_FIRST] + number
-    block[B_CLOCK], block[B_EPOCH], block[B_LIVE] = 1, 0, launch[L_THREADS]
+    block[B_CLOCK], block[B_LIVE] = 1, launch[L_THREADS]
+    known = known_of(launch, block, 0)
+    for i in range((launch[L_WARPS] + 1) * (launch[L_WARPS] + 16)):
+        known[i] = 0
     block[B_X] = number % launch[L_GX]
     block[B_Y] = number // launch[L_GX] % launch[L_GY]
     block[B_Z] = number // (launch[L_GX] * launch[L_GY])
-    block[B_STRONG], block[B_DONE] = 0, 0
+    block[B_DONE] = 0
     for i in range(B_ARRIVED, B_WORDS):
         block[i] = 0
     shared = simd.integers(block[B_SHARED])
@@ -1100,8 +1146,9 @@ def begin(launch, slot):
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
         warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
         warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
+        warp[W_STRONG] = 0
         for lane in range(32):
-            warp[W_GROUPS + lane] = 0
+            warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane] = 0, 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -1113,21 +1160,39 @@ def released(launch, slot, which):
     """Let go on who waits at a barrier of the block."""
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_CLOCK] += 1
-    block[B_EPOCH] = block[B_CLOCK]
+    clock, warps = block[B_CLOCK], launch[L_WARPS]
+    states = simd.integers(launch[L_WARP_STATES])
+    row = warps + which
+    of = known_of(launch, block, row)
+    everybody, least = True, clock
+    for w in range(warps):
+        warp = simd.integers(states[slot * warps + w])
+        if warp[W_LIVE] == 0 and block[B_WANTED + which] == 0:
+            of[w] = clock  # who has ended is not waited for, and does no more
+        elif warp[W_LIVE] == 0 or warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
+            everybody = False
     first, first_thread = -1, 0
-    for w in range(launch[L_WARPS]):
-        warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
-        warp[W_EPOCH] = block[B_CLOCK]
-        if warp[W_BARRED] and warp[W_BARRIER] == which:
-            warp[W_BARRED] = 0
-            warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
-            if first < 0:
-                first, first_thread = warp[W_WHERE], 32 * w
-            elif first != warp[W_WHERE]:
-                found(
-                    launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
-                    block[B_SERIAL], 32 * w, 0, 0,
-                )  # fmt: skip
+    for w in range(warps):
+        warp = simd.integers(states[slot * warps + w])
+        if warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
+            continue
+        warp[W_BARRED], warp[W_EPOCH] = 0, clock
+        warp[W_STRONG] |= of[warps]
+        warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
+        mine, least = known_of(launch, block, w), clock
+        for v in range(warps):
+            mine[v] = clock if everybody or v == w else max(mine[v], of[v])
+            least = min(least, mine[v])
+        mine[warps] = least
+        if first < 0:
+            first, first_thread = warp[W_WHERE], 32 * w
+        elif first != warp[W_WHERE] and which == 0 and block[B_WANTED] == 0:
+            found(
+                launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
+                block[B_SERIAL], 32 * w, 0, 0,
+            )  # fmt: skip
+    for v in range(warps + 1):
+        of[v] = 0
     block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
 
 

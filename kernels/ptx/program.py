@@ -28,6 +28,7 @@ MOST_KEPT = 1000  # files of machine code in the cache
 HOST = 1  # whoever wrote it before the first launch
 
 _SPACES = ("global", "shared", "local", "param", "generic")
+_READ_ONLY = ("const", "texture")  # spaces that have caches of their own
 _KINDS = {"atom": "atom", "red": "atom", "cp": "async"}  # of accesses, by an instruction's first word
 _WORDS = {
     machine.OUTSIDE: "outside",
@@ -365,6 +366,7 @@ class _Run:
         shadows = _aligned(shadow_each * resident)
         queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
+        known = np.zeros((resident, (warps + 16) * (warps + 1)), np.int64)
         places = np.arange(32 * warps)
         tid = [
             places % self.block[0],
@@ -374,6 +376,7 @@ class _Run:
         for slot in range(resident):
             block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
             block_states[slot, m.B_SLOT] = slot
+            block_states[slot, m.B_KNOWN] = known[slot].ctypes.data
             block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
             for w in range(warps):
                 at = each * (slot * warps + w)
@@ -400,8 +403,8 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS:
-            warps,
+            m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
+            m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
             m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
@@ -409,7 +412,7 @@ class _Run:
             m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [queues, states, shared, shadows, launch]
+        self.held += [known, queues, states, shared, shadows, launch]
 
     # --- what came of it ---
 
@@ -452,7 +455,7 @@ class _Run:
                 if not site.space:
                     continue
                 requests, units, least, _, which = self.memory[number].tolist()
-                space = _SPACES[which] if requests else site.space
+                space = _SPACES[which] if requests and site.space not in _READ_ONLY else site.space
                 counts.requests[space] = counts.requests.get(space, 0) + requests
                 counts.units[space] = counts.units.get(space, 0) + units
                 counts.least[space] = counts.least.get(space, 0) + least

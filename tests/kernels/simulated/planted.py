@@ -277,6 +277,241 @@ _BODIES = {
     «|__threadfence();»
     ((volatile float*)z)[b] = 1;
 }"""),
+    "a flag in shared memory without a fence": ("race", """
+    __shared__ float s[32];
+    __shared__ volatile int ready;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (t == 0) {
+        s[0] = x[i];  //?
+        «|__threadfence_block();»
+        ready = 1;
+    }
+    if (t == 32) {
+        while (!ready) { }
+        y[i] = s[0];  //!
+    }
+}"""),
+    "one thread's fence for all of them": ("race", """
+    __shared__ bool last;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //?
+    «|__syncthreads();»
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t < gridDim.x) z[1 + t] = y[t * THREADS + 40];  //!
+}"""),
+    "a named barrier of one warp": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    asm volatile("bar.sync 1, «32|THREADS»;" ::: "memory");
+    y[i] = s[(t + 32) % THREADS];  //!
+}"""),
+    "who produces arrives too early": ("race", """
+    __shared__ float s[32];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t < 32) {
+        «asm volatile("bar.arrive 1, 64;" ::: "memory");|»
+        s[t] = x[i];  //! //?
+        «|asm volatile("bar.arrive 1, 64;" ::: "memory");»
+    } else if (t < 64) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        y[i] = s[63 - t];  //! //?
+    }
+}"""),
+    "two named barriers taken for one": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    if (t < 32) asm volatile("bar.sync 1, «32|64»;" ::: "memory");
+    else if (t < 64) asm volatile("bar.sync «2, 32|1, 64»;" ::: "memory");
+    if (t < 64) y[i] = s[t ^ 32];  //!
+}"""),
+    "two stages that are one": ("race", """
+    __shared__ float s[2][THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+        s[«0|k & 1»][t] = x[i] * k;  //!
+        __syncthreads();
+        sum += s[«0|k & 1»][(t + 37) % THREADS];  //?
+    }
+    y[i] = sum;
+}"""),
+    "a pipeline that waits for too few": ("uninitialised", """
+    __shared__ float s[2][THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    for (int k = 0; k < 2; ++k) {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(&s[k][t]);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    asm volatile("cp.async.wait_group «1|0»;" ::: "memory");
+    __syncthreads();
+    y[i] = s[1][t];  //!
+}"""),
+    "a copy over what others still read": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[t]);
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  //!
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();
+        sum += s[THREADS - 1 - t];  //?
+        «|__syncthreads();»
+    }
+    y[i] = sum;
+}"""),
+    "sums of warps without a barrier": ("race", """
+    __shared__ float s[THREADS / 32];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float v = x[i];
+    for (int apart = 16; apart; apart /= 2) v += __shfl_xor_sync(0xffffffffu, v, apart);
+    if (t % 32 == 0) s[t / 32] = v;  //?
+    «|__syncthreads();»
+    float sum = 0;
+    for (int w = 0; w < THREADS / 32; ++w) sum += s[w];  //!
+    y[i] = sum;
+}"""),
+    "one thread's answer for all": ("race", """
+    __shared__ float s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) s = x[i] * 3;  //! //?
+    «|__syncthreads();»
+    y[i] = s + t;  //! //?
+}"""),
+    "a scan that looks back at atomics": ("race", """
+    const int t = threadIdx.x, b = blockIdx.x;
+    if (t) return;
+    float before = 0;
+    if (b) {
+        while (atomicAdd((unsigned*)&z[b - 1], 0u) == 0) { }
+        before = y[(b - 1) * THREADS];  //!
+    }
+    y[b * THREADS] = before + x[b];  //?
+    «|__threadfence();»
+    atomicExch((unsigned*)&z[b], 1u);
+}"""),
+    "a lock given back without a fence": ("race", """
+    if (threadIdx.x) return;
+    while (atomicCAS((unsigned*)z, 0u, 1u)) { }
+    z[1] = z[1] + x[blockIdx.x];  //! //?
+    «|__threadfence();»
+    atomicExch((unsigned*)z, 0u);
+}"""),
+    "a lock that is not taken": ("race", """
+    if (threadIdx.x) return;
+    «|while (atomicCAS((unsigned*)z, 0u, 1u)) { }»
+    z[1] = z[1] + x[blockIdx.x];  //! //?
+    __threadfence();
+    «|atomicExch((unsigned*)z, 0u);»
+}"""),
+    "blocks that do not wait for all": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //! //?
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        atomicAdd((unsigned*)z, 1u);
+        while (*(volatile unsigned*)z < «1|gridDim.x») { }
+    }
+    __syncthreads();
+    if (i) z[i] = y[(i + THREADS) % n];  //! //?
+}"""),
+    "a counter that is set back too early": ("race", """
+    __shared__ int s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    int sum = 0;
+    for (int k = 0; k < 2; ++k) {
+        if (t == 0) s = 0;  //! //?
+        __syncthreads();
+        atomicAdd(&s, t);
+        __syncthreads();
+        sum += s;  //! //?
+        «|__syncthreads();»
+    }
+    y[i] = sum;
+}"""),
+    "a transposed tile and a warp's barrier": ("race", """
+    __shared__ float s[8][THREADS / 8 + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t / (THREADS / 8)][t % (THREADS / 8)] = x[i];  //?
+    «__syncwarp();|__syncthreads();»
+    y[i] = s[t % 8][t / 8];  //!
+}"""),
+    "a stencil in its own place": ("race", """
+    __shared__ float s[THREADS + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    if (t == 0) s[THREADS] = 0;
+    __syncthreads();
+    const float v = s[t] + s[t + 1];  //! //?
+    «|__syncthreads();»
+    s[t] = v;  //! //?
+    __syncthreads();
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "counts of blocks added without atomics": ("race", """
+    __shared__ int s[4];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t < 4) s[t] = 0;
+    __syncthreads();
+    atomicAdd(&s[t % 4], 1);
+    __syncthreads();
+    y[i] = s[t % 4];
+    if (t < 4) { «z[t] = z[t] + s[t];|atomicAdd(&z[t], (float)s[t]);» }  //! //?
+}"""),
+    "a sum of atomics read too early": ("race", """
+    __shared__ int s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) s = 0;
+    __syncthreads();
+    atomicAdd(&s, t);  //! //?
+    «|__syncthreads();»
+    y[i] = s;  //! //?
+}"""),
+    "a warp that trusts its lanes": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    __syncthreads();
+    if (t < 16) {
+        for (int apart = 16; apart; apart /= 2) {
+            const float v = s[t + apart];  //! //?
+            «|__syncwarp(0xffff);»
+            s[t] += v;  //! //?
+            «|__syncwarp(0xffff);»
+        }
+    }
+    __syncthreads();
+    y[i] = s[0];
+}"""),
+    "room that is used for two things": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    __syncthreads();
+    const float v = s[(t + 32) % THREADS];  //?
+    «|__syncthreads();»
+    s[t] = 2 * v;  //!
+    __syncthreads();
+    y[i] = s[(t + 1) % THREADS];
+}"""),
+    "some lanes' barrier for all of a warp": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    if (t % 32 < 16) __syncwarp(0xffff);
+    else __syncwarp(0xffff0000);
+    y[i] = s[t ^ «16|1»];  //!
+}"""),
     "writes its input": ("input_written", """
     const int i = blockIdx.x * THREADS + threadIdx.x;
     y[i] = x[i];
