@@ -57,6 +57,8 @@ class Table:
     @staticmethod
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
+        if instruction.op[0] == "mbarrier" and instruction.op[1] in ("init", "inval", "expect_tx"):
+            return 0
         return 0 if instruction.op[0] in _NO_RESULT else 1
 
     @staticmethod
@@ -1367,7 +1369,7 @@ def _fence(t: Translator, i: Instruction) -> None:
     if i.op[:3] == ("fence", "proxy", "async"):
         t.machine("shown", t.site())
         return
-    if "proxy" in i.op or any("cluster" in part for part in i.op):
+    if "proxy" in i.op:
         raise missing(i)
     t.machine("fence", t.site())
 
@@ -1375,6 +1377,62 @@ def _fence(t: Translator, i: Instruction) -> None:
 @TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent", "setmaxnreg")
 def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
+
+
+# --- mbarriers ---
+
+
+@TABLE.of("mbarrier")
+def _signalled(t: Translator, i: Instruction) -> None:
+    words = [p.split("::")[0] for p in i.op[1:]]
+    known = {"init", "inval", "arrive", "expect_tx", "test_wait", "try_wait", "parity", "shared", "b64"}
+    known |= {"release", "acquire", "relaxed", "cta", "cluster"}
+    if not {*words} <= known or "shared::cluster" in i.op[1:]:
+        raise missing(i)
+    tests = words[0] in ("test_wait", "try_wait")
+    results = tests or words[0] == "arrive"
+    d, a, *values = i.operands if results else (Operand("none"), *i.operands)
+    do = {
+        "init": machine.INIT, "inval": machine.INVALIDATE, "expect_tx": machine.EXPECT, "arrive":
+        machine.ARRIVE_EXPECT if "expect_tx" in words else machine.ARRIVE_ON,
+    }.get(words[0], machine.TEST_PARITY if "parity" in words else machine.TEST)  # fmt: skip
+    needs = {machine.INVALIDATE: (0,), machine.ARRIVE_ON: (0, 1)}.get(do, (1, 2) if tests else (1,))
+    if len(values) not in needs:
+        raise missing(i)
+    t.store_addresses(t.address(a))
+    t.store_slot(0, t.get(values[0], "i64") if values else t.splat("i64", 1), "i64")
+    t.machine("signal", machine.pack(t.site("shared", 8), 8, 1, do))
+    if tests:
+        flag = t.emit(f"icmp ne <32 x i64> {t.load_slot(2, 'i64')}, zeroinitializer")
+        t.put(d, flag, "i1")
+    elif results:
+        t.put(d, t.load_slot(2, "i64"), "i64")
+
+
+def _bulk(t: Translator, i: Instruction) -> None:
+    """cp.async.bulk between a block's shared memory and global memory. Tensors, other blocks: missing."""
+    op = [p for p in i.op[3:] if p.split("::")[0] not in ("L2",)]
+    if op == ["commit_group"]:
+        t.machine("bulk", machine.pack(t.site(), 0, 1, 2))
+    elif op in (["wait_group"], ["wait_group", "read"]) and i.operands[0].kind == "number":
+        t.machine("bulk", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 3))
+    elif op in (
+        ["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
+        ["shared::cta", "global", "mbarrier::complete_tx::bytes"],
+        ["global", "shared::cta", "bulk_group"],
+    ):
+        to, of, count, *signal = i.operands
+        into = op[0] != "global"
+        if len(signal) < into or len(i.operands) > 5:
+            raise missing(i)
+        t.store_addresses(t.address(to))
+        t.store_slot(0, t.address(of), "i64")
+        t.store_slot(1, t.get(count, "i64"), "i64")
+        if into:
+            t.store_slot(2, t.address(signal[0]), "i64")
+        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 0 if into else 1))
+    else:
+        raise missing(i)
 
 
 # --- what a kernel says, and gives up at ---
@@ -1408,6 +1466,9 @@ def _trapped(t: Translator, i: Instruction) -> None:
 @TABLE.of("cp")
 def _copied(t: Translator, i: Instruction) -> None:
     op = i.op
+    if op[1:3] == ("async", "bulk"):
+        _bulk(t, i)
+        return
     if op[1:2] != ("async",) or "bulk" in op:
         raise missing(i)
     if op[2:] == ("commit_group",):

@@ -17,8 +17,8 @@ knows up to which clock what other warps of its block have done is before what i
 tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
 are in order if the first was before that clock. Lanes of a warp know of each other since their last
 `__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
-second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of such
-records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of
+such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
 "Memory Consistency Model". Two writes of the same value are not told.
 """
 
@@ -46,7 +46,8 @@ W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG = rang
 )  # in the background
 W_TILE = 576  # of a product
 W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
-W_WORDS = 832
+W_BULK_GROUPS = 832  # closed groups of bulk copies of each lane
+W_WORDS = 896
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
 WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of one of them
@@ -55,7 +56,11 @@ WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of o
 B_SERIAL, B_CLOCK, B_SPARE, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
 B_KNOWN = 12  # what each warp, and each barrier, knows of the others: see `known_of`
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
-B_WORDS = 64
+B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
+B_BULK, B_BULK_COUNT = 96, 97
+B_WORDS = 128
+BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
+IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
 
 # --- of a launch ---
 L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRANULE, L_MEMORY = range(8)
@@ -80,8 +85,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED,
-) = range(1, 18)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN,
+) = range(1, 19)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -157,6 +162,8 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
             if clock < known[warps]:
                 return True
         elif writer == thread >> 5:
+            if clock == IN_FLIGHT:
+                return False
             if clock < warp_epoch or (it & _WARP_WIDE == 0 and it & _TID == thread):
                 return True
             mine = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + writer])
@@ -191,7 +198,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
         ):
             found(
                 launch, RACE_WRITE_READ, site, word & 0xFFFFFFFF, buffer, offset, block[B_SERIAL], thread,
-                serial, it & _TID, 0, it >> 10 & 7,
+                serial, it & _TID, 0, it >> 10 & 31,
             )  # fmt: skip
     own = block[B_SERIAL]
     before, how = record[2], record[3]
@@ -225,7 +232,7 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
         if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
             found(
                 launch, RACE_READ_WRITE if which else RACE_WRITES, site, word & 0xFFFFFFFF, buffer, offset,
-                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 7,
+                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 31,
             )  # fmt: skip
             break
     record[0] = block[B_SERIAL] << 32 | site
@@ -475,7 +482,7 @@ def settled_before(word, it, own, oldest, epoch, thread):
     barrier, or by this thread itself."""
     serial = word >> 32
     if serial == own:
-        return it >> 32 < epoch or it & 0x1FFF == thread
+        return it >> 32 < epoch or (it & 0x1FFF == thread and it >> 32 != IN_FLIGHT)
     return serial < oldest
 
 
@@ -1126,13 +1133,16 @@ def begin(launch, slot):
     block[B_SERIAL] = launch[L_FIRST] + number
     block[B_CLOCK], block[B_LIVE] = 1, launch[L_THREADS]
     known = known_of(launch, block, 0)
-    for i in range((launch[L_WARPS] + 1) * (launch[L_WARPS] + 16)):
+    for i in range((launch[L_WARPS] + 1) * (launch[L_WARPS] + 16 + 2 * SIGNALS)):
         known[i] = 0
+    for i in range(SIGNALS):
+        block[B_SIGNALS + i] = 0
+    block[B_BULK_COUNT] = 0
     block[B_X] = number % launch[L_GX]
     block[B_Y] = number // launch[L_GX] % launch[L_GY]
     block[B_Z] = number // (launch[L_GX] * launch[L_GY])
     block[B_DONE] = 0
-    for i in range(B_ARRIVED, B_WORDS):
+    for i in range(B_ARRIVED, B_SIGNALS):
         block[i] = 0
     shared = simd.integers(block[B_SHARED])
     for i in range(launch[L_SHARED_NBYTES] + 7 >> 3):
@@ -1148,7 +1158,7 @@ def begin(launch, slot):
         warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
         warp[W_STRONG] = 0
         for lane in range(32):
-            warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane] = 0, 0
+            warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -1657,6 +1667,211 @@ def shown(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block = simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
     warp[W_PROXY] = block[B_CLOCK]
+
+
+# --- mbarriers, and bulk copies ---
+
+INIT, ARRIVE_ON, EXPECT, ARRIVE_EXPECT, TEST, TEST_PARITY, INVALIDATE = range(7)
+TX_ZERO = 1 << 21
+
+
+@inlined
+def signal_row(launch, block, address):
+    """Where what arrived at an mbarrier is known of: this row for its phase, the next for the one before. Of
+    more than SIGNALS the last share one."""
+    for i in range(SIGNALS):
+        if block[B_SIGNALS + i] == address + 1 or block[B_SIGNALS + i] == 0 or i == SIGNALS - 1:
+            block[B_SIGNALS + i] = address + 1
+            return launch[L_WARPS] + 16 + 2 * i
+    return launch[L_WARPS]
+
+
+@inlined
+def completed(launch, block, place, address):
+    """Begin the next phase of an mbarrier where nothing is outstanding."""
+    word = simd.integers(place)
+    state = word[0]
+    if state & 0xFFFFF == 0 and state >> 40 & 0x3FFFFF == TX_ZERO:
+        expected = state >> 20 & 0xFFFFF
+        word[0] = (state & (1 << 63)) ^ (1 << 63) | TX_ZERO << 40 | expected << 20 | expected
+        row = signal_row(launch, block, address)
+        joined(launch, block, row + 1, row)
+        of = known_of(launch, block, row)
+        for v in range(launch[L_WARPS]):
+            of[v] = 0
+
+
+@inlined
+def bulk_arrived(warp, launch, block, entry, into_shared):
+    """Do a bulk copy that was begun; thread by thread as the one that began it."""
+    site, to, of, nbytes, thread = entry[0], entry[1], entry[2], entry[3], entry[5]
+    mine = simd.integers(
+        simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * launch[L_WARPS] + (thread >> 5)]
+    )
+    addresses = simd.shifted(mine, W_A)
+    low = simd.words(mine[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    lane = thread & 31
+    # The warp may be in the middle of something else.
+    kept, k0, k1, k2, k3 = addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane]
+    granule = launch[L_SHARED_GRANULE]
+    for i in range(nbytes >> 4):
+        if into_shared:
+            addresses[lane] = of + 16 * i
+            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL)
+            for j in range(4):
+                simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
+            for j in range(16 >> granule):
+                record = simd.integers(block[B_SHADOW] + 32 * ((to + 16 * i >> granule) + j))
+                record[0] = block[B_SERIAL] << 32 | site
+                record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
+        else:
+            at = background_read(mine, launch, block, of + 16 * i, site, entry[6])
+            if at >= 0:
+                addresses[lane] = to + 16 * i
+                for j in range(4):
+                    low[32 * j + lane] = simd.words(at)[j]
+                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL)
+    addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
+
+
+@compiled
+def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mbarrier: addresses in W_A, a count, bytes, a state or a parity in slot 0 (64 bits); what it gives in
+    slot 2. A state: bit 63 the phase, from 0 on arrivals that are outstanding, from 20 on those of a phase,
+    from 40 on bytes that are."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
+    block[B_CLOCK] += 1
+    stamp = block[B_CLOCK]
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        address = addresses[lane] & OFFSETS if addresses[lane] >> WINDOW == SHARED_WINDOW else addresses[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        values[64 + lane] = 0
+        place = shared_at(warp, launch, address, 8, site, lane, mask)
+        if place < 0:
+            continue
+        word = simd.integers(place)
+        for j in range(8 >> launch[L_SHARED_GRANULE]):
+            at = (address >> launch[L_SHARED_GRANULE]) + j
+            record = simd.integers(block[B_SHADOW] + 32 * at)
+            offset = at << launch[L_SHARED_GRANULE]
+            if do == INIT:
+                written_now(launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED, offset, 0)
+            else:
+                if record[0] >> 32 != block[B_SERIAL]:
+                    found(launch, UNWRITTEN, site, 0, -SHARED, offset, block[B_SERIAL], thread, 0, 0, mask, 8)
+                read_now(launch, block, record, site, thread, warp[W_EPOCH], 1, -SHARED, offset)
+        row = signal_row(launch, block, address)
+        if do == INIT:
+            count = values[lane] & 0xFFFFF
+            word[0] = TX_ZERO << 40 | count << 20 | count
+            continue
+        if do == INVALIDATE:
+            word[0] = -1
+            continue
+        if do in (EXPECT, ARRIVE_EXPECT):
+            word[0] += values[lane] << 40
+        if do in (ARRIVE_ON, ARRIVE_EXPECT):
+            values[64 + lane] = word[0]
+            joined(launch, block, row, warp[W_INDEX])
+            known_of(launch, block, row)[warp[W_INDEX]] = stamp
+            count = values[lane] if do == ARRIVE_ON else 1
+            if word[0] & 0xFFFFF < count:
+                found(launch, OVERRUN, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, 8)
+                continue
+            word[0] -= count
+            completed(launch, block, place, address)
+        if do in (TEST, TEST_PARITY):
+            parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
+            if word[0] >> 63 & 1 == parity:  # what is under way for it arrives now at the latest
+                left = 0
+                bulk = simd.integers(block[B_BULK])
+                for i in range(block[B_BULK_COUNT]):
+                    entry = simd.shifted(bulk, i * K_WORDS)
+                    if entry[4] == address + 1:
+                        bulk_arrived(warp, launch, block, entry, True)
+                        word[0] -= entry[3] << 40
+                        block[B_CLOCK] += 1
+                        known_of(launch, block, row)[entry[5] >> 5] = block[B_CLOCK]
+                    else:
+                        stays = simd.shifted(bulk, left * K_WORDS)
+                        for j in range(K_WORDS):
+                            stays[j] = entry[j]
+                        left += 1
+                if left < block[B_BULK_COUNT]:
+                    block[B_BULK_COUNT] = left
+                    completed(launch, block, place, address)
+            if word[0] >> 63 & 1 != parity:
+                values[64 + lane] = 1
+                mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
+                least = block[B_CLOCK]
+                warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
+                for v in range(launch[L_WARPS]):
+                    mine[v] = max(mine[v], its[v])
+                    least = min(least, mine[v])
+                mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
+
+
+@compiled
+def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
+    mbarrier in slot 2; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
+    but the newest are done, whose number is in the size (64 bits each)."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
+    under_way = simd.integers(block[B_BULK])
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        thread = (warp[W_INDEX] << 5) + lane
+        if do == 2:
+            warp[W_BULK_GROUPS + lane] += 1
+        elif do == 3:
+            newest, left = packed >> 24 & 0xFF, 0
+            for i in range(block[B_BULK_COUNT]):
+                entry = simd.shifted(under_way, i * K_WORDS)
+                if entry[4] == 0 and entry[5] == thread and entry[7] < warp[W_BULK_GROUPS + lane] - newest:
+                    bulk_arrived(warp, launch, block, entry, False)
+                else:
+                    stays = simd.shifted(under_way, left * K_WORDS)
+                    for j in range(K_WORDS):
+                        stays[j] = entry[j]
+                    left += 1
+            block[B_BULK_COUNT] = left
+        else:
+            to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
+            inside = (to if do == 0 else of) & OFFSETS
+            if (to | of | nbytes) & 15 or nbytes == 0 or inside + nbytes > launch[L_SHARED_NBYTES]:
+                kind = MISALIGNED if (to | of | nbytes) & 15 else OUTSIDE
+                found(launch, kind, site, 0, -SHARED, inside, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            count = block[B_BULK_COUNT]
+            if count >= BULK:
+                found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            block[B_CLOCK] += 1
+            entry = simd.shifted(under_way, count * K_WORDS)
+            entry[0], entry[1], entry[2], entry[3] = site, to, of, nbytes
+            entry[4], entry[5], entry[6], entry[7] = 0, thread, block[B_CLOCK], warp[W_BULK_GROUPS + lane]
+            granule = launch[L_SHARED_GRANULE]
+            if do == 0:
+                entry[1], entry[4] = inside, (values[64 + lane] & OFFSETS) + 1
+                for j in range(nbytes >> granule):
+                    record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
+                    written_now(
+                        launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                        inside + (j << granule), 0,
+                    )  # fmt: skip
+                    record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
+            else:
+                entry[2] = inside
+                for j in range(nbytes >> 4):
+                    background_read(warp, launch, block, inside + 16 * j, site, 0)
+            block[B_BULK_COUNT] = count + 1
 
 
 # --- what a kernel says, and gives up at ---

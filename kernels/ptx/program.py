@@ -48,6 +48,7 @@ _WORDS = {
     machine.UNSEEN: "race",
     machine.FAILED: "assert",
     machine.TRAPPED: "trap",
+    machine.OVERRUN: "stuck",
 }
 
 
@@ -366,7 +367,9 @@ class _Run:
         shadows = _aligned(shadow_each * resident)
         queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
-        known = np.zeros((resident, (warps + 16) * (warps + 1)), np.int64)
+        known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
+        bulk = np.zeros((resident if "bulk" in made.helpers else 0, m.BULK * m.K_WORDS), np.int64)
+        nothing = np.zeros(m.K_WORDS, np.int64)
         places = np.arange(32 * warps)
         tid = [
             places % self.block[0],
@@ -377,6 +380,7 @@ class _Run:
             block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
             block_states[slot, m.B_SLOT] = slot
             block_states[slot, m.B_KNOWN] = known[slot].ctypes.data
+            block_states[slot, m.B_BULK] = (bulk[slot] if len(bulk) else nothing).ctypes.data
             block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
             for w in range(warps):
                 at = each * (slot * warps + w)
@@ -412,7 +416,7 @@ class _Run:
             m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [known, queues, states, shared, shadows, launch]
+        self.held += [known, bulk, nothing, queues, states, shared, shadows, launch]
 
     # --- what came of it ---
 
@@ -536,11 +540,15 @@ class _Run:
             first = "reads" if kind == m.RACE_READ_WRITE else "writes"
             second = "reads" if kind == m.RACE_WRITE_READ else "writes"
             others = self._thread(other_serial, other_thread)
+            copied, value = value & 16, value & 7
             if value:  # several: of their warp, of their block, of several blocks
                 others = f"several threads, one of them {others},"
             words = (
                 f"{at}: {who} {second} {element}, which {others} {first if not value else first[:-1]} at "
-                f"{there}; {self._between(serial, thread, other_serial, other_thread)}{again}"
+                f"{there}; "
+                + ("that copy is not waited for" if copied else "")
+                + ("" if copied else self._between(serial, thread, other_serial, other_thread))
+                + again
             )
         elif kind == m.DIVERGED:
             words = (
@@ -555,6 +563,8 @@ class _Run:
                 f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind == m.OVERRUN:
+            words = f"{at}: {who} arrives at {element}, where as many have arrived as it was made for{again}"
         elif kind == m.FAILED:
             words = f"{at}: assert({self._text(offset)}) does not hold for {who}{again}"
         elif kind == m.TRAPPED:

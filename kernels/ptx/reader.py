@@ -137,6 +137,7 @@ class _Reader:
         self.tokens, self.lines = _tokens(text)
         self.at = 0
         self.scopes: list[dict[str, str]] = []
+        self.labels: list[tuple[dict[str, str], list[Instruction]]] = []
         self.count = 0
         self.place: Place | None = None
         self.used = -1
@@ -337,7 +338,7 @@ class _Reader:
                 raise self.bad("clusters of blocks are missing")
         self.place = None
         self.used = -1
-        self.scopes = []
+        self.scopes, self.labels = [], []
         self.scope(kernel)
         return kernel
 
@@ -361,10 +362,19 @@ class _Reader:
     def scope(self, kernel: Kernel) -> None:
         self.expect("{")
         self.scopes.append({})
+        self.labels.append(({}, []))
         while self.peek() != "}":
             self.statement(kernel)
         self.take()
         self.scopes.pop()
+        # A label is known in its own braces; the same name may stand in others.
+        own, jumps = self.labels.pop()
+        for jump in jumps:
+            target = jump.operands[0]
+            if target.name in own:
+                jump.operands[0] = Operand("symbol", own[target.name])
+            elif self.labels:
+                self.labels[-1][1].append(jump)
 
     def statement(self, kernel: Kernel) -> None:
         token = self.peek()
@@ -399,9 +409,21 @@ class _Reader:
             self.take()
             if self.peek() in (".branchtargets", ".calltargets", ".callprototype"):
                 raise self.bad(f"{self.peek()} is not understood")
-            kernel.body.append(name)
+            known = self.labels[-1][0]
+            if name in known:
+                raise self.bad(f"the label {name} stands twice")
+            self.count += 1
+            known[name] = name if len(self.labels) == 1 else f"{name}'{self.count}"
+            kernel.body.append(known[name])
         else:
-            kernel.body.append(self.instruction())
+            instruction = self.instruction()
+            kernel.body.append(instruction)
+            if (
+                instruction.op[0] == "bra"
+                and instruction.operands
+                and instruction.operands[0].kind == "symbol"
+            ):
+                self.labels[-1][1].append(instruction)
 
     def registers(self, kernel: Kernel) -> None:
         kind = self.take()[1:]

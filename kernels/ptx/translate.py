@@ -28,7 +28,7 @@ TYPES = {
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64, "half": 16}
 WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
 # Instructions by which blocks can wait for each other.
-_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
+_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed", "mbarrier"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,15 +77,15 @@ def _given(case: Case) -> list[np.ndarray]:
     return [array for array in case.inputs if array is not None]
 
 
-def program(folder: Path, text: str) -> Program:
+def program(folder: Path, text: str, arch: str = ARCH) -> Program:
     """A kernel as NVRTC compiles it. The lines of its PTX are those of `text`."""
     path = folder / "09_mine.cu"
     path.write_text(_HEADER + f"#line 1\n{text}")
-    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), ARCH))
+    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), arch))
 
 
 def findings(folder: Path, planted: Planted, text: str, seed: int = 0) -> list[Finding]:
-    made = Device(program(folder, text))
+    made = Device(program(folder, text, planted.arch))
     count = planted.threads * planted.blocks
     x = np.arange(count, dtype=np.float32) % 17 + 1
     given = made.buffer("x", x, 4)

@@ -16,13 +16,18 @@ _WRONG = re.compile(r"«(.*?)\|(.*?)»", re.S)
 
 @dataclass(frozen=True)
 class Planted:
-    """kind: of the finding. threads, blocks: of the launch; sizes of the arrays are made of them."""
+    """kind: of the finding. threads, blocks: of the launch; sizes of the arrays are made of them. arch: that
+    it is compiled for."""
 
     name: str
     kind: str
     text: str
     threads: int
     blocks: int
+
+    @property
+    def arch(self) -> str:
+        return "sm_90" if "bulk" in self.text else "sm_80"
 
     @property
     def wrong(self) -> str:
@@ -37,6 +42,22 @@ class Planted:
 
 
 _HEAD = 'extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {\n'
+# What CUDA C++ has no words for; put in front of the kernel.
+_SIGNALS = """
+#define MAKE(on, n) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(on), "r"(n) : "memory")
+#define ARRIVE(on) \\
+    asm volatile("{ .reg .b64 u; mbarrier.arrive.shared::cta.b64 u, [%0]; }" ::"r"(on) : "memory")
+#define EXPECT(on) asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], %1; }" \\
+                                ::"r"(on), "r"(4 * THREADS) : "memory")
+#define WAIT_FOR(on) \\
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; " \\
+                 "@!p bra again; }" ::"r"(on) : "memory")
+#define FETCH(to, of, on) \\
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \\
+                 ::"r"(to), "l"(of), "r"(4 * THREADS), "r"(on) : "memory")
+#define SEND(to, of) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
+                                  ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
+"""
 # Name, kind, body.
 _BODIES = {
     "reversed without a barrier": ("race", """
@@ -413,14 +434,14 @@ _BODIES = {
     __threadfence();
     «|atomicExch((unsigned*)z, 0u);»
 }"""),
-    "blocks that do not wait for all": ("race", """
+    "a barrier of all blocks without a fence": ("race", """
     const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
     y[i] = x[i];  //! //?
     __syncthreads();
     if (t == 0) {
-        __threadfence();
+        «|__threadfence();»
         atomicAdd((unsigned*)z, 1u);
-        while (*(volatile unsigned*)z < «1|gridDim.x») { }
+        while (*(volatile unsigned*)z < gridDim.x) { }
     }
     __syncthreads();
     if (i) z[i] = y[(i + THREADS) % n];  //! //?
@@ -512,6 +533,110 @@ _BODIES = {
     else __syncwarp(0xffff0000);
     y[i] = s[t ^ «16|1»];  //!
 }"""),
+    "an mbarrier that is not waited for": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS);
+    __syncthreads();
+    s[t] = x[i];  //?
+    ARRIVE(on);
+    «|WAIT_FOR(on);»
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "an mbarrier that is waited for before it is made": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS);  //! //?
+    «|__syncthreads();»
+    s[t] = x[i];
+    ARRIVE(on);  //! //?
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "an mbarrier of too many": ("endless", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS + «1|0»);
+    __syncthreads();
+    s[t] = x[i];
+    ARRIVE(on);
+    WAIT_FOR(on);  //!
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "a bulk copy that is not waited for": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS, on);  //?
+    }
+    __syncthreads();
+    «|WAIT_FOR(on);»
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "a bulk copy over what others still read": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = 0;
+    if (t == 0) MAKE(on, 1);
+    __syncthreads();
+    const float v = s[(t + 40) % THREADS];  //?
+    «|__syncthreads();»
+    if (t == 0) {
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS, on);  //!
+    }
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t] + v;
+}"""),
+    "a bulk store that nobody was shown": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];  //?
+    «|asm volatile("fence.proxy.async.shared::cta;" ::: "memory");»
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "a bulk store that is overtaken": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        «|asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");»
+        s[1] = 7;  //?
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
     "writes its input": ("input_written", """
     const int i = blockIdx.x * THREADS + threadIdx.x;
     y[i] = x[i];
@@ -532,6 +657,7 @@ def planted() -> Iterator[Planted]:
     """Every mistake, on blocks of two sizes."""
     for name, (kind, body) in _BODIES.items():
         for threads, blocks in ((64, 3), (128, 2)):
-            text = _HEAD + body.strip("\n")
+            needed = _SIGNALS.lstrip("\n") if "(on" in body or "SEND(" in body else ""
+            text = needed + _HEAD + body.strip("\n")
             text = text.replace("THREADS", str(threads))
             yield Planted(f"{name}, {threads} threads", kind, text, threads, blocks)
