@@ -57,7 +57,7 @@ class Table:
     @staticmethod
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
-        if instruction.op[0] == "mbarrier" and instruction.op[1] in ("init", "inval", "expect_tx"):
+        if instruction.op[0] == "mbarrier" and instruction.op[1:2] in (("init",), ("inval",), ("expect_tx",)):
             return 0
         return 0 if instruction.op[0] in _NO_RESULT else 1
 
@@ -1088,6 +1088,18 @@ def _converted_address(t: Translator, i: Instruction) -> None:
     t.put(d, value, "i64")
 
 
+@TABLE.of("mapa")
+def _in_another_block(t: Translator, i: Instruction) -> None:
+    """The place in the shared memory of a block of the cluster: its number + 1 in bits 24 to 31."""
+    d, a, rank = _count(t, 3)
+    _only(t, "shared::cluster")
+    value = t.address(a) if a.kind == "address" else t.get(a, "i64")
+    number = t.two("add", "i64", t.get(rank, "i64"), "splat (i64 1)")
+    kept = t.two("and", "i64", value, t.splat("i64", ~0xFF000000))
+    its = t.two("or", "i64", kept, t.two("shl", "i64", number, "splat (i64 24)"))
+    t.put(d, t.fit(its, "i64", TYPES[i.op[-1]]), TYPES[i.op[-1]])
+
+
 @TABLE.of("isspacep")
 def _in_space(t: Translator, i: Instruction) -> None:
     d, x = _count(t, 2)
@@ -1260,9 +1272,11 @@ def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int]:
     for part in i.op[1:-1]:
         plain = part.split("::")[0]
         if plain in _SPACES:
-            if "::" in part and part not in ("shared::cta", "param::entry"):
+            if "::" in part and part not in ("shared::cta", "shared::cluster", "param::entry"):
                 raise missing(i)
             space, word = _SPACES[plain], plain
+            if part == "shared::cluster":
+                space = machine.CLUSTER
         elif part in ("v2", "v4"):
             count = int(part[1])
         elif part in _STRONG:
@@ -1740,7 +1754,14 @@ def _barrier(t: Translator, i: Instruction) -> None:
         t.machine("synced", t.site())
         return
     words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
-    if not words or words[0] not in ("sync", "arrive", "red") or "cluster" in words:
+    if words[:1] == ["cluster"]:
+        if words[1] not in ("arrive", "wait") or not {*words[2:]} <= {"release", "acquire", "relaxed"}:
+            raise missing(i)
+        site = t.site()
+        if words[1] == "arrive":
+            t.machine("cluster_arrive", machine.pack(site, 0, 1, 0))
+        return
+    if not words or words[0] not in ("sync", "arrive", "red"):
         raise missing(i)
     t.site()
 
@@ -1748,6 +1769,9 @@ def _barrier(t: Translator, i: Instruction) -> None:
 def _wait(t: Translator, i: Instruction) -> None:
     t.here = i
     words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
+    if words[0] == "cluster":
+        t.machine("cluster_wait", machine.pack(t.block_sites[-1], 0, 0, 0), f"%act{t.index}")
+        return
     operands = list(i.operands)
     if words[0] == "red":
         if len(operands) not in (3, 4):
@@ -1777,7 +1801,7 @@ def _wait(t: Translator, i: Instruction) -> None:
 
 def _barred(t: Translator, i: Instruction) -> None:
     words = [p for p in i.op[2:] if p not in ("cta", "aligned")]
-    if words[0] != "red":
+    if words[:1] != ["red"]:
         return
     trues, arrived = t.scalar("%W", machine.W_TRUES), t.scalar("%W", machine.W_ARRIVED)
     if words[1] == "popc":

@@ -41,8 +41,8 @@ W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits 
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
-W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG = range(
-    546, 552
+W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG, W_CLUSTER_PHASE = range(
+    546, 553
 )  # in the background
 W_TILE = 576  # of a product
 W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
@@ -58,6 +58,8 @@ B_KNOWN = 12  # what each warp, and each barrier, knows of the others: see `know
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
 B_BULK, B_BULK_COUNT = 96, 97
+B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
+B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
 B_WORDS = 128
 BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
@@ -68,7 +70,9 @@ L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, 
 L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH, L_SAID, L_SAID_COUNT = range(34, 40)
+L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
 L_WORDS = 48
+WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
 D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
@@ -97,7 +101,7 @@ S_WORDS = S_VALUES + SAID_NBYTES // 8
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
 
-GLOBAL, SHARED, LOCAL, PARAM, GENERIC = range(5)
+GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
 VOLATILE, RESULT = 1, 2
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
@@ -172,6 +176,11 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
                 return True
         elif clock < known[writer]:
             return True
+    elif launch[L_CLUSTER] > 1 and 0 <= serial - block[B_FIRST_OF] < launch[L_CLUSTER]:
+        slot = block[B_SLOT] - block[B_RANK] + serial - block[B_FIRST_OF]
+        other = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+        if it & _GRID_WIDE == 0 and clock < other[B_CLUSTER_EPOCH]:
+            return True
     # A fence behind it, and an atomic or volatile access here.
     strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
     if strong[W_STRONG] == 0 or it & _GRID_WIDE:
@@ -188,7 +197,7 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
 @inlined
 def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset):
     """Watch a read of a granule."""
-    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    oldest = block[B_FIRST_OF] if buffer == -SHARED else launch[L_FIRST]
     word, it = record[0], record[1]
     serial = word >> 32
     if serial >= oldest:
@@ -221,7 +230,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
 @inlined
 def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset, same):
     """Watch a write of a granule. same: it had that value already."""
-    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    oldest = block[B_FIRST_OF] if buffer == -SHARED else launch[L_FIRST]
     for which in range(2):
         word, it = record[2 * which], record[2 * which + 1]
         serial = word >> 32
@@ -281,43 +290,50 @@ def sectors(warp, mask, size):
 
 
 @inlined
-def wavefronts(warp, mask, size):
-    """In how many turns the 32 banks of 4 bytes serve the lanes: as many as there are different words of one
-    bank. So lanes that read the same cost nothing more, also where they read 8 or 16 bytes."""
+def wavefronts(warp, mask, size, stores):
+    """In how many turns the 32 banks of 4 bytes serve the lanes: of so many lanes at once as many as there
+    are different words of one bank. Loads of 16 bytes take half a warp at once, stores a quarter (as counted
+    on an H100, docs/results/simulated.md)."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
     step = step_of(warp, mask)
-    if step == 0:
-        return 1
     # What is aligned to its size lies in one bank, or in a row of two or four.
     bits = 2 if size <= 4 else 3 if size == 8 else 4
     rows = 128 >> bits
+    at_once = rows if stores or bits < 4 else 16
     if step == size and size >= 4:
         return 32 // rows
-    for bank in range(rows):
-        banks[bank] = 0
-    most, count = 1, 0
-    for lane in range(32):
-        if mask >> lane & 1 == 0:
-            continue
-        word = addresses[lane] >> bits
-        bank = word & (rows - 1)
-        if banks[bank]:
-            if banks[32 + bank] == word:
-                continue
-            known = False
-            for j in range(count):
-                if seen[j] == word:
-                    known = True
-                    break
-            if known:
-                continue
-        seen[count] = word
-        count += 1
-        banks[bank] += 1
-        banks[32 + bank] = word
-        most = max(most, banks[bank])
-    return most
+    if step == 0:
+        return 32 // at_once
+    total, first = 0, 0
+    while first < 32:
+        if mask >> first & ((1 << at_once) - 1):
+            for bank in range(rows):
+                banks[bank] = 0
+            most, count = 1, 0
+            for lane in range(first, first + at_once):
+                if mask >> lane & 1 == 0:
+                    continue
+                word = addresses[lane] >> bits
+                bank = word & (rows - 1)
+                if banks[bank]:
+                    if banks[32 + bank] == word:
+                        continue
+                    known = False
+                    for j in range(count):
+                        if seen[j] == word:
+                            known = True
+                            break
+                    if known:
+                        continue
+                seen[count] = word
+                count += 1
+                banks[bank] += 1
+                banks[32 + bank] = word
+                most = max(most, banks[bank])
+            total += most
+        first += at_once
+    return total
 
 
 @inlined
@@ -498,7 +514,8 @@ def read_quickly(warp, launch, mask, packed, space, base):
     own, clock = block[B_SERIAL], block[B_CLOCK]
     epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
     if space == SHARED:
-        shadow, granule, oldest, unwritten = block[B_SHADOW], launch[L_SHARED_GRANULE], own, own
+        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
+        unwritten = oldest
     else:
         lane = 0
         while mask >> lane & 1 == 0:
@@ -582,7 +599,7 @@ def written_quickly(warp, launch, mask, packed, space, base):
     if packed >> 40 & VOLATILE:
         return False
     if space == SHARED:
-        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], own
+        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
     else:
         lane = 0
         while mask >> lane & 1 == 0:
@@ -670,7 +687,7 @@ def read_lanes(warp, mask, packed, space):
                     continue
                 record = simd.integers(shadow + 32 * ((offset >> granule) + i))
                 serial = record[0] >> 32
-                if serial == 0 or (space == SHARED and serial != block[B_SERIAL]):
+                if serial == 0 or (space == SHARED and serial < block[B_FIRST_OF]):
                     first = offset + (i << granule) if first < 0 else first
                 else:
                     known += 1
@@ -755,7 +772,7 @@ def write_lanes(warp, mask, packed, space):
 
 
 @inlined
-def tallied(warp, mask, packed, space):
+def tallied(warp, mask, packed, space, stores):
     """Count what an access costs."""
     launch = simd.integers(warp[W_LAUNCH])
     site, nbytes = packed & 0xFFFFFF, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
@@ -766,9 +783,53 @@ def tallied(warp, mask, packed, space):
         counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
     elif space == SHARED:
         least = max(1, lanes * nbytes + 127 >> 7)
-        counted(launch, site, space, wavefronts(warp, mask, nbytes), least, lanes)
+        counted(launch, site, space, wavefronts(warp, mask, nbytes, stores), least, lanes)
     else:
         counted(launch, site, space, 1, 1, lanes)
+
+
+@inlined
+def lent(warp, launch, block, lane):
+    """Make the shared memory of the cluster's block that the lane's address names this block's own. Its slot,
+    −1 where there is no such block."""
+    addresses = simd.shifted(warp, W_A)
+    number = addresses[lane] >> 24 & 0xFF
+    rank = number - 1 if number else block[B_RANK]
+    if rank >= launch[L_CLUSTER]:
+        return -1
+    addresses[lane] &= 0xFFFFFF
+    slot = block[B_SLOT] - block[B_RANK] + rank
+    of = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    shared, shadow = of[B_SHARED], of[B_SHADOW]
+    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    return slot
+
+
+@inlined
+def in_cluster(warp, mask, packed, stores):
+    """Loads or stores of lanes in shared memory of the cluster's blocks."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    for lane in range(32):
+        if mask >> lane & 1:
+            lent(warp, launch, block, lane)
+            if stores:
+                write_lanes(warp, 1 << lane, packed, SHARED)
+            else:
+                read_lanes(warp, 1 << lane, packed, SHARED)
+            block[B_SHARED], block[B_SHADOW] = shared, shadow
+
+
+@inlined
+def abroad(warp, mask, space):
+    """Whether a lane's address names another block of the cluster."""
+    addresses, some = simd.shifted(warp, W_A), 0
+    if space != SHARED or simd.integers(warp[W_LAUNCH])[L_CLUSTER] == 1:
+        return space == CLUSTER
+    for lane in range(32):
+        if mask >> lane & 1:
+            some |= addresses[lane] >> 24
+    return some != 0
 
 
 @compiled
@@ -777,7 +838,10 @@ def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, False)
+    if abroad(warp, mask, space):
+        in_cluster(warp, mask, packed, False)
+        return
     if space != GENERIC:
         read_lanes(warp, mask, packed, space)
     else:
@@ -796,7 +860,10 @@ def write(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, True)
+    if abroad(warp, mask, space):
+        in_cluster(warp, mask, packed, True)
+        return
     if space != GENERIC:
         write_lanes(warp, mask, packed, space)
     else:
@@ -926,7 +993,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         return
     warp[W_STRONG] = 1
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, True)
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -971,7 +1038,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             place = (offset >> granule) + j
             record = simd.integers(shadow + 32 * place)
             serial = record[0] >> 32
-            unwritten = serial == 0 or (its == SHARED and serial != block[B_SERIAL])
+            unwritten = serial == 0 or (its == SHARED and serial < block[B_FIRST_OF])
             if do != EXCH and unwritten and not initialised:
                 found(
                     launch, UNWRITTEN, site, 0, buffer, place << granule, block[B_SERIAL], thread, 0, 0, mask,
@@ -1138,9 +1205,14 @@ def begin(launch, slot):
     for i in range(SIGNALS):
         block[B_SIGNALS + i] = 0
     block[B_BULK_COUNT] = 0
-    block[B_X] = number % launch[L_GX]
-    block[B_Y] = number // launch[L_GX] % launch[L_GY]
-    block[B_Z] = number // (launch[L_GX] * launch[L_GY])
+    rank, cluster = number % launch[L_CLUSTER], number // launch[L_CLUSTER]
+    block[B_RANK], block[B_FIRST_OF] = rank, block[B_SERIAL] - rank
+    block[B_CLUSTER_EPOCH], block[B_CLUSTER_ARRIVED], block[B_CLUSTER_PHASE] = 0, 0, 0
+    for axis in range(3):
+        blocks, clusters = launch[L_CX + axis], launch[L_CLUSTERS + axis]
+        block[B_IN_CLUSTER + axis], block[B_CLUSTER + axis] = rank % blocks, cluster % clusters
+        block[B_X + axis] = cluster % clusters * blocks + rank % blocks
+        rank, cluster = rank // blocks, cluster // clusters
     block[B_DONE] = 0
     for i in range(B_ARRIVED, B_SIGNALS):
         block[i] = 0
@@ -1206,6 +1278,57 @@ def released(launch, slot, which):
     block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
 
 
+@inlined
+def cluster_released(launch, slot):
+    """Let go on who waits for the blocks of the cluster, where all have arrived."""
+    size = launch[L_CLUSTER]
+    first = slot - slot % size
+    states = simd.integers(launch[L_BLOCK_STATES])
+    leader, live = simd.shifted(states, first * B_WORDS), 0
+    for other in range(first, first + size):
+        live += states[other * B_WORDS + B_LIVE]
+    if leader[B_CLUSTER_ARRIVED] == 0 or leader[B_CLUSTER_ARRIVED] < live:
+        return
+    leader[B_CLUSTER_ARRIVED] = 0
+    leader[B_CLUSTER_PHASE] += 1
+    warps = launch[L_WARPS]
+    for other in range(first, first + size):
+        block = simd.shifted(states, other * B_WORDS)
+        block[B_CLOCK] += 1
+        block[B_CLUSTER_EPOCH] = block[B_CLOCK]
+        for w in range(warps):
+            known = known_of(launch, block, w)
+            for v in range(warps + 1):
+                known[v] = block[B_CLOCK]
+            warp = simd.integers(simd.integers(launch[L_WARP_STATES])[other * warps + w])
+            warp[W_EPOCH] = block[B_CLOCK]
+            if warp[W_BARRED] and warp[W_BARRIER] == WITH_CLUSTER:
+                warp[W_BARRED] = 0
+
+
+@compiled
+def cluster_arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """barrier.cluster.arrive."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    slot = block[B_SLOT] - block[B_RANK]
+    leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    leader[B_CLUSTER_ARRIVED] += lanes_of(mask)
+    warp[W_CLUSTER_PHASE] = leader[B_CLUSTER_PHASE]
+    warp[W_WHERE] = packed & 0xFFFFFF
+
+
+@compiled
+def cluster_wait(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """barrier.cluster.wait: for the phase at which this warp has arrived."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    slot = block[B_SLOT] - block[B_RANK]
+    leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    if warp[W_CLUSTER_PHASE] == leader[B_CLUSTER_PHASE]:
+        warp[W_BARRED] |= mask
+        warp[W_BARRIER] = WITH_CLUSTER
+        warp[W_WHERE] = packed & 0xFFFFFF
+
+
 @compiled
 def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
     """Run blocks, their warps in turns, until all have ended (L_ENDED) or this many turns are over. Blocks
@@ -1255,11 +1378,19 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             else:
                 warp[W_FLIP] = 0
             if block[B_LIVE] == 0:
-                if launch[L_NEXT_BLOCK] < launch[L_BLOCKS]:
-                    begin(launch, slot)
-                else:
-                    block[B_DONE] = 1
+                block[B_DONE] = 1
+                first = slot - slot % launch[L_CLUSTER]
+                others = 0
+                for other in range(first, first + launch[L_CLUSTER]):
+                    others += simd.integers(launch[L_BLOCK_STATES])[other * B_WORDS + B_DONE] == 0
+                if others == 0 and launch[L_NEXT_BLOCK] < launch[L_BLOCKS]:
+                    for other in range(first, first + launch[L_CLUSTER]):
+                        begin(launch, other)
+                if launch[L_CLUSTER] > 1:
+                    cluster_released(launch, slot)
                 continue
+            if launch[L_CLUSTER] > 1:
+                cluster_released(launch, slot)
             for which in range(16):
                 arrived, wanted = block[B_ARRIVED + which], block[B_WANTED + which]
                 if arrived and arrived >= (wanted if wanted else block[B_LIVE]):
@@ -1360,9 +1491,12 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         entry[0], entry[1] = packed, lane | warp[W_GROUPS + lane] << 8
         entry[2], entry[3], entry[4] = to, of, min(nbytes, max(0, values[32 + lane]))
         warp[W_QUEUED] = count + 1
+    some = 0  # that read anything: what is only filled up costs no sector
     for lane in range(32):
         addresses[lane] = values[lane]
-    tallied(warp, mask, site | nbytes << 24 | 1 << 32, GLOBAL)
+        some |= (values[32 + lane] > 0) << lane
+    if mask & some:
+        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32, GLOBAL, False)
 
 
 @compiled
@@ -1458,7 +1592,7 @@ def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
     if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
         return
-    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED)
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, False)
     for lane in range(32):
         rows[lane] = addresses[lane]
     for i in range(count):
@@ -1520,7 +1654,7 @@ def background_read(warp, launch, block, address, site, since):
         record = simd.integers(block[B_SHADOW] + 32 * place)
         serial, clock, its = record[0] >> 32, record[1] >> 32, record[1] & 0xFFFFFFFF
         offset = place << granule
-        if serial != block[B_SERIAL]:
+        if serial < block[B_FIRST_OF]:
             if since == 0:
                 found(
                     launch, UNWRITTEN, site, 0, -SHARED, offset, block[B_SERIAL], thread, 0, 0, 0xFFFFFFFF, 4
@@ -1963,4 +2097,4 @@ def texture(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 inside |= 1 << lane
                 low[32 + lane] = simd.words(buffer[D_DATA] + 4 * index)[0]
         addresses[lane] += 4 * index
-    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL)
+    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL, False)

@@ -27,7 +27,7 @@ MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
 HOST = 1  # whoever wrote it before the first launch
 
-_SPACES = ("global", "shared", "local", "param", "generic")
+_SPACES = ("global", "shared", "local", "param", "generic", "shared")
 _READ_ONLY = ("const", "texture")  # spaces that have caches of their own
 _KINDS = {"atom": "atom", "red": "atom", "cp": "async"}  # of accesses, by an instruction's first word
 _WORDS = {
@@ -137,9 +137,11 @@ class Program:
                 raise PtxError(
                     f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}"
                 )
-            made = translate.Translator(
-                self.module, self.module.kernels[name], compiled.ENTRY, TABLE
-            ).translated()
+            kernel = self.module.kernels[name]
+            try:
+                made = translate.Translator(self.module, kernel, compiled.ENTRY, TABLE).translated()
+            except (IndexError, KeyError):
+                raise PtxError(f"{name}: an instruction lacks what it must have") from None
             self._translated[name] = made
         return self._translated[name]
 
@@ -327,7 +329,16 @@ class _Run:
         self.launch = launch = np.zeros(m.L_WORDS, np.int64)
         threads, blocks = math.prod(block), math.prod(grid)
         warps = -(-threads // 32)
-        resident = min(blocks, max(1, MOST_WARPS // warps)) if made.spins else 1
+        self.cluster = kernel.cluster
+        together = math.prod(kernel.cluster)
+        if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
+            raise KernelError(
+                f"{kernel.name}: a grid of {tuple(self.grid)} blocks is no whole number of clusters of "
+                f"{self.cluster}"
+            )
+        shares = list(zip(self.grid, self.cluster, strict=True))
+        most = max(1, MOST_WARPS // warps) if made.spins else 1
+        resident = min(blocks, max(1, most // together) * together)
         self.held: list[Any] = []
 
         def kept(array: np.ndarray) -> int:
@@ -414,6 +425,8 @@ class _Run:
             m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
             m.L_EXECUTED: kept(self.executed), m.L_PARAMS: kept(params), m.L_LIMIT: 1 << 20, m.L_SEED: seed,
             m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
+            m.L_CLUSTER: together, m.L_CX: self.cluster[0], m.L_CY: self.cluster[1], m.L_CZ: self.cluster[2],
+            **{m.L_CLUSTERS + i: g // c for i, (g, c) in enumerate(shares)},
         }.items():  # fmt: skip
             launch[word] = value
         self.held += [known, bulk, nothing, queues, states, shared, shadows, launch]
@@ -474,10 +487,16 @@ class _Run:
 
     def _thread(self, serial: int, thread: int) -> str:
         x, y, _ = self.block
-        gx, gy, _ = self.grid
-        number = serial - self.device.first
+        rank, cluster = (
+            (serial - self.device.first) % math.prod(self.cluster),
+            (serial - self.device.first) // math.prod(self.cluster),
+        )
+        places = []
+        for blocks, of in zip(self.cluster, self.grid, strict=True):
+            places.append(cluster % (of // blocks) * blocks + rank % blocks)
+            rank, cluster = rank // blocks, cluster // (of // blocks)
         who = _tuple((thread % x, thread // x % y, thread // (x * y)), self.block)
-        where = _tuple((number % gx, number // gx % gy, number // (gx * gy)), self.grid)
+        where = _tuple(places, self.grid)
         return f"thread {who} of block {where}"
 
     def _element(self, buffer: int, offset: int, nbytes: int) -> tuple[str, str]:

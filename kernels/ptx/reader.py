@@ -6,6 +6,7 @@ understood is a PtxError that names the line.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ _TOKEN = re.compile(
     re.S,
 )
 MOST_NBYTES = 64 << 20  # of a text
+MOST_CLUSTER = 16  # blocks
 MOST_VARIABLE = 1 << 30  # bytes of a variable
 KINDS = {"pred", "f16", "bf16", "f16x2", "bf16x2", "f32", "f64"}  # of a register
 KINDS |= {f"{letter}{bits}" for letter in "bsu" for bits in (8, 16, 32, 64)}
@@ -84,7 +86,8 @@ class Variable:
 
 @dataclass(slots=True)
 class Kernel:
-    """body: instructions, and labels as their names. registers: their types ("f32", "pred", …)."""
+    """body: instructions, and labels as their names. registers: their types ("f32", "pred", …). cluster: its
+    blocks, by x, y and z."""
 
     name: str
     params: list[Variable] = field(default_factory=list)
@@ -92,6 +95,7 @@ class Kernel:
     registers: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     local_nbytes: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass(slots=True)
@@ -334,8 +338,14 @@ class _Reader:
             token = self.take()
             if token == ";":
                 raise self.bad(f"{kernel.name} is only declared")
-            if "cluster" in token:
-                raise self.bad("clusters of blocks are missing")
+            if token == ".reqnctapercluster":
+                sizes = [self.whole(self.take())]
+                while self.peek() == ",":
+                    self.take()
+                    sizes.append(self.whole(self.take()))
+                kernel.cluster = (*sizes, 1, 1)[0], (*sizes, 1, 1)[1], (*sizes, 1, 1)[2]
+                if not 1 <= math.prod(kernel.cluster) <= MOST_CLUSTER:
+                    raise self.bad(f"a cluster of {math.prod(kernel.cluster)} blocks is none")
         self.place = None
         self.used = -1
         self.scopes, self.labels = [], []

@@ -337,6 +337,12 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     return [*lines, "", f"Of {len(_ordered())} mistakes they name: {sums}.", ""]
 
 
+def tables(path: Path) -> str:
+    """Both sections, of a file with "counters" and "found" as --collect and --sanitize write them."""
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    return "\n".join([*page(whole["counters"]), *found_page(whole["found"])])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
     parser.add_argument("--collect", type=Path, help="a file for what ncu counts here")

@@ -55,6 +55,10 @@ _SIGNALS = """
 #define FETCH(to, of, on) \\
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \\
                  ::"r"(to), "l"(of), "r"(4 * THREADS), "r"(on) : "memory")
+#define OF_BLOCK(v, place, rank) \\
+    asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %1, %2; ld.shared::cluster.f32 %0, [u]; }" \\
+                 : "=f"(v) : "r"(place), "r"(rank) : "memory")
+#define MEET(on) asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
 #define SEND(to, of) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
                                   ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
 """
@@ -637,6 +641,30 @@ _BODIES = {
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
 }"""),
+    "another block's shared memory, too early": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[THREADS - 1 - t]);
+    s[t] = 0;
+    MEET(on);
+    s[t] = x[i];  //! //?
+    «__syncthreads();|MEET(on);»
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //! //?
+    MEET(on);
+    y[i] = v;
+}"""),
+    "another block's shared memory that nobody filled": ("uninitialised", """
+    __shared__ float s[THREADS + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[t «+ 1|»]);
+    s[t] = x[i];
+    MEET(on);
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //!
+    MEET(on);
+    y[i] = v;
+}"""),
     "writes its input": ("input_written", """
     const int i = blockIdx.x * THREADS + threadIdx.x;
     y[i] = x[i];
@@ -658,6 +686,11 @@ def planted() -> Iterator[Planted]:
     for name, (kind, body) in _BODIES.items():
         for threads, blocks in ((64, 3), (128, 2)):
             needed = _SIGNALS.lstrip("\n") if "(on" in body or "SEND(" in body else ""
-            text = needed + _HEAD + body.strip("\n")
+            head = (
+                _HEAD.replace("void mine", f"void __cluster_dims__({blocks}) mine")
+                if "MEET(" in body
+                else _HEAD
+            )
+            text = needed + head + body.strip("\n")
             text = text.replace("THREADS", str(threads))
             yield Planted(f"{name}, {threads} threads", kind, text, threads, blocks)
