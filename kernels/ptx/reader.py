@@ -141,6 +141,7 @@ class _Reader:
         self.tokens, self.lines = _tokens(text)
         self.at = 0
         self.scopes: list[dict[str, str]] = []
+        self.handed: set[str] = set()  # what is passed to functions
         self.labels: list[tuple[dict[str, str], list[Instruction]]] = []
         self.count = 0
         self.place: Place | None = None
@@ -471,6 +472,7 @@ class _Reader:
         self.count += 1
         own = f"{name}'{self.count}"
         self.scopes[-1][name] = own
+        self.handed.add(own)
         kernel.registers[own] = kind
 
     def call(self, op: tuple[str, ...]) -> list[Operand]:
@@ -543,7 +545,7 @@ class _Reader:
         self.take()
         if op[:2] in (("ld", "param"), ("st", "param")) and len(operands) == 2:
             place, value = operands if op[0] == "st" else operands[::-1]
-            if place.kind == "address" and place.parts[0].kind == "register" and not place.value:
+            if place.kind == "address" and place.parts[0].name in self.handed and not place.value:
                 pair = [place.parts[0], value] if op[0] == "st" else [value, place.parts[0]]
                 return Instruction(("mov", op[-1]), pair, guard, line, self.place)
         used, self.used = (self.used, -1) if op[0] == "ld" else (-1, self.used)

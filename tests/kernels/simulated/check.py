@@ -25,12 +25,6 @@ MOST_OUTPUTS = 4_000
 _HEADER = '/*\nop = "unary"\nrung = 9\nname = "mine"\nidea = "A test."\nlaunch = "one_thread_an_output"\n*/\n'
 
 
-def hopper(rung: Rung) -> bool:
-    """Whether a rung asks for more than compute capability 8.0."""
-    wanted = rung.needs.get("architecture", rung.needs.get("compute_capability", (0, 0)))
-    return tuple(wanted) > (8, 0)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """wrong: what is wrong with the answer, "" if nothing. findings: words of what was found."""
