@@ -384,7 +384,8 @@ def _float_arithmetic(t: Translator, first: str, kind: str, v: Sequence[str]) ->
     value = _directed(t, *_sum_with_error(t, a, b), how)
     if how != "rm":
         return value
-    return _zero_downwards(t, value, *(t.cast("fptrunc", x, "double", "float") for x in (a, b)), "float")
+    left, right = (t.cast("fptrunc", x, "double", "float") for x in (a, b))
+    return _zero_downwards(t, value, left, right, "float")
 
 
 def _in_two(t: Translator, work, *operands: Operand) -> None:
@@ -832,10 +833,10 @@ def _permuted(t: Translator, i: Instruction) -> None:
     d, x, y, z = _count(t, 4)
     low, high, selector = (t.get(o, "i32") for o in (x, y, z))
     if len(i.op) == 3:
-        which = t.two("and", "i32", selector, "splat (i32 3)")
+        mode = t.two("and", "i32", selector, "splat (i32 3)")
         selector, z = f"splat (i32 {_BYTES[i.op[2]][0]})", Operand("none")
         for number in (1, 2, 3):
-            its = t.emit(f"icmp eq <32 x i32> {which}, splat (i32 {number})")
+            its = t.emit(f"icmp eq <32 x i32> {mode}, splat (i32 {number})")
             selector = t.select(its, "i32", f"splat (i32 {_BYTES[i.op[2]][number]})", selector)
     whole = t.two(
         "or", "i64", t.two("shl", "i64", t.cast("zext", high, "i32", "i64"), "splat (i64 32)"),

@@ -264,7 +264,7 @@ def compared(
     known = {rung.label: rung for rung in rungs()}
     for line in whole["rungs"]:
         rung = known.get(line["rung"])
-        case = rung and case_of(rung)
+        case = case_of(rung) if rung is not None else None
         if rung is None or case is None or not line["counted"]:
             say(f"{line['rung']}: not counted there ({line['wrong'] or 'no line of ncu'})")
             continue
