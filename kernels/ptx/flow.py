@@ -63,6 +63,8 @@ def members_of(instruction: Instruction) -> Operand | None:
 
 
 def is_barrier(instruction: Instruction) -> bool:
+    if instruction.op[:2] == ("barrier", "cluster"):
+        return "wait" in instruction.op
     return instruction.op[0] in ("bar", "barrier") and instruction.op[1:2] != ("warp",)
 
 

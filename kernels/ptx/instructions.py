@@ -57,6 +57,8 @@ class Table:
     @staticmethod
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
+        if instruction.op[0] == "mbarrier" and instruction.op[1:2] in (("init",), ("inval",), ("expect_tx",)):
+            return 0
         return 0 if instruction.op[0] in _NO_RESULT else 1
 
     @staticmethod
@@ -382,7 +384,8 @@ def _float_arithmetic(t: Translator, first: str, kind: str, v: Sequence[str]) ->
     value = _directed(t, *_sum_with_error(t, a, b), how)
     if how != "rm":
         return value
-    return _zero_downwards(t, value, *(t.cast("fptrunc", x, "double", "float") for x in (a, b)), "float")
+    left, right = (t.cast("fptrunc", x, "double", "float") for x in (a, b))
+    return _zero_downwards(t, value, left, right, "float")
 
 
 def _in_two(t: Translator, work, *operands: Operand) -> None:
@@ -830,10 +833,10 @@ def _permuted(t: Translator, i: Instruction) -> None:
     d, x, y, z = _count(t, 4)
     low, high, selector = (t.get(o, "i32") for o in (x, y, z))
     if len(i.op) == 3:
-        which = t.two("and", "i32", selector, "splat (i32 3)")
+        mode = t.two("and", "i32", selector, "splat (i32 3)")
         selector, z = f"splat (i32 {_BYTES[i.op[2]][0]})", Operand("none")
         for number in (1, 2, 3):
-            its = t.emit(f"icmp eq <32 x i32> {which}, splat (i32 {number})")
+            its = t.emit(f"icmp eq <32 x i32> {mode}, splat (i32 {number})")
             selector = t.select(its, "i32", f"splat (i32 {_BYTES[i.op[2]][number]})", selector)
     whole = t.two(
         "or", "i64", t.two("shl", "i64", t.cast("zext", high, "i32", "i64"), "splat (i64 32)"),
@@ -1086,6 +1089,18 @@ def _converted_address(t: Translator, i: Instruction) -> None:
     t.put(d, value, "i64")
 
 
+@TABLE.of("mapa")
+def _in_another_block(t: Translator, i: Instruction) -> None:
+    """The place in the shared memory of a block of the cluster: its number + 1 in bits 24 to 31."""
+    d, a, rank = _count(t, 3)
+    _only(t, "shared::cluster")
+    value = t.address(a) if a.kind == "address" else t.get(a, "i64")
+    number = t.two("add", "i64", t.get(rank, "i64"), "splat (i64 1)")
+    kept = t.two("and", "i64", value, t.splat("i64", ~0xFF000000))
+    its = t.two("or", "i64", kept, t.two("shl", "i64", number, "splat (i64 24)"))
+    t.put(d, t.fit(its, "i64", TYPES[i.op[-1]]), TYPES[i.op[-1]])
+
+
 @TABLE.of("isspacep")
 def _in_space(t: Translator, i: Instruction) -> None:
     d, x = _count(t, 2)
@@ -1258,9 +1273,11 @@ def _access(t: Translator, i: Instruction) -> tuple[int, str, str, int, int]:
     for part in i.op[1:-1]:
         plain = part.split("::")[0]
         if plain in _SPACES:
-            if "::" in part and part not in ("shared::cta", "param::entry"):
+            if "::" in part and part not in ("shared::cta", "shared::cluster", "param::entry"):
                 raise missing(i)
-            space, word = _SPACES[plain], "global" if plain == "const" else plain
+            space, word = _SPACES[plain], plain
+            if part == "shared::cluster":
+                space = machine.CLUSTER
         elif part in ("v2", "v4"):
             count = int(part[1])
         elif part in _STRONG:
@@ -1367,7 +1384,7 @@ def _fence(t: Translator, i: Instruction) -> None:
     if i.op[:3] == ("fence", "proxy", "async"):
         t.machine("shown", t.site())
         return
-    if "proxy" in i.op or any("cluster" in part for part in i.op):
+    if "proxy" in i.op:
         raise missing(i)
     t.machine("fence", t.site())
 
@@ -1375,6 +1392,62 @@ def _fence(t: Translator, i: Instruction) -> None:
 @TABLE.of("griddepcontrol", "nanosleep", "prefetch", "prefetchu", "discard", "pmevent", "setmaxnreg")
 def _nothing(t: Translator, i: Instruction) -> None:
     """What has no effect on answers here: launches run one after another, and there are no caches."""
+
+
+# --- mbarriers ---
+
+
+@TABLE.of("mbarrier")
+def _signalled(t: Translator, i: Instruction) -> None:
+    words = [p.split("::")[0] for p in i.op[1:]]
+    known = {"init", "inval", "arrive", "expect_tx", "test_wait", "try_wait", "parity", "shared", "b64"}
+    known |= {"release", "acquire", "relaxed", "cta", "cluster"}
+    if not {*words} <= known or "shared::cluster" in i.op[1:]:
+        raise missing(i)
+    tests = words[0] in ("test_wait", "try_wait")
+    results = tests or words[0] == "arrive"
+    d, a, *values = i.operands if results else (Operand("none"), *i.operands)
+    do = {
+        "init": machine.INIT, "inval": machine.INVALIDATE, "expect_tx": machine.EXPECT, "arrive":
+        machine.ARRIVE_EXPECT if "expect_tx" in words else machine.ARRIVE_ON,
+    }.get(words[0], machine.TEST_PARITY if "parity" in words else machine.TEST)  # fmt: skip
+    needs = {machine.INVALIDATE: (0,), machine.ARRIVE_ON: (0, 1)}.get(do, (1, 2) if tests else (1,))
+    if len(values) not in needs:
+        raise missing(i)
+    t.store_addresses(t.address(a))
+    t.store_slot(0, t.get(values[0], "i64") if values else t.splat("i64", 1), "i64")
+    t.machine("signal", machine.pack(t.site("shared", 8), 8, 1, do))
+    if tests:
+        flag = t.emit(f"icmp ne <32 x i64> {t.load_slot(2, 'i64')}, zeroinitializer")
+        t.put(d, flag, "i1")
+    elif results:
+        t.put(d, t.load_slot(2, "i64"), "i64")
+
+
+def _bulk(t: Translator, i: Instruction) -> None:
+    """cp.async.bulk between a block's shared memory and global memory. Tensors, other blocks: missing."""
+    op = [p for p in i.op[3:] if p.split("::")[0] not in ("L2",)]
+    if op == ["commit_group"]:
+        t.machine("bulk", machine.pack(t.site(), 0, 1, 2))
+    elif op in (["wait_group"], ["wait_group", "read"]) and i.operands[0].kind == "number":
+        t.machine("bulk", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 3))
+    elif op in (
+        ["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
+        ["shared::cta", "global", "mbarrier::complete_tx::bytes"],
+        ["global", "shared::cta", "bulk_group"],
+    ):
+        to, of, count, *signal = i.operands
+        into = op[0] != "global"
+        if len(signal) < into or len(i.operands) > 5:
+            raise missing(i)
+        t.store_addresses(t.address(to))
+        t.store_slot(0, t.address(of), "i64")
+        t.store_slot(1, t.get(count, "i64"), "i64")
+        if into:
+            t.store_slot(2, t.address(signal[0]), "i64")
+        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 0 if into else 1))
+    else:
+        raise missing(i)
 
 
 # --- what a kernel says, and gives up at ---
@@ -1408,6 +1481,9 @@ def _trapped(t: Translator, i: Instruction) -> None:
 @TABLE.of("cp")
 def _copied(t: Translator, i: Instruction) -> None:
     op = i.op
+    if op[1:3] == ("async", "bulk"):
+        _bulk(t, i)
+        return
     if op[1:2] != ("async",) or "bulk" in op:
         raise missing(i)
     if op[2:] == ("commit_group",):
@@ -1535,7 +1611,7 @@ def _texture(t: Translator, i: Instruction) -> None:
     handle, where = a.parts
     t.store_addresses(t.get(handle, "i64"))
     t.store_slot(0, t.get(where.parts[0] if where.kind == "vector" else where, "i32"), "i32")
-    t.machine("texture", machine.pack(t.site("global", 4), 4, 1, 0))
+    t.machine("texture", machine.pack(t.site("texture", 4), 4, 1, 0))
     values = [t.load_slot(1, "float"), t.splat("float", 0), t.splat("float", 0), t.splat("float", 0x3F800000)]
     for target, value in zip(d.parts, values, strict=True):
         t.put(target, value, "float")
@@ -1679,7 +1755,14 @@ def _barrier(t: Translator, i: Instruction) -> None:
         t.machine("synced", t.site())
         return
     words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
-    if not words or words[0] not in ("sync", "arrive", "red") or "cluster" in words:
+    if words[:1] == ["cluster"]:
+        if words[1] not in ("arrive", "wait") or not {*words[2:]} <= {"release", "acquire", "relaxed"}:
+            raise missing(i)
+        site = t.site()
+        if words[1] == "arrive":
+            t.machine("cluster_arrive", machine.pack(site, 0, 1, 0))
+        return
+    if not words or words[0] not in ("sync", "arrive", "red"):
         raise missing(i)
     t.site()
 
@@ -1687,6 +1770,9 @@ def _barrier(t: Translator, i: Instruction) -> None:
 def _wait(t: Translator, i: Instruction) -> None:
     t.here = i
     words = [p for p in i.op[1:] if p not in ("cta", "aligned")]
+    if words[0] == "cluster":
+        t.machine("cluster_wait", machine.pack(t.block_sites[-1], 0, 0, 0), f"%act{t.index}")
+        return
     operands = list(i.operands)
     if words[0] == "red":
         if len(operands) not in (3, 4):
@@ -1716,7 +1802,7 @@ def _wait(t: Translator, i: Instruction) -> None:
 
 def _barred(t: Translator, i: Instruction) -> None:
     words = [p for p in i.op[2:] if p not in ("cta", "aligned")]
-    if words[0] != "red":
+    if words[:1] != ["red"]:
         return
     trues, arrived = t.scalar("%W", machine.W_TRUES), t.scalar("%W", machine.W_ARRIVED)
     if words[1] == "popc":

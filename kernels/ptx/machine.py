@@ -12,13 +12,14 @@ and parameters have windows of their own, as on a device. Where buffers are watc
 (the least bytes that the kernel reads or writes at once) has a record of four words: who wrote it last and
 where, and who read it.
 
-Races: each block has a clock, which goes on at each barrier, each `__syncwarp` and each fence. Two accesses
-by different threads, one of which writes, are in order if a barrier of the block (or of the warp, within
-one) lies between them: the clock of the first is then below that of the last barrier. Two blocks of a launch
-are never in order, but where the first has passed a fence since and the second has read or written by an
-atomic or volatile access. The idea of such records is from HiRace (arXiv:2401.04701); which writes of two
-threads are a conflict, from the PTX ISA, "Memory Consistency Model". Two writes of the same value are not
-told.
+Races: each block has a clock, which goes on at each barrier, each `__syncwarp` and each fence, and each warp
+knows up to which clock what other warps of its block have done is before what it does (`known_of`): a barrier
+tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
+are in order if the first was before that clock. Lanes of a warp know of each other since their last
+`__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of
+such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
+"Memory Consistency Model". Two writes of the same value are not told.
 """
 
 from __future__ import annotations
@@ -40,17 +41,28 @@ W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits 
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
-W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE = range(546, 551)  # in the background
+W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG, W_CLUSTER_PHASE = range(
+    546, 553
+)  # in the background
 W_TILE = 576  # of a product
-W_WORDS = 768
+W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
+W_BULK_GROUPS = 832  # closed groups of bulk copies of each lane
+W_WORDS = 896
 QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
 WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of one of them
 
 # --- of a block ---
-B_SERIAL, B_CLOCK, B_EPOCH, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_STRONG, B_DONE, B_SLOT = range(12)
+B_SERIAL, B_CLOCK, B_SPARE, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
+B_KNOWN = 12  # what each warp, and each barrier, knows of the others: see `known_of`
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
-B_WORDS = 64
+B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
+B_BULK, B_BULK_COUNT = 96, 97
+B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
+B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
+B_WORDS = 128
+BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
+IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
 
 # --- of a launch ---
 L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRANULE, L_MEMORY = range(8)
@@ -58,7 +70,9 @@ L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, 
 L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH, L_SAID, L_SAID_COUNT = range(34, 40)
+L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
 L_WORDS = 48
+WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
 D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
@@ -75,8 +89,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED,
-) = range(1, 18)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN,
+) = range(1, 19)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -87,7 +101,7 @@ S_WORDS = S_VALUES + SAID_NBYTES // 8
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
 
-GLOBAL, SHARED, LOCAL, PARAM, GENERIC = range(5)
+GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
 VOLATILE, RESULT = 1, 2
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
@@ -131,33 +145,59 @@ def found(launch, kind, site, other, buffer, offset, block, thread, other_block,
 
 
 @inlined
+def known_of(launch, block, row):
+    """What the warp of this number knows of the others: accesses of warp v that are before the clock in word
+    v are before what this one does now; word `warps` is the least of them. Behind the warps' rows are those
+    of the 16 barriers, with what who arrived there knew (vector clocks)."""
+    return simd.integers(block[B_KNOWN] + 8 * (launch[L_WARPS] + 1) * row)
+
+
+@inlined
 def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
         return True
+    warps, writer = launch[L_WARPS], (it & _TID) >> 5
+    known = known_of(launch, block, thread >> 5)
     if serial == block[B_SERIAL]:
         if it & _GRID_WIDE:
             return False
         if it & _BLOCK_WIDE:
-            return clock < block[B_EPOCH]
-        if it & _WARP_WIDE:
-            if (it & _TID) >> 5 == thread >> 5:
-                return clock < warp_epoch
-            return clock < block[B_EPOCH]
-        if it & _TID == thread:
+            if clock < known[warps]:
+                return True
+        elif writer == thread >> 5:
+            if clock == IN_FLIGHT:
+                return False
+            if clock < warp_epoch or (it & _WARP_WIDE == 0 and it & _TID == thread):
+                return True
+            mine = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + writer])
+            some = it & _WARP_WIDE == 0 and clock < mine[W_LANE_EPOCH + (thread & 31)]
+            if some and mine[W_LANE_MASK + (thread & 31)] >> (it & 31) & 1:
+                return True
+        elif clock < known[writer]:
             return True
-        if (it & _TID) >> 5 == thread >> 5:
-            return clock < warp_epoch
-        if clock < block[B_EPOCH]:
+    elif launch[L_CLUSTER] > 1 and 0 <= serial - block[B_FIRST_OF] < launch[L_CLUSTER]:
+        slot = block[B_SLOT] - block[B_RANK] + serial - block[B_FIRST_OF]
+        other = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+        if it & _GRID_WIDE == 0 and clock < other[B_CLUSTER_EPOCH]:
             return True
-    fences = simd.integers(launch[L_FENCES])
-    return block[B_STRONG] != 0 and clock < fences[serial - launch[L_FIRST]] and it & _GRID_WIDE == 0
+    # A fence behind it, and an atomic or volatile access here.
+    strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
+    if strong[W_STRONG] == 0 or it & _GRID_WIDE:
+        return False
+    fences = simd.integers(launch[L_FENCES] + 8 * warps * (serial - launch[L_FIRST]))
+    if it & _BLOCK_WIDE == 0:
+        return clock < fences[writer]
+    least = clock + 1
+    for v in range(warps):
+        least = min(least, fences[v])
+    return clock < least
 
 
 @inlined
 def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset):
     """Watch a read of a granule."""
-    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    oldest = block[B_FIRST_OF] if buffer == -SHARED else launch[L_FIRST]
     word, it = record[0], record[1]
     serial = word >> 32
     if serial >= oldest:
@@ -167,7 +207,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
         ):
             found(
                 launch, RACE_WRITE_READ, site, word & 0xFFFFFFFF, buffer, offset, block[B_SERIAL], thread,
-                serial, it & _TID, 0, it >> 10 & 7,
+                serial, it & _TID, 0, it >> 10 & 31,
             )  # fmt: skip
     own = block[B_SERIAL]
     before, how = record[2], record[3]
@@ -190,7 +230,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
 @inlined
 def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer, offset, same):
     """Watch a write of a granule. same: it had that value already."""
-    oldest = block[B_SERIAL] if buffer == -SHARED else launch[L_FIRST]
+    oldest = block[B_FIRST_OF] if buffer == -SHARED else launch[L_FIRST]
     for which in range(2):
         word, it = record[2 * which], record[2 * which + 1]
         serial = word >> 32
@@ -201,7 +241,7 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
         if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
             found(
                 launch, RACE_READ_WRITE if which else RACE_WRITES, site, word & 0xFFFFFFFF, buffer, offset,
-                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 7,
+                block[B_SERIAL], thread, serial, it & _TID, 0, it >> 10 & 31,
             )  # fmt: skip
             break
     record[0] = block[B_SERIAL] << 32 | site
@@ -250,29 +290,32 @@ def sectors(warp, mask, size):
 
 
 @inlined
-def wavefronts(warp, mask, size):
-    """In how many turns the 32 banks of 4 bytes serve the lanes: those of 8 bytes half a warp at once,
-    those of 16 bytes a quarter."""
+def wavefronts(warp, mask, size, stores):
+    """In how many turns the 32 banks of 4 bytes serve the lanes: of so many lanes at once as many as there
+    are different words of one bank. Loads of 16 bytes take half a warp at once, stores a quarter (as counted
+    on an H100, docs/results/simulated.md)."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
-    at_once = 32 if size <= 4 else 16 if size == 8 else 8
     step = step_of(warp, mask)
-    if step == 0 or (step == size and size >= 4):
-        return 32 // at_once
     # What is aligned to its size lies in one bank, or in a row of two or four.
     bits = 2 if size <= 4 else 3 if size == 8 else 4
+    rows = 128 >> bits
+    at_once = rows if stores or bits < 4 else 16
+    if step == size and size >= 4:
+        return 32 // rows
+    if step == 0:
+        return 32 // at_once
     total, first = 0, 0
     while first < 32:
-        some = mask >> first & ((1 << at_once) - 1)
-        if some:
-            for bank in range(at_once):
+        if mask >> first & ((1 << at_once) - 1):
+            for bank in range(rows):
                 banks[bank] = 0
             most, count = 1, 0
             for lane in range(first, first + at_once):
                 if mask >> lane & 1 == 0:
                     continue
                 word = addresses[lane] >> bits
-                bank = word & (at_once - 1)
+                bank = word & (rows - 1)
                 if banks[bank]:
                     if banks[32 + bank] == word:
                         continue
@@ -455,7 +498,7 @@ def settled_before(word, it, own, oldest, epoch, thread):
     barrier, or by this thread itself."""
     serial = word >> 32
     if serial == own:
-        return it >> 32 < epoch or it & 0x1FFF == thread
+        return it >> 32 < epoch or (it & 0x1FFF == thread and it >> 32 != IN_FLIGHT)
     return serial < oldest
 
 
@@ -468,9 +511,11 @@ def read_quickly(warp, launch, mask, packed, space, base):
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     nbytes = size * count
     shadow, granule, origin, oldest, unwritten = 0, 0, 0, 0, 0
-    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    own, clock = block[B_SERIAL], block[B_CLOCK]
+    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
     if space == SHARED:
-        shadow, granule, oldest, unwritten = block[B_SHADOW], launch[L_SHARED_GRANULE], own, own
+        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
+        unwritten = oldest
     else:
         lane = 0
         while mask >> lane & 1 == 0:
@@ -549,11 +594,12 @@ def written_quickly(warp, launch, mask, packed, space, base):
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     nbytes = size * count
     shadow, granule, origin, oldest = 0, 0, 0, 0
-    own, clock, epoch = block[B_SERIAL], block[B_CLOCK], block[B_EPOCH]
+    own, clock = block[B_SERIAL], block[B_CLOCK]
+    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
     if packed >> 40 & VOLATILE:
         return False
     if space == SHARED:
-        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], own
+        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
     else:
         lane = 0
         while mask >> lane & 1 == 0:
@@ -603,7 +649,7 @@ def read_lanes(warp, mask, packed, space):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        block[B_STRONG] = 1
+        warp[W_STRONG] = 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -641,7 +687,7 @@ def read_lanes(warp, mask, packed, space):
                     continue
                 record = simd.integers(shadow + 32 * ((offset >> granule) + i))
                 serial = record[0] >> 32
-                if serial == 0 or (space == SHARED and serial != block[B_SERIAL]):
+                if serial == 0 or (space == SHARED and serial < block[B_FIRST_OF]):
                     first = offset + (i << granule) if first < 0 else first
                 else:
                     known += 1
@@ -681,7 +727,7 @@ def write_lanes(warp, mask, packed, space):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        block[B_STRONG] = 1
+        warp[W_STRONG] = 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -726,7 +772,7 @@ def write_lanes(warp, mask, packed, space):
 
 
 @inlined
-def tallied(warp, mask, packed, space):
+def tallied(warp, mask, packed, space, stores):
     """Count what an access costs."""
     launch = simd.integers(warp[W_LAUNCH])
     site, nbytes = packed & 0xFFFFFF, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
@@ -736,14 +782,54 @@ def tallied(warp, mask, packed, space):
         units = lanes * nbytes + 31 >> 5 if space == LOCAL else sectors(warp, mask, nbytes)
         counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
     elif space == SHARED:
-        at_once = 32 if nbytes <= 4 else 16 if nbytes == 8 else 8
-        least = 0
-        for first in range(0, 32, at_once):
-            if mask >> first & ((1 << at_once) - 1):
-                least += 1
-        counted(launch, site, space, wavefronts(warp, mask, nbytes), least, lanes)
+        least = max(1, lanes * nbytes + 127 >> 7)
+        counted(launch, site, space, wavefronts(warp, mask, nbytes, stores), least, lanes)
     else:
         counted(launch, site, space, 1, 1, lanes)
+
+
+@inlined
+def lent(warp, launch, block, lane):
+    """Make the shared memory of the cluster's block that the lane's address names this block's own. Its slot,
+    −1 where there is no such block."""
+    addresses = simd.shifted(warp, W_A)
+    number = addresses[lane] >> 24 & 0xFF
+    rank = number - 1 if number else block[B_RANK]
+    if rank >= launch[L_CLUSTER]:
+        return -1
+    addresses[lane] &= 0xFFFFFF
+    slot = block[B_SLOT] - block[B_RANK] + rank
+    of = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    shared, shadow = of[B_SHARED], of[B_SHADOW]
+    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    return slot
+
+
+@inlined
+def in_cluster(warp, mask, packed, stores):
+    """Loads or stores of lanes in shared memory of the cluster's blocks."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    for lane in range(32):
+        if mask >> lane & 1:
+            lent(warp, launch, block, lane)
+            if stores:
+                write_lanes(warp, 1 << lane, packed, SHARED)
+            else:
+                read_lanes(warp, 1 << lane, packed, SHARED)
+            block[B_SHARED], block[B_SHADOW] = shared, shadow
+
+
+@inlined
+def abroad(warp, mask, space):
+    """Whether a lane's address names another block of the cluster."""
+    addresses, some = simd.shifted(warp, W_A), 0
+    if space != SHARED or simd.integers(warp[W_LAUNCH])[L_CLUSTER] == 1:
+        return space == CLUSTER
+    for lane in range(32):
+        if mask >> lane & 1:
+            some |= addresses[lane] >> 24
+    return some != 0
 
 
 @compiled
@@ -752,7 +838,10 @@ def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, False)
+    if abroad(warp, mask, space):
+        in_cluster(warp, mask, packed, False)
+        return
     if space != GENERIC:
         read_lanes(warp, mask, packed, space)
     else:
@@ -771,7 +860,10 @@ def write(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, True)
+    if abroad(warp, mask, space):
+        in_cluster(warp, mask, packed, True)
+        return
     if space != GENERIC:
         write_lanes(warp, mask, packed, space)
     else:
@@ -899,9 +991,9 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    block[B_STRONG] = 1
+    warp[W_STRONG] = 1
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space)
+    tallied(warp, mask, packed, space, True)
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -946,7 +1038,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             place = (offset >> granule) + j
             record = simd.integers(shadow + 32 * place)
             serial = record[0] >> 32
-            unwritten = serial == 0 or (its == SHARED and serial != block[B_SERIAL])
+            unwritten = serial == 0 or (its == SHARED and serial < block[B_FIRST_OF])
             if do != EXCH and unwritten and not initialised:
                 found(
                     launch, UNWRITTEN, site, 0, buffer, place << granule, block[B_SERIAL], thread, 0, 0, mask,
@@ -966,10 +1058,15 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """membar, fence: what this block has done is before what others do that see it."""
+    """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
-    simd.integers(launch[L_FENCES])[block[B_SERIAL] - launch[L_FIRST]] = block[B_CLOCK]
+    warps = launch[L_WARPS]
+    known = known_of(launch, block, warp[W_INDEX])
+    fences = simd.integers(launch[L_FENCES] + 8 * warps * (block[B_SERIAL] - launch[L_FIRST]))
+    for v in range(warps):
+        fences[v] = max(fences[v], known[v])
+    fences[warp[W_INDEX]] = block[B_CLOCK]
 
 
 # --- arithmetic that vectors of LLVM have not ---
@@ -1037,7 +1134,21 @@ def synced(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """bar.warp.sync: what lanes of the warp did is before what they do now."""
     block = simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
-    warp[W_EPOCH] = block[B_CLOCK]
+    if mask == warp[W_LIVE]:
+        warp[W_EPOCH] = block[B_CLOCK]
+        return
+    for lane in range(32):
+        if mask >> lane & 1:
+            warp[W_LANE_EPOCH + lane] = block[B_CLOCK]
+            warp[W_LANE_MASK + lane] = mask
+
+
+@inlined
+def joined(launch, block, row, of):
+    """One row knows what another does."""
+    mine, its = known_of(launch, block, row), known_of(launch, block, of)
+    for v in range(launch[L_WARPS]):
+        mine[v] = max(mine[v], its[v])
 
 
 @compiled
@@ -1050,6 +1161,12 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block[B_WANTED + which] = wanted
     block[B_TRUES + which] += lanes_of(mask & values[64])
     warp[W_WHERE] = packed & 0xFFFFFF
+    launch = simd.integers(warp[W_LAUNCH])
+    block[B_CLOCK] += 1
+    joined(launch, block, launch[L_WARPS] + which, warp[W_INDEX])
+    of = known_of(launch, block, launch[L_WARPS] + which)
+    of[launch[L_WARPS]] |= warp[W_STRONG]
+    of[warp[W_INDEX]] = block[B_CLOCK]
     if packed >> 40 & ARRIVE == 0:
         warp[W_BARRED] |= mask
         warp[W_BARRIER] = which
@@ -1081,12 +1198,23 @@ def begin(launch, slot):
     launch[L_NEXT_BLOCK] = number + 1
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_SERIAL] = launch[L_FIRST] + number
-    block[B_CLOCK], block[B_EPOCH], block[B_LIVE] = 1, 0, launch[L_THREADS]
-    block[B_X] = number % launch[L_GX]
-    block[B_Y] = number // launch[L_GX] % launch[L_GY]
-    block[B_Z] = number // (launch[L_GX] * launch[L_GY])
-    block[B_STRONG], block[B_DONE] = 0, 0
-    for i in range(B_ARRIVED, B_WORDS):
+    block[B_CLOCK], block[B_LIVE] = 1, launch[L_THREADS]
+    known = known_of(launch, block, 0)
+    for i in range((launch[L_WARPS] + 1) * (launch[L_WARPS] + 16 + 2 * SIGNALS)):
+        known[i] = 0
+    for i in range(SIGNALS):
+        block[B_SIGNALS + i] = 0
+    block[B_BULK_COUNT] = 0
+    rank, cluster = number % launch[L_CLUSTER], number // launch[L_CLUSTER]
+    block[B_RANK], block[B_FIRST_OF] = rank, block[B_SERIAL] - rank
+    block[B_CLUSTER_EPOCH], block[B_CLUSTER_ARRIVED], block[B_CLUSTER_PHASE] = 0, 0, 0
+    for axis in range(3):
+        blocks, clusters = launch[L_CX + axis], launch[L_CLUSTERS + axis]
+        block[B_IN_CLUSTER + axis], block[B_CLUSTER + axis] = rank % blocks, cluster % clusters
+        block[B_X + axis] = cluster % clusters * blocks + rank % blocks
+        rank, cluster = rank // blocks, cluster // clusters
+    block[B_DONE] = 0
+    for i in range(B_ARRIVED, B_SIGNALS):
         block[i] = 0
     shared = simd.integers(block[B_SHARED])
     for i in range(launch[L_SHARED_NBYTES] + 7 >> 3):
@@ -1100,8 +1228,9 @@ def begin(launch, slot):
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
         warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
         warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
+        warp[W_STRONG] = 0
         for lane in range(32):
-            warp[W_GROUPS + lane] = 0
+            warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -1113,22 +1242,91 @@ def released(launch, slot, which):
     """Let go on who waits at a barrier of the block."""
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_CLOCK] += 1
-    block[B_EPOCH] = block[B_CLOCK]
+    clock, warps = block[B_CLOCK], launch[L_WARPS]
+    states = simd.integers(launch[L_WARP_STATES])
+    row = warps + which
+    of = known_of(launch, block, row)
+    everybody, least = True, clock
+    for w in range(warps):
+        warp = simd.integers(states[slot * warps + w])
+        if warp[W_LIVE] == 0 and block[B_WANTED + which] == 0:
+            of[w] = clock  # who has ended is not waited for, and does no more
+        elif warp[W_LIVE] == 0 or warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
+            everybody = False
     first, first_thread = -1, 0
-    for w in range(launch[L_WARPS]):
-        warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
-        warp[W_EPOCH] = block[B_CLOCK]
-        if warp[W_BARRED] and warp[W_BARRIER] == which:
-            warp[W_BARRED] = 0
-            warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
-            if first < 0:
-                first, first_thread = warp[W_WHERE], 32 * w
-            elif first != warp[W_WHERE]:
-                found(
-                    launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
-                    block[B_SERIAL], 32 * w, 0, 0,
-                )  # fmt: skip
+    for w in range(warps):
+        warp = simd.integers(states[slot * warps + w])
+        if warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
+            continue
+        warp[W_BARRED], warp[W_EPOCH] = 0, clock
+        warp[W_STRONG] |= of[warps]
+        warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
+        mine, least = known_of(launch, block, w), clock
+        for v in range(warps):
+            mine[v] = clock if everybody or v == w else max(mine[v], of[v])
+            least = min(least, mine[v])
+        mine[warps] = least
+        if first < 0:
+            first, first_thread = warp[W_WHERE], 32 * w
+        elif first != warp[W_WHERE] and which == 0 and block[B_WANTED] == 0:
+            found(
+                launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
+                block[B_SERIAL], 32 * w, 0, 0,
+            )  # fmt: skip
+    for v in range(warps + 1):
+        of[v] = 0
     block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
+
+
+@inlined
+def cluster_released(launch, slot):
+    """Let go on who waits for the blocks of the cluster, where all have arrived."""
+    size = launch[L_CLUSTER]
+    first = slot - slot % size
+    states = simd.integers(launch[L_BLOCK_STATES])
+    leader, live = simd.shifted(states, first * B_WORDS), 0
+    for other in range(first, first + size):
+        live += states[other * B_WORDS + B_LIVE]
+    if leader[B_CLUSTER_ARRIVED] == 0 or leader[B_CLUSTER_ARRIVED] < live:
+        return
+    leader[B_CLUSTER_ARRIVED] = 0
+    leader[B_CLUSTER_PHASE] += 1
+    warps = launch[L_WARPS]
+    for other in range(first, first + size):
+        block = simd.shifted(states, other * B_WORDS)
+        block[B_CLOCK] += 1
+        block[B_CLUSTER_EPOCH] = block[B_CLOCK]
+        for w in range(warps):
+            known = known_of(launch, block, w)
+            for v in range(warps + 1):
+                known[v] = block[B_CLOCK]
+            warp = simd.integers(simd.integers(launch[L_WARP_STATES])[other * warps + w])
+            warp[W_EPOCH] = block[B_CLOCK]
+            if warp[W_BARRED] and warp[W_BARRIER] == WITH_CLUSTER:
+                warp[W_BARRED] = 0
+
+
+@compiled
+def cluster_arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """barrier.cluster.arrive."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    slot = block[B_SLOT] - block[B_RANK]
+    leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    leader[B_CLUSTER_ARRIVED] += lanes_of(mask)
+    warp[W_CLUSTER_PHASE] = leader[B_CLUSTER_PHASE]
+    warp[W_WHERE] = packed & 0xFFFFFF
+
+
+@compiled
+def cluster_wait(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """barrier.cluster.wait: for the phase at which this warp has arrived."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    slot = block[B_SLOT] - block[B_RANK]
+    leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    if warp[W_CLUSTER_PHASE] == leader[B_CLUSTER_PHASE]:
+        warp[W_BARRED] |= mask
+        warp[W_BARRIER] = WITH_CLUSTER
+        warp[W_WHERE] = packed & 0xFFFFFF
 
 
 @compiled
@@ -1180,11 +1378,19 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             else:
                 warp[W_FLIP] = 0
             if block[B_LIVE] == 0:
-                if launch[L_NEXT_BLOCK] < launch[L_BLOCKS]:
-                    begin(launch, slot)
-                else:
-                    block[B_DONE] = 1
+                block[B_DONE] = 1
+                first = slot - slot % launch[L_CLUSTER]
+                others = 0
+                for other in range(first, first + launch[L_CLUSTER]):
+                    others += simd.integers(launch[L_BLOCK_STATES])[other * B_WORDS + B_DONE] == 0
+                if others == 0 and launch[L_NEXT_BLOCK] < launch[L_BLOCKS]:
+                    for other in range(first, first + launch[L_CLUSTER]):
+                        begin(launch, other)
+                if launch[L_CLUSTER] > 1:
+                    cluster_released(launch, slot)
                 continue
+            if launch[L_CLUSTER] > 1:
+                cluster_released(launch, slot)
             for which in range(16):
                 arrived, wanted = block[B_ARRIVED + which], block[B_WANTED + which]
                 if arrived and arrived >= (wanted if wanted else block[B_LIVE]):
@@ -1285,9 +1491,12 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         entry[0], entry[1] = packed, lane | warp[W_GROUPS + lane] << 8
         entry[2], entry[3], entry[4] = to, of, min(nbytes, max(0, values[32 + lane]))
         warp[W_QUEUED] = count + 1
+    some = 0  # that read anything: what is only filled up costs no sector
     for lane in range(32):
         addresses[lane] = values[lane]
-    tallied(warp, mask, site | nbytes << 24 | 1 << 32, GLOBAL)
+        some |= (values[32 + lane] > 0) << lane
+    if mask & some:
+        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32, GLOBAL, False)
 
 
 @compiled
@@ -1383,7 +1592,7 @@ def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
     if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
         return
-    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED)
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, False)
     for lane in range(32):
         rows[lane] = addresses[lane]
     for i in range(count):
@@ -1445,7 +1654,7 @@ def background_read(warp, launch, block, address, site, since):
         record = simd.integers(block[B_SHADOW] + 32 * place)
         serial, clock, its = record[0] >> 32, record[1] >> 32, record[1] & 0xFFFFFFFF
         offset = place << granule
-        if serial != block[B_SERIAL]:
+        if serial < block[B_FIRST_OF]:
             if since == 0:
                 found(
                     launch, UNWRITTEN, site, 0, -SHARED, offset, block[B_SERIAL], thread, 0, 0, 0xFFFFFFFF, 4
@@ -1594,6 +1803,211 @@ def shown(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     warp[W_PROXY] = block[B_CLOCK]
 
 
+# --- mbarriers, and bulk copies ---
+
+INIT, ARRIVE_ON, EXPECT, ARRIVE_EXPECT, TEST, TEST_PARITY, INVALIDATE = range(7)
+TX_ZERO = 1 << 21
+
+
+@inlined
+def signal_row(launch, block, address):
+    """Where what arrived at an mbarrier is known of: this row for its phase, the next for the one before. Of
+    more than SIGNALS the last share one."""
+    for i in range(SIGNALS):
+        if block[B_SIGNALS + i] == address + 1 or block[B_SIGNALS + i] == 0 or i == SIGNALS - 1:
+            block[B_SIGNALS + i] = address + 1
+            return launch[L_WARPS] + 16 + 2 * i
+    return launch[L_WARPS]
+
+
+@inlined
+def completed(launch, block, place, address):
+    """Begin the next phase of an mbarrier where nothing is outstanding."""
+    word = simd.integers(place)
+    state = word[0]
+    if state & 0xFFFFF == 0 and state >> 40 & 0x3FFFFF == TX_ZERO:
+        expected = state >> 20 & 0xFFFFF
+        word[0] = (state & (1 << 63)) ^ (1 << 63) | TX_ZERO << 40 | expected << 20 | expected
+        row = signal_row(launch, block, address)
+        joined(launch, block, row + 1, row)
+        of = known_of(launch, block, row)
+        for v in range(launch[L_WARPS]):
+            of[v] = 0
+
+
+@inlined
+def bulk_arrived(warp, launch, block, entry, into_shared):
+    """Do a bulk copy that was begun; thread by thread as the one that began it."""
+    site, to, of, nbytes, thread = entry[0], entry[1], entry[2], entry[3], entry[5]
+    mine = simd.integers(
+        simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * launch[L_WARPS] + (thread >> 5)]
+    )
+    addresses = simd.shifted(mine, W_A)
+    low = simd.words(mine[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    lane = thread & 31
+    # The warp may be in the middle of something else.
+    kept, k0, k1, k2, k3 = addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane]
+    granule = launch[L_SHARED_GRANULE]
+    for i in range(nbytes >> 4):
+        if into_shared:
+            addresses[lane] = of + 16 * i
+            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL)
+            for j in range(4):
+                simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
+            for j in range(16 >> granule):
+                record = simd.integers(block[B_SHADOW] + 32 * ((to + 16 * i >> granule) + j))
+                record[0] = block[B_SERIAL] << 32 | site
+                record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
+        else:
+            at = background_read(mine, launch, block, of + 16 * i, site, entry[6])
+            if at >= 0:
+                addresses[lane] = to + 16 * i
+                for j in range(4):
+                    low[32 * j + lane] = simd.words(at)[j]
+                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL)
+    addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
+
+
+@compiled
+def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mbarrier: addresses in W_A, a count, bytes, a state or a parity in slot 0 (64 bits); what it gives in
+    slot 2. A state: bit 63 the phase, from 0 on arrivals that are outstanding, from 20 on those of a phase,
+    from 40 on bytes that are."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
+    block[B_CLOCK] += 1
+    stamp = block[B_CLOCK]
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        address = addresses[lane] & OFFSETS if addresses[lane] >> WINDOW == SHARED_WINDOW else addresses[lane]
+        thread = (warp[W_INDEX] << 5) + lane
+        values[64 + lane] = 0
+        place = shared_at(warp, launch, address, 8, site, lane, mask)
+        if place < 0:
+            continue
+        word = simd.integers(place)
+        for j in range(8 >> launch[L_SHARED_GRANULE]):
+            at = (address >> launch[L_SHARED_GRANULE]) + j
+            record = simd.integers(block[B_SHADOW] + 32 * at)
+            offset = at << launch[L_SHARED_GRANULE]
+            if do == INIT:
+                written_now(launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED, offset, 0)
+            else:
+                if record[0] >> 32 != block[B_SERIAL]:
+                    found(launch, UNWRITTEN, site, 0, -SHARED, offset, block[B_SERIAL], thread, 0, 0, mask, 8)
+                read_now(launch, block, record, site, thread, warp[W_EPOCH], 1, -SHARED, offset)
+        row = signal_row(launch, block, address)
+        if do == INIT:
+            count = values[lane] & 0xFFFFF
+            word[0] = TX_ZERO << 40 | count << 20 | count
+            continue
+        if do == INVALIDATE:
+            word[0] = -1
+            continue
+        if do in (EXPECT, ARRIVE_EXPECT):
+            word[0] += values[lane] << 40
+        if do in (ARRIVE_ON, ARRIVE_EXPECT):
+            values[64 + lane] = word[0]
+            joined(launch, block, row, warp[W_INDEX])
+            known_of(launch, block, row)[warp[W_INDEX]] = stamp
+            count = values[lane] if do == ARRIVE_ON else 1
+            if word[0] & 0xFFFFF < count:
+                found(launch, OVERRUN, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, 8)
+                continue
+            word[0] -= count
+            completed(launch, block, place, address)
+        if do in (TEST, TEST_PARITY):
+            parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
+            if word[0] >> 63 & 1 == parity:  # what is under way for it arrives now at the latest
+                left = 0
+                bulk = simd.integers(block[B_BULK])
+                for i in range(block[B_BULK_COUNT]):
+                    entry = simd.shifted(bulk, i * K_WORDS)
+                    if entry[4] == address + 1:
+                        bulk_arrived(warp, launch, block, entry, True)
+                        word[0] -= entry[3] << 40
+                        block[B_CLOCK] += 1
+                        known_of(launch, block, row)[entry[5] >> 5] = block[B_CLOCK]
+                    else:
+                        stays = simd.shifted(bulk, left * K_WORDS)
+                        for j in range(K_WORDS):
+                            stays[j] = entry[j]
+                        left += 1
+                if left < block[B_BULK_COUNT]:
+                    block[B_BULK_COUNT] = left
+                    completed(launch, block, place, address)
+            if word[0] >> 63 & 1 != parity:
+                values[64 + lane] = 1
+                mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
+                least = block[B_CLOCK]
+                warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
+                for v in range(launch[L_WARPS]):
+                    mine[v] = max(mine[v], its[v])
+                    least = min(least, mine[v])
+                mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
+
+
+@compiled
+def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
+    mbarrier in slot 2; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
+    but the newest are done, whose number is in the size (64 bits each)."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
+    under_way = simd.integers(block[B_BULK])
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        thread = (warp[W_INDEX] << 5) + lane
+        if do == 2:
+            warp[W_BULK_GROUPS + lane] += 1
+        elif do == 3:
+            newest, left = packed >> 24 & 0xFF, 0
+            for i in range(block[B_BULK_COUNT]):
+                entry = simd.shifted(under_way, i * K_WORDS)
+                if entry[4] == 0 and entry[5] == thread and entry[7] < warp[W_BULK_GROUPS + lane] - newest:
+                    bulk_arrived(warp, launch, block, entry, False)
+                else:
+                    stays = simd.shifted(under_way, left * K_WORDS)
+                    for j in range(K_WORDS):
+                        stays[j] = entry[j]
+                    left += 1
+            block[B_BULK_COUNT] = left
+        else:
+            to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
+            inside = (to if do == 0 else of) & OFFSETS
+            if (to | of | nbytes) & 15 or nbytes == 0 or inside + nbytes > launch[L_SHARED_NBYTES]:
+                kind = MISALIGNED if (to | of | nbytes) & 15 else OUTSIDE
+                found(launch, kind, site, 0, -SHARED, inside, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            count = block[B_BULK_COUNT]
+            if count >= BULK:
+                found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            block[B_CLOCK] += 1
+            entry = simd.shifted(under_way, count * K_WORDS)
+            entry[0], entry[1], entry[2], entry[3] = site, to, of, nbytes
+            entry[4], entry[5], entry[6], entry[7] = 0, thread, block[B_CLOCK], warp[W_BULK_GROUPS + lane]
+            granule = launch[L_SHARED_GRANULE]
+            if do == 0:
+                entry[1], entry[4] = inside, (values[64 + lane] & OFFSETS) + 1
+                for j in range(nbytes >> granule):
+                    record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
+                    written_now(
+                        launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                        inside + (j << granule), 0,
+                    )  # fmt: skip
+                    record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
+            else:
+                entry[2] = inside
+                for j in range(nbytes >> 4):
+                    background_read(warp, launch, block, inside + 16 * j, site, 0)
+            block[B_BULK_COUNT] = count + 1
+
+
 # --- what a kernel says, and gives up at ---
 
 
@@ -1683,4 +2097,4 @@ def texture(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 inside |= 1 << lane
                 low[32 + lane] = simd.words(buffer[D_DATA] + 4 * index)[0]
         addresses[lane] += 4 * index
-    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL)
+    tallied(warp, inside, packed & 0xFFFFFF | 4 << 24 | 1 << 32, GLOBAL, False)

@@ -24,7 +24,7 @@ def formatted(text: str, values: bytes, texts: Callable[[int], str]) -> str:
         at = -(-at // nbytes) * nbytes
         part = values[at : at + nbytes]
         at += nbytes
-        return struct.unpack(code, part.ljust(nbytes, b"\0"))[0]  # type: ignore[no-any-return]
+        return struct.unpack(code, part.ljust(nbytes, b"\0"))[0]
 
     def one(found: re.Match[str]) -> str:
         kind, flags = found["kind"], "".join(dict.fromkeys(found["flags"]))

@@ -27,7 +27,8 @@ MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
 HOST = 1  # whoever wrote it before the first launch
 
-_SPACES = ("global", "shared", "local", "param", "generic")
+_SPACES = ("global", "shared", "local", "param", "generic", "shared")
+_READ_ONLY = ("const", "texture")  # spaces that have caches of their own
 _KINDS = {"atom": "atom", "red": "atom", "cp": "async"}  # of accesses, by an instruction's first word
 _WORDS = {
     machine.OUTSIDE: "outside",
@@ -47,6 +48,7 @@ _WORDS = {
     machine.UNSEEN: "race",
     machine.FAILED: "assert",
     machine.TRAPPED: "trap",
+    machine.OVERRUN: "stuck",
 }
 
 
@@ -136,9 +138,11 @@ class Program:
                 raise PtxError(
                     f"the PTX has no kernel {name}; it has {', '.join(self.module.kernels) or 'none'}"
                 )
-            made = translate.Translator(
-                self.module, self.module.kernels[name], compiled.ENTRY, TABLE
-            ).translated()
+            kernel = self.module.kernels[name]
+            try:
+                made = translate.Translator(self.module, kernel, compiled.ENTRY, TABLE).translated()
+            except (IndexError, KeyError):
+                raise PtxError(f"{name}: an instruction lacks what it must have") from None
             self._translated[name] = made
         return self._translated[name]
 
@@ -331,7 +335,16 @@ class _Run:
         self.launch = launch = np.zeros(m.L_WORDS, np.int64)
         threads, blocks = math.prod(block), math.prod(grid)
         warps = -(-threads // 32)
-        resident = min(blocks, max(1, MOST_WARPS // warps)) if made.spins else 1
+        self.cluster = kernel.cluster
+        together = math.prod(kernel.cluster)
+        if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
+            raise KernelError(
+                f"{kernel.name}: a grid of {tuple(self.grid)} blocks is no whole number of clusters of "
+                f"{self.cluster}"
+            )
+        shares = list(zip(self.grid, self.cluster, strict=True))
+        most = max(1, MOST_WARPS // warps) if made.spins else 1
+        resident = min(blocks, max(1, most // together) * together)
         self.held: list[Any] = []
 
         def kept(array: np.ndarray) -> int:
@@ -371,6 +384,9 @@ class _Run:
         shadows = _aligned(shadow_each * resident)
         queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
+        known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
+        bulk = np.zeros((resident if "bulk" in made.helpers else 0, m.BULK * m.K_WORDS), np.int64)
+        nothing = np.zeros(m.K_WORDS, np.int64)
         places = np.arange(32 * warps)
         tid = [
             places % self.block[0],
@@ -380,6 +396,8 @@ class _Run:
         for slot in range(resident):
             block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
             block_states[slot, m.B_SLOT] = slot
+            block_states[slot, m.B_KNOWN] = known[slot].ctypes.data
+            block_states[slot, m.B_BULK] = (bulk[slot] if len(bulk) else nothing).ctypes.data
             block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
             for w in range(warps):
                 at = each * (slot * warps + w)
@@ -406,16 +424,18 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_FENCES: kept(np.zeros(blocks, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS:
-            warps,
+            m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
+            m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
             m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
             m.L_EXECUTED: kept(self.executed), m.L_PARAMS: kept(params), m.L_LIMIT: 1 << 20, m.L_SEED: seed,
             m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
+            m.L_CLUSTER: together, m.L_CX: self.cluster[0], m.L_CY: self.cluster[1], m.L_CZ: self.cluster[2],
+            **{m.L_CLUSTERS + i: g // c for i, (g, c) in enumerate(shares)},
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [queues, states, shared, shadows, launch]
+        self.held += [known, bulk, nothing, queues, states, shared, shadows, launch]
 
     # --- what came of it ---
 
@@ -458,7 +478,7 @@ class _Run:
                 if not site.space:
                     continue
                 requests, units, least, asking, which = self.memory[number].tolist()
-                space = _SPACES[which] if requests else site.space
+                space = _SPACES[which] if requests and site.space not in _READ_ONLY else site.space
                 if space == "global" and not site.stores:
                     counts.loaded += asking * site.nbytes
                 counts.requests[space] = counts.requests.get(space, 0) + requests
@@ -475,10 +495,16 @@ class _Run:
 
     def _thread(self, serial: int, thread: int) -> str:
         x, y, _ = self.block
-        gx, gy, _ = self.grid
-        number = serial - self.device.first
+        rank, cluster = (
+            (serial - self.device.first) % math.prod(self.cluster),
+            (serial - self.device.first) // math.prod(self.cluster),
+        )
+        places = []
+        for blocks, of in zip(self.cluster, self.grid, strict=True):
+            places.append(cluster % (of // blocks) * blocks + rank % blocks)
+            rank, cluster = rank // blocks, cluster // (of // blocks)
         who = _tuple((thread % x, thread // x % y, thread // (x * y)), self.block)
-        where = _tuple((number % gx, number // gx % gy, number // (gx * gy)), self.grid)
+        where = _tuple(places, self.grid)
         return f"thread {who} of block {where}"
 
     def _element(self, buffer: int, offset: int, nbytes: int) -> tuple[str, str]:
@@ -543,11 +569,15 @@ class _Run:
             first = "reads" if kind == m.RACE_READ_WRITE else "writes"
             second = "reads" if kind == m.RACE_WRITE_READ else "writes"
             others = self._thread(other_serial, other_thread)
+            copied, value = value & 16, value & 7
             if value:  # several: of their warp, of their block, of several blocks
                 others = f"several threads, one of them {others},"
             words = (
                 f"{at}: {who} {second} {element}, which {others} {first if not value else first[:-1]} at "
-                f"{there}; {self._between(serial, thread, other_serial, other_thread)}{again}"
+                f"{there}; "
+                + ("that copy is not waited for" if copied else "")
+                + ("" if copied else self._between(serial, thread, other_serial, other_thread))
+                + again
             )
         elif kind == m.DIVERGED:
             words = (
@@ -562,6 +592,8 @@ class _Run:
                 f"{at}: {mask} threads wait at a barrier that {value - mask} others of the block do not reach"
                 f"{f': some wait at {there}' if other_number else ''}{again}"
             )
+        elif kind == m.OVERRUN:
+            words = f"{at}: {who} arrives at {element}, where as many have arrived as it was made for{again}"
         elif kind == m.FAILED:
             words = f"{at}: assert({self._text(offset)}) does not hold for {who}{again}"
         elif kind == m.TRAPPED:

@@ -6,6 +6,7 @@ understood is a PtxError that names the line.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ _TOKEN = re.compile(
     re.S,
 )
 MOST_NBYTES = 64 << 20  # of a text
+MOST_CLUSTER = 16  # blocks
 MOST_VARIABLE = 1 << 30  # bytes of a variable
 KINDS = {"pred", "f16", "bf16", "f16x2", "bf16x2", "f32", "f64"}  # of a register
 KINDS |= {f"{letter}{bits}" for letter in "bsu" for bits in (8, 16, 32, 64)}
@@ -84,7 +86,8 @@ class Variable:
 
 @dataclass(slots=True)
 class Kernel:
-    """body: instructions, and labels as their names. registers: their types ("f32", "pred", …)."""
+    """body: instructions, and labels as their names. registers: their types ("f32", "pred", …). cluster: its
+    blocks, by x, y and z."""
 
     name: str
     params: list[Variable] = field(default_factory=list)
@@ -92,6 +95,7 @@ class Kernel:
     registers: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     local_nbytes: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass(slots=True)
@@ -137,6 +141,8 @@ class _Reader:
         self.tokens, self.lines = _tokens(text)
         self.at = 0
         self.scopes: list[dict[str, str]] = []
+        self.handed: set[str] = set()  # what is passed to functions
+        self.labels: list[tuple[dict[str, str], list[Instruction]]] = []
         self.count = 0
         self.place: Place | None = None
         self.used = -1
@@ -333,11 +339,17 @@ class _Reader:
             token = self.take()
             if token == ";":
                 raise self.bad(f"{kernel.name} is only declared")
-            if "cluster" in token:
-                raise self.bad("clusters of blocks are missing")
+            if token == ".reqnctapercluster":
+                sizes = [self.whole(self.take())]
+                while self.peek() == ",":
+                    self.take()
+                    sizes.append(self.whole(self.take()))
+                kernel.cluster = (*sizes, 1, 1)[0], (*sizes, 1, 1)[1], (*sizes, 1, 1)[2]
+                if not 1 <= math.prod(kernel.cluster) <= MOST_CLUSTER:
+                    raise self.bad(f"a cluster of {math.prod(kernel.cluster)} blocks is none")
         self.place = None
         self.used = -1
-        self.scopes = []
+        self.scopes, self.labels = [], []
         self.scope(kernel)
         return kernel
 
@@ -361,10 +373,19 @@ class _Reader:
     def scope(self, kernel: Kernel) -> None:
         self.expect("{")
         self.scopes.append({})
+        self.labels.append(({}, []))
         while self.peek() != "}":
             self.statement(kernel)
         self.take()
         self.scopes.pop()
+        # A label is known in its own braces; the same name may stand in others.
+        own, jumps = self.labels.pop()
+        for jump in jumps:
+            target = jump.operands[0]
+            if target.name in own:
+                jump.operands[0] = Operand("symbol", own[target.name])
+            elif self.labels:
+                self.labels[-1][1].append(jump)
 
     def statement(self, kernel: Kernel) -> None:
         token = self.peek()
@@ -399,9 +420,21 @@ class _Reader:
             self.take()
             if self.peek() in (".branchtargets", ".calltargets", ".callprototype"):
                 raise self.bad(f"{self.peek()} is not understood")
-            kernel.body.append(name)
+            known = self.labels[-1][0]
+            if name in known:
+                raise self.bad(f"the label {name} stands twice")
+            self.count += 1
+            known[name] = name if len(self.labels) == 1 else f"{name}'{self.count}"
+            kernel.body.append(known[name])
         else:
-            kernel.body.append(self.instruction())
+            instruction = self.instruction()
+            kernel.body.append(instruction)
+            if (
+                instruction.op[0] == "bra"
+                and instruction.operands
+                and instruction.operands[0].kind == "symbol"
+            ):
+                self.labels[-1][1].append(instruction)
 
     def registers(self, kernel: Kernel) -> None:
         kind = self.take()[1:]
@@ -439,6 +472,7 @@ class _Reader:
         self.count += 1
         own = f"{name}'{self.count}"
         self.scopes[-1][name] = own
+        self.handed.add(own)
         kernel.registers[own] = kind
 
     def call(self, op: tuple[str, ...]) -> list[Operand]:
@@ -511,7 +545,7 @@ class _Reader:
         self.take()
         if op[:2] in (("ld", "param"), ("st", "param")) and len(operands) == 2:
             place, value = operands if op[0] == "st" else operands[::-1]
-            if place.kind == "address" and place.parts[0].kind == "register" and not place.value:
+            if place.kind == "address" and place.parts[0].name in self.handed and not place.value:
                 pair = [place.parts[0], value] if op[0] == "st" else [value, place.parts[0]]
                 return Instruction(("mov", op[-1]), pair, guard, line, self.place)
         used, self.used = (self.used, -1) if op[0] == "ld" else (-1, self.used)

@@ -28,7 +28,7 @@ TYPES = {
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64, "half": 16}
 WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
 # Instructions by which blocks can wait for each other.
-_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
+_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed", "mbarrier"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +346,10 @@ class Translator:
         if base == "%tid" and which < 3:
             return self.emit(f"load <32 x i32>, ptr {self.word(machine.W_TID + 16 * which)}, align 64"), "i32"
         scalars = {
+            "%cluster_ctaid": ("%B", machine.B_IN_CLUSTER),
+            "%clusterid": ("%B", machine.B_CLUSTER),
+            "%cluster_nctaid": ("%L", machine.L_CX),
+            "%nclusterid": ("%L", machine.L_CLUSTERS),
             "%ctaid": ("%B", machine.B_X),
             "%ntid": ("%L", machine.L_BX),
             "%nctaid": ("%L", machine.L_GX),
@@ -353,6 +357,10 @@ class Translator:
         if base in scalars and which < 3:
             pointer, first = scalars[base]
             return self.scalar(pointer, first + which), "i32"
+        if name == "%cluster_ctarank":
+            return self.scalar("%B", machine.B_RANK), "i32"
+        if name == "%cluster_nctarank":
+            return self.scalar("%L", machine.L_CLUSTER), "i32"
         if name == "%laneid":
             return self.lanes, "i32"
         if name == "%warpid":

@@ -1,5 +1,5 @@
-"""CUDA rungs for Hopper alone, compiled for the host, their threads in turns: their answers are right. All
-others run as PTX (tests/kernels/simulated).
+"""Kernels that have many modes, and launches, compiled for the host, their threads in turns. Each rung runs
+as PTX, too (tests/kernels/simulated).
 
 So the texts are held to what they compute, launches to what they pass, and both to their own memory, on a
 machine without a GPU; what only a device does (its caches, clusters, warps at once) is not seen here.
@@ -21,11 +21,9 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import MOST_FLOPS, answer, small
-from tests.kernels.simulated.check import hopper
 
 OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
-HOPPERS = [rung for rung in RUNGS if hopper(rung)]
 MOST_OUTPUTS = 4_000
 
 pytestmark = [
@@ -44,19 +42,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         return answer(hosted, rung, case)
 
     return of
-
-
-def _case(rung: Rung) -> Case:
-    """Of the small cases that it takes the one with most to say of it."""
-    known = small(rung.op, MOST_OUTPUTS)
-    return max((c for c in known if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
-
-
-@pytest.mark.sampled(8)
-@pytest.mark.parametrize("rung", HOPPERS, ids=lambda rung: rung.label.replace(" ", "-"))
-def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers) -> None:
-    case = _case(rung)
-    assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""
 
 
 @pytest.mark.parametrize("op", ["cast", "resize", "conv_transpose", "conv3d", "pool_index"])

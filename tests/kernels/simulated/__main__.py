@@ -2,6 +2,8 @@
 mistake; and what is missing.
 
     python -m tests.kernels.simulated [--orders 2] [--only conv] [--write docs/results/simulated.md]
+
+Behind its tables stands what a GPU counts and finds (tests.kernels.simulated.hardware), of the file HARDWARE.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.kernels.simulated import check, planted
+from tests.kernels.simulated import check, hardware, planted
+
+HARDWARE = Path("docs/results/simulated-h100.json")  # "counters" and "found" of that module's files
 
 
 def main() -> int:
@@ -66,9 +70,10 @@ def main() -> int:
     for what, which in sorted(missing.items(), key=lambda item: -len(item[1])):
         print(f"{what}: {len(which)} rungs: {', '.join(which)}")
     if asked.write:
-        asked.write.write_text(
-            _page(rows, missing, caught, total, asked.orders, asked.first), encoding="utf-8"
-        )
+        page = _page(rows, missing, caught, total, asked.orders, asked.first)
+        if HARDWARE.exists():
+            page += "\n" + hardware.tables(HARDWARE)
+        asked.write.write_text(page, encoding="utf-8")
     return 1 if bad else 0
 
 
@@ -94,6 +99,15 @@ def _page(
         "|---|---|---|---|",
         *(f"| {label} | {cases} | {wrong} | {found} |" for label, cases, wrong, found in rows),
         "",
+        *_missing(missing),
+    ]
+    return "\n".join(lines)
+
+
+def _missing(missing: dict[str, list[str]]) -> list[str]:
+    if not missing:
+        return ["No shipped rung needs an instruction that is missing.", ""]
+    return [
         "## What is missing",
         "",
         "Rungs that need one of these instructions are only compiled:",
@@ -103,7 +117,6 @@ def _page(
         *(f"| {what} | {', '.join(which)} |" for what, which in sorted(missing.items())),
         "",
     ]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

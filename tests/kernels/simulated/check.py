@@ -25,12 +25,6 @@ MOST_OUTPUTS = 4_000
 _HEADER = '/*\nop = "unary"\nrung = 9\nname = "mine"\nidea = "A test."\nlaunch = "one_thread_an_output"\n*/\n'
 
 
-def hopper(rung: Rung) -> bool:
-    """Whether a rung asks for more than compute capability 8.0."""
-    wanted = rung.needs.get("architecture", rung.needs.get("compute_capability", (0, 0)))
-    return tuple(wanted) > (8, 0)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """wrong: what is wrong with the answer, "" if nothing. findings: words of what was found."""
@@ -77,15 +71,15 @@ def _given(case: Case) -> list[np.ndarray]:
     return [array for array in case.inputs if array is not None]
 
 
-def program(folder: Path, text: str) -> Program:
+def program(folder: Path, text: str, arch: str = ARCH) -> Program:
     """A kernel as NVRTC compiles it. The lines of its PTX are those of `text`."""
     path = folder / "09_mine.cu"
     path.write_text(_HEADER + f"#line 1\n{text}")
-    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), ARCH))
+    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), arch))
 
 
 def findings(folder: Path, planted: Planted, text: str, seed: int = 0) -> list[Finding]:
-    made = Device(program(folder, text))
+    made = Device(program(folder, text, planted.arch))
     count = planted.threads * planted.blocks
     x = np.arange(count, dtype=np.float32) % 17 + 1
     given = made.buffer("x", x, 4)

@@ -15,10 +15,11 @@ from kernels.ptx.reader import PtxError
 
 TEXT = """
 .version 8.0
-.target sm_80
+.target sm_90a
 .address_size 64
 .global .align 4 .u32 table[4] = {1, 2, 3, -4};
 .extern .shared .align 16 .b8 dynamic[];
+.extern .func (.param .b32 back) vprintf (.param .b64 text, .param .b64 values);
 .visible .entry mine(.param .u64 x, .param .u64 y, .param .align 4 .b8 p[12])
 .maxntid 128, 1, 1
 {
@@ -56,6 +57,22 @@ $again:
     cp.async.cg.shared.global [%r5], [%d5], 16, 8;
     cp.async.wait_all;
     @!%p1 st.global.f32 [%d5], %f8;
+    { .param .b64 p0; .param .b64 p1; .param .b32 back; st.param.b64 [p0+0], %d1; st.param.b64 [p1+0], %d2;
+    call.uni (back), vprintf, (p0, p1); ld.param.b32 %r9, [back+0]; }
+    mbarrier.init.shared::cta.b64 [%r5], 32;
+    { again: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r5], 0; @!%p1 bra again; }
+    fence.proxy.async.shared::cta;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %d1, %d2, %p1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 64, [%r6];
+    cp.async.bulk.wait_group.read 0;
+    add.cc.u32 %r7, %r8, %r3;
+    addc.u32 %r7, %r8, %r3;
+    lop3.and.b32 %r7|%p1, %r8, %r3, %r2, 0x80, %p2;
+    elect.sync %r7|%p1, -1;
+    @%p3 trap;
     ret;
 }
 """

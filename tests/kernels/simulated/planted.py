@@ -16,13 +16,18 @@ _WRONG = re.compile(r"«(.*?)\|(.*?)»", re.S)
 
 @dataclass(frozen=True)
 class Planted:
-    """kind: of the finding. threads, blocks: of the launch; sizes of the arrays are made of them."""
+    """kind: of the finding. threads, blocks: of the launch; sizes of the arrays are made of them. arch: that
+    it is compiled for."""
 
     name: str
     kind: str
     text: str
     threads: int
     blocks: int
+
+    @property
+    def arch(self) -> str:
+        return "sm_90" if "bulk" in self.text else "sm_80"
 
     @property
     def wrong(self) -> str:
@@ -37,6 +42,26 @@ class Planted:
 
 
 _HEAD = 'extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {\n'
+# What CUDA C++ has no words for; put in front of the kernel.
+_SIGNALS = """
+#define MAKE(on, n) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(on), "r"(n) : "memory")
+#define ARRIVE(on) \\
+    asm volatile("{ .reg .b64 u; mbarrier.arrive.shared::cta.b64 u, [%0]; }" ::"r"(on) : "memory")
+#define EXPECT(on) asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], %1; }" \\
+                                ::"r"(on), "r"(4 * THREADS) : "memory")
+#define WAIT_FOR(on) \\
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; " \\
+                 "@!p bra again; }" ::"r"(on) : "memory")
+#define FETCH(to, of, on) \\
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \\
+                 ::"r"(to), "l"(of), "r"(4 * THREADS), "r"(on) : "memory")
+#define OF_BLOCK(v, place, rank) \\
+    asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %1, %2; ld.shared::cluster.f32 %0, [u]; }" \\
+                 : "=f"(v) : "r"(place), "r"(rank) : "memory")
+#define MEET(on) asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
+#define SEND(to, of) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
+                                  ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
+"""
 # Name, kind, body.
 _BODIES = {
     "reversed without a barrier": ("race", """
@@ -277,6 +302,369 @@ _BODIES = {
     «|__threadfence();»
     ((volatile float*)z)[b] = 1;
 }"""),
+    "a flag in shared memory without a fence": ("race", """
+    __shared__ float s[32];
+    __shared__ volatile int ready;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (t == 0) {
+        s[0] = x[i];  //?
+        «|__threadfence_block();»
+        ready = 1;
+    }
+    if (t == 32) {
+        while (!ready) { }
+        y[i] = s[0];  //!
+    }
+}"""),
+    "one thread's fence for all of them": ("race", """
+    __shared__ bool last;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //?
+    «|__syncthreads();»
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t < gridDim.x) z[1 + t] = y[t * THREADS + 40];  //!
+}"""),
+    "a named barrier of one warp": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    asm volatile("bar.sync 1, «32|THREADS»;" ::: "memory");
+    y[i] = s[(t + 32) % THREADS];  //!
+}"""),
+    "who produces arrives too early": ("race", """
+    __shared__ float s[32];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t < 32) {
+        «asm volatile("bar.arrive 1, 64;" ::: "memory");|»
+        s[t] = x[i];  //! //?
+        «|asm volatile("bar.arrive 1, 64;" ::: "memory");»
+    } else if (t < 64) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        y[i] = s[63 - t];  //! //?
+    }
+}"""),
+    "two named barriers taken for one": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    if (t < 32) asm volatile("bar.sync 1, «32|64»;" ::: "memory");
+    else if (t < 64) asm volatile("bar.sync «2, 32|1, 64»;" ::: "memory");
+    if (t < 64) y[i] = s[t ^ 32];  //!
+}"""),
+    "two stages that are one": ("race", """
+    __shared__ float s[2][THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+        s[«0|k & 1»][t] = x[i] * k;  //!
+        __syncthreads();
+        sum += s[«0|k & 1»][(t + 37) % THREADS];  //?
+    }
+    y[i] = sum;
+}"""),
+    "a pipeline that waits for too few": ("uninitialised", """
+    __shared__ float s[2][THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    for (int k = 0; k < 2; ++k) {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(&s[k][t]);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    asm volatile("cp.async.wait_group «1|0»;" ::: "memory");
+    __syncthreads();
+    y[i] = s[1][t];  //!
+}"""),
+    "a copy over what others still read": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[t]);
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");  //!
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();
+        sum += s[THREADS - 1 - t];  //?
+        «|__syncthreads();»
+    }
+    y[i] = sum;
+}"""),
+    "sums of warps without a barrier": ("race", """
+    __shared__ float s[THREADS / 32];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float v = x[i];
+    for (int apart = 16; apart; apart /= 2) v += __shfl_xor_sync(0xffffffffu, v, apart);
+    if (t % 32 == 0) s[t / 32] = v;  //?
+    «|__syncthreads();»
+    float sum = 0;
+    for (int w = 0; w < THREADS / 32; ++w) sum += s[w];  //!
+    y[i] = sum;
+}"""),
+    "one thread's answer for all": ("race", """
+    __shared__ float s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) s = x[i] * 3;  //! //?
+    «|__syncthreads();»
+    y[i] = s + t;  //! //?
+}"""),
+    "a scan that looks back at atomics": ("race", """
+    const int t = threadIdx.x, b = blockIdx.x;
+    if (t) return;
+    float before = 0;
+    if (b) {
+        while (atomicAdd((unsigned*)&z[b - 1], 0u) == 0) { }
+        before = y[(b - 1) * THREADS];  //!
+    }
+    y[b * THREADS] = before + x[b];  //?
+    «|__threadfence();»
+    atomicExch((unsigned*)&z[b], 1u);
+}"""),
+    "a lock given back without a fence": ("race", """
+    if (threadIdx.x) return;
+    while (atomicCAS((unsigned*)z, 0u, 1u)) { }
+    z[1] = z[1] + x[blockIdx.x];  //! //?
+    «|__threadfence();»
+    atomicExch((unsigned*)z, 0u);
+}"""),
+    "a lock that is not taken": ("race", """
+    if (threadIdx.x) return;
+    «|while (atomicCAS((unsigned*)z, 0u, 1u)) { }»
+    z[1] = z[1] + x[blockIdx.x];  //! //?
+    __threadfence();
+    «|atomicExch((unsigned*)z, 0u);»
+}"""),
+    "a barrier of all blocks without a fence": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //! //?
+    __syncthreads();
+    if (t == 0) {
+        «|__threadfence();»
+        atomicAdd((unsigned*)z, 1u);
+        while (*(volatile unsigned*)z < gridDim.x) { }
+    }
+    __syncthreads();
+    if (i) z[i] = y[(i + THREADS) % n];  //! //?
+}"""),
+    "a counter that is set back too early": ("race", """
+    __shared__ int s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    int sum = 0;
+    for (int k = 0; k < 2; ++k) {
+        if (t == 0) s = 0;  //! //?
+        __syncthreads();
+        atomicAdd(&s, t);
+        __syncthreads();
+        sum += s;  //! //?
+        «|__syncthreads();»
+    }
+    y[i] = sum;
+}"""),
+    "a transposed tile and a warp's barrier": ("race", """
+    __shared__ float s[8][THREADS / 8 + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t / (THREADS / 8)][t % (THREADS / 8)] = x[i];  //?
+    «__syncwarp();|__syncthreads();»
+    y[i] = s[t % 8][t / 8];  //!
+}"""),
+    "a stencil in its own place": ("race", """
+    __shared__ float s[THREADS + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    if (t == 0) s[THREADS] = 0;
+    __syncthreads();
+    const float v = s[t] + s[t + 1];  //! //?
+    «|__syncthreads();»
+    s[t] = v;  //! //?
+    __syncthreads();
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "counts of blocks added without atomics": ("race", """
+    __shared__ int s[4];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t < 4) s[t] = 0;
+    __syncthreads();
+    atomicAdd(&s[t % 4], 1);
+    __syncthreads();
+    y[i] = s[t % 4];
+    if (t < 4) { «z[t] = z[t] + s[t];|atomicAdd(&z[t], (float)s[t]);» }  //! //?
+}"""),
+    "a sum of atomics read too early": ("race", """
+    __shared__ int s;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) s = 0;
+    __syncthreads();
+    atomicAdd(&s, t);  //! //?
+    «|__syncthreads();»
+    y[i] = s;  //! //?
+}"""),
+    "a warp that trusts its lanes": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    __syncthreads();
+    if (t < 16) {
+        for (int apart = 16; apart; apart /= 2) {
+            const float v = s[t + apart];  //! //?
+            «|__syncwarp(0xffff);»
+            s[t] += v;  //! //?
+            «|__syncwarp(0xffff);»
+        }
+    }
+    __syncthreads();
+    y[i] = s[0];
+}"""),
+    "room that is used for two things": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];
+    __syncthreads();
+    const float v = s[(t + 32) % THREADS];  //?
+    «|__syncthreads();»
+    s[t] = 2 * v;  //!
+    __syncthreads();
+    y[i] = s[(t + 1) % THREADS];
+}"""),
+    "some lanes' barrier for all of a warp": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i];  //?
+    if (t % 32 < 16) __syncwarp(0xffff);
+    else __syncwarp(0xffff0000);
+    y[i] = s[t ^ «16|1»];  //!
+}"""),
+    "an mbarrier that is not waited for": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS);
+    __syncthreads();
+    s[t] = x[i];  //?
+    ARRIVE(on);
+    «|WAIT_FOR(on);»
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "an mbarrier that is waited for before it is made": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS);  //! //?
+    «|__syncthreads();»
+    s[t] = x[i];
+    ARRIVE(on);  //! //?
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "an mbarrier of too many": ("endless", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS + «1|0»);
+    __syncthreads();
+    s[t] = x[i];
+    ARRIVE(on);
+    WAIT_FOR(on);  //!
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "a bulk copy that is not waited for": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS, on);  //?
+    }
+    __syncthreads();
+    «|WAIT_FOR(on);»
+    y[i] = s[THREADS - 1 - t];  //!
+}"""),
+    "a bulk copy over what others still read": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = 0;
+    if (t == 0) MAKE(on, 1);
+    __syncthreads();
+    const float v = s[(t + 40) % THREADS];  //?
+    «|__syncthreads();»
+    if (t == 0) {
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS, on);  //!
+    }
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t] + v;
+}"""),
+    "a bulk store that nobody was shown": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];  //?
+    «|asm volatile("fence.proxy.async.shared::cta;" ::: "memory");»
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "a bulk store that is overtaken": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        «|asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");»
+        s[1] = 7;  //?
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "another block's shared memory, too early": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[THREADS - 1 - t]);
+    s[t] = 0;
+    MEET(on);
+    s[t] = x[i];  //! //?
+    «__syncthreads();|MEET(on);»
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //! //?
+    MEET(on);
+    y[i] = v;
+}"""),
+    "another block's shared memory that nobody filled": ("uninitialised", """
+    __shared__ float s[THREADS + 1];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[t «+ 1|»]);
+    s[t] = x[i];
+    MEET(on);
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //!
+    MEET(on);
+    y[i] = v;
+}"""),
     "writes its input": ("input_written", """
     const int i = blockIdx.x * THREADS + threadIdx.x;
     y[i] = x[i];
@@ -297,6 +685,12 @@ def planted() -> Iterator[Planted]:
     """Every mistake, on blocks of two sizes."""
     for name, (kind, body) in _BODIES.items():
         for threads, blocks in ((64, 3), (128, 2)):
-            text = _HEAD + body.strip("\n")
+            needed = _SIGNALS.lstrip("\n") if "(on" in body or "SEND(" in body else ""
+            head = (
+                _HEAD.replace("void mine", f"void __cluster_dims__({blocks}) mine")
+                if "MEET(" in body
+                else _HEAD
+            )
+            text = needed + head + body.strip("\n")
             text = text.replace("THREADS", str(threads))
             yield Planted(f"{name}, {threads} threads", kind, text, threads, blocks)
