@@ -3,8 +3,8 @@
     python -m tests.bench.judge.simulated
 
 Without a GPU no time is shown, so that a cheat which gains time alone gains nothing there. What is told is
-what becomes of each: it is found wrong, it cannot be run there, or it is called right; the last may only be of one
-whose answers may be right (`expected` has "ok"). The exit code is 1 where another is."""
+what becomes of each: it is found wrong, it cannot be run there, or it is called right. The last may only be
+of one whose answers may be right (`expected` has "ok"); the exit code is 1 where another is."""
 
 from __future__ import annotations
 
