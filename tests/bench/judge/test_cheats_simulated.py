@@ -14,7 +14,11 @@ pytestmark = [
     pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
     pytest.mark.skipif(numba_support.unavailable() is not None, reason=str(numba_support.unavailable())),
 ]
-PLANTED = [cheat for cheat in corpus.planted("cuda") if not cheat.rung.language]
+# tanh.approx is computed exactly on the CPU, where a GPU gives 11 bits.
+EXACT_HERE = ("tanh_by_one_instruction",)
+PLANTED = [
+    cheat for cheat in corpus.planted("cuda") if not cheat.rung.language and cheat.name not in EXACT_HERE
+]
 
 
 @pytest.mark.sampled(43)
