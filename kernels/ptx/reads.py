@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,16 +27,23 @@ class Reads:
 
 
 def of_a_block(
-    device: Device, name: str, grid: Sequence[int], block: Sequence[int], *rest: Any
+    device: Device,
+    name: str,
+    grid: Sequence[int],
+    block: Sequence[int],
+    arguments: bytes,
+    shared_nbytes: int = 0,
+    seed: int = 0,
+    seconds: float | None = None,
 ) -> dict[tuple[str, int], Reads]:
     """By line, of the first block of a launch. device: with the launch's buffers, which are left as they are;
-    rest: as of Device.launch."""
+    the others as of Device.launch."""
     twin = Device(device.program)
     for its in device.buffers[len(twin.buffers) :]:
         twin.buffer(its.name, its.bytes, its.itemsize, writable=True)
     for mine, its in zip(twin.buffers, device.buffers, strict=True):
         mine.bytes[:] = its.bytes
-    report = twin.launch(name, grid, block, *rest, only=1)
+    report = twin.launch(name, grid, block, arguments, shared_nbytes, seed, seconds, only=1)
     made = device.program.translated(name)
     found = {key: Reads(counts.loaded) for key, counts in report.lines.items() if counts.loaded}
     granule = 1 << device.program.granule

@@ -83,7 +83,9 @@ class Assignment(_Entry, frozen=True):
     @property
     def points(self) -> float:
         """All that there are to have, but for what lies in a threshold above another."""
-        of_tasks = sum(t.points + sum(x.points for x in (*t.threshold, *t.count)) for t in self.task)
+        of_tasks = sum(
+            t.points + sum(x.points for x in t.threshold) + sum(x.points for x in t.count) for t in self.task
+        )
         return of_tasks + sum(q.points for q in self.question)
 
 

@@ -32,11 +32,16 @@ class TaskMark:
             return "not judged"
         if self.graded.disposition != "ok":
             return "not passed"
-        timed = (
-            () if self.graded.undecided else zip(self.task.thresholds, self.graded.thresholds, strict=False)
-        )
-        every = (*timed, *zip(self.task.counts, self.graded.counts, strict=False))
-        reached = [threshold.words for threshold, found in every if found.reached]
+        reached = [
+            threshold.words
+            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=False)
+            if found.reached and not self.graded.undecided
+        ]
+        reached += [
+            limit.words
+            for limit, found in zip(self.task.counts, self.graded.counts, strict=False)
+            if found.reached
+        ]
         told = f"passed, reached {', '.join(reached)}" if reached else "passed"
         if self.graded.undecided:
             return f"{told}; its speed is {self.graded.undecided}"
@@ -99,7 +104,7 @@ def marks(job: GradeJob, students: Iterable[Student], graded: Iterable[Graded]) 
 
 
 def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) -> TaskMark:
-    most = task.points + sum(threshold.points for threshold in (*task.thresholds, *task.counts))
+    most = task.points + sum(t.points for t in task.thresholds) + sum(c.points for c in task.counts)
     points = 0.0
     stale = ""
     if graded is not None:
@@ -108,11 +113,10 @@ def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) ->
         elif graded.asked not in ("", job.asked(task)):
             stale = "the task has changed since this was graded"
         if graded.disposition == "ok":
-            every = (
-                *zip(task.thresholds, graded.thresholds, strict=False),
-                *zip(task.counts, graded.counts, strict=False),
-            )
-            points = task.points + sum(threshold.points for threshold, found in every if found.reached)
+            timed = zip(task.thresholds, graded.thresholds, strict=False)
+            counted = zip(task.counts, graded.counts, strict=False)
+            points = task.points + sum(threshold.points for threshold, found in timed if found.reached)
+            points += sum(limit.points for limit, found in counted if found.reached)
     return TaskMark(task, graded, points, most, stale)
 
 

@@ -280,7 +280,8 @@ class Graded(CaseResult[GradeCase], frozen=True):
     @property
     def band(self) -> int:
         """0: not passed; 1: passed; beyond: so many thresholds reached, where that is decided."""
-        return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in (*self.thresholds, *self.counts))
+        reached = sum(t.reached for t in self.thresholds) + sum(c.reached for c in self.counts)
+        return 0 if self.disposition != "ok" else 1 + reached
 
 
 class Grade(Header[GradeJob, GradeCase], frozen=True):

@@ -3,7 +3,8 @@
     python -m tests.bench.judge.simulated
 
 Without a GPU no time is shown, so that a cheat which gains time alone gains nothing there. What is told is
-what becomes of each: its answers are found wrong, it cannot be run there, or it is called right."""
+what becomes of each: it is found wrong, it cannot be run there, or it is called right. The last may only be
+of one whose answers may be right (`expected` has "ok"); the exit code is 1 where another is."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tests.bench.judge import corpus
 from tests.bench.judge.corpus import Cheat
 
 IMAGES = 2  # of a batch of a convolution
-CAUGHT, NOT_RUN, RIGHT = "caught", "not run here", "called right"
+CAUGHT, NOT_RUN, RIGHT, THROUGH = "caught", "not run here", "rightly called right", "let through"
 
 
 def judged(cheat: Cheat) -> RungMeasurement:
@@ -32,13 +33,13 @@ def judged(cheat: Cheat) -> RungMeasurement:
     return simulated.judged(cheat.rung, params, made, quick=True)
 
 
-def became(measured: RungMeasurement) -> str:
-    """What became of one, as one of CAUGHT, NOT_RUN, RIGHT."""
+def became(cheat: Cheat, measured: RungMeasurement) -> str:
+    """What became of one, as one of CAUGHT, NOT_RUN, RIGHT, THROUGH."""
     if measured.disposition in ("incorrect", "failed"):
         return CAUGHT
     if measured.disposition != "ok" or not measured.counted:
         return NOT_RUN
-    return RIGHT
+    return RIGHT if "ok" in cheat.expected else THROUGH
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{cheat.name}: {NOT_RUN} ({error})", flush=True)
             counts[NOT_RUN] += 1
             continue
-        what = became(measured)
+        what = became(cheat, measured)
         counts[what] += 1
         why = measured.reason or "; ".join(measured.notes)
         print(f"{cheat.name} ({cheat.family}): {what}{f' ({why[:160]})' if why else ''}", flush=True)
     print(", ".join(f"{count} {what}" for what, count in counts.items()), f"of {counts.total()}")
-    return 0
+    return 1 if counts[THROUGH] else 0
 
 
 if __name__ == "__main__":
