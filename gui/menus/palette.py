@@ -165,12 +165,12 @@ class _Line(QStyledItemDelegate):
         assert isinstance(model, _Model)
         find = model.finds[index.row()]
         option = QStyleOptionViewItem(option)
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)  # type: ignore[attr-defined]
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         role = QPalette.ColorRole.HighlightedText if chosen else QPalette.ColorRole.PlaceholderText
         words = f"{find.hint}   {find.kind}" if find.kind == "Action" and find.hint else find.kind
-        rect: QRect = option.rect.adjusted(0, 0, -GAP, 0)  # type: ignore[attr-defined]
+        rect: QRect = option.rect.adjusted(0, 0, -GAP, 0)
         painter.save()
-        painter.setPen(option.palette.color(role))  # type: ignore[attr-defined]
+        painter.setPen(option.palette.color(role))
         painter.drawText(rect, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, words)
         painter.restore()
 

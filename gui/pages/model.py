@@ -796,9 +796,11 @@ class ModelPage(Page):
 
     def findable(self) -> Sequence[Find]:
         preview = self.preview
+        if preview is None:
+            return ()
         return [
             Find("Node", f"{node.name} of {preview.model}", partial(self.select_node, node.name), here=True)
-            for node in (preview.nodes if preview is not None else ())
+            for node in preview.nodes
         ]
 
     def select_node(self, key: str) -> None:

@@ -29,7 +29,8 @@ from tests.gui.shared import as_found
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 HERE = str(FAKE.parent) + os.sep
-# Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.
+# Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long;
+# the variable PATIENCE_MS makes it fail sooner.
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", 180_000))
 TEST_S = 600
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,20 +58,7 @@ def table(found: Several) -> Table[Beside]:
         Column("batch", lambda row: row.pair.batch or None),
         Column("base_s", _base, seconds, title=f"{found.base.name} (baseline)", tip=found.base.words),
     ]
-    for place, other in enumerate(found.others):
-        columns.append(
-            Column(
-                f"run_{place + 1}",
-                _of(place, lambda change: change.ratio.value if change.ratio else None),
-                doubts=lambda row, place=place: row.changes[place].doubts if row.changes[place] else (),
-                title=other.name,
-                tip=f"{other.words}\nBeside the baseline",
-                cell=lambda row, place=place: _told(row.changes[place]),
-                left=True,
-                holds=float,
-                style=lambda row, place=place: _style(row.changes[place]),
-            )
-        )
+    columns += [_beside(place, other) for place, other in enumerate(found.others)]
     return Table(tuple(columns), found.rows, "Cases of all runs", key="several")
 
 
@@ -86,12 +73,28 @@ def _base(row: Beside) -> float | None:
     return side.time.value * 1e-9 if side is not None and side.time is not None else None
 
 
-def _of(place: int, get: Callable[[Change], float | None]) -> Callable[[Beside], float | None]:
-    def value(row: Beside) -> float | None:
-        change = row.changes[place]
-        return None if change is None else get(change)
+def _beside(place: int, other: Named) -> Column[Beside]:
+    """What a run is beside the baseline. place: of the run among the others."""
 
-    return value
+    def ratio(row: Beside) -> float | None:
+        change = row.changes[place]
+        return change.ratio.value if change is not None and change.ratio is not None else None
+
+    def doubts(row: Beside) -> tuple[str, ...]:
+        change = row.changes[place]
+        return change.doubts if change is not None else ()
+
+    return Column(
+        f"run_{place + 1}",
+        ratio,
+        doubts=doubts,
+        title=other.name,
+        tip=f"{other.words}\nBeside the baseline",
+        left=True,
+        cell=lambda row: _told(row.changes[place]),
+        style=lambda row: _style(row.changes[place]),
+        holds=float,
+    )
 
 
 def _told(change: Change | None) -> str:

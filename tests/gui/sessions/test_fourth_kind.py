@@ -43,7 +43,7 @@ def test_one_on_the_disk_is_listed_and_what_cannot_show_it_says_so(toy, make_win
     path = library.runs / "a toy"
     toy.KIND.create(path, fourth.planned(toy, 2))
     said = []
-    window.banner.show_message = said.append
+    window.banner.show_message = lambda text, severity="info", about="": said.append(text)
     assert [(line.name, line.what) for line in listed_runs(library.runs, ())] == [("a toy", "toy: 1 numbers")]
     library.open(path)
     qtbot.waitUntil(lambda: bool(said))
