@@ -184,7 +184,7 @@ def _made(name: str, make: Callable[[], bytes], most: int) -> bytes:
     try:
         with atomic_file(path) as file:
             file.write_bytes(hashlib.sha256(data).digest() + data)
-        _trim(path.parent)
+        _trim(path.parent, most)
     except OSError:
         pass  # compiled anew the next time
     return data
