@@ -138,7 +138,7 @@ def _right(verdict: ModelVerdict, items: Sequence[Row]) -> Answer:
         )
     counts = units.spans({row.case.images for row in sound if _alike(row)}, ())
     if counts:
-        text, said = f"✓ identical on {counts} images", _told(clauses)
+        text, said = f"✓ same answers, {counts} images", _told(clauses)
     else:
         text = "✓ as float64"
         said = "each answer is within its bound of float64's; no answers to images were compared"
@@ -153,14 +153,14 @@ def _alike(row: Row) -> bool:
 
 
 def _accuracy(rows: Sequence[Row]) -> str:
-    """ "97.78 % right", where all that have labels agree on it."""
+    """ "accuracy 97.78 %", where all that have labels agree on it."""
     found = {
         row.measurement.accuracy.top1
         for row in rows
         if row.measurement.accuracy is not None and row.measurement.accuracy.labelled
     }
     tops = sorted(top for top in found if top is not None)
-    return f"{units.percent(tops[0])} right" if len(tops) == 1 else ""
+    return f"accuracy {units.percent(tops[0])}" if len(tops) == 1 else ""
 
 
 # ---------------------------------------------------------------------------------------------- how fast?

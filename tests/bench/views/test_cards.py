@@ -41,7 +41,7 @@ def test_a_contender_that_is_right_and_slower_everywhere():
     run, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     (card,) = made(run, measured)
     assert card.who == "engine-cpu"
-    assert told(card.right) == ("✓ identical on 200 images", "97.25 % right", "good")
+    assert told(card.right) == ("✓ same answers, 200 images", "accuracy 97.25 %", "good")
     assert card.fast.detail == "slower than ort-cpu"
     assert card.fast.role == "bad"
     low, high = card.fast.text.removesuffix("×").split("–")

@@ -319,7 +319,7 @@ def test_answers_that_are_all_alike_stand_on_the_card_and_need_no_chart(make_win
     window.state.open(run, Path("a-run"), alike)
     window.redraw.flush()
     (row,) = page.cards.rows
-    assert row.cells[RIGHT].words.endswith(" 97.78 % right")
+    assert row.cells[RIGHT].words.endswith(" accuracy 97.78 %")
     assert not page.views["accuracy"].isVisible()
     worse = msgspec.structs.replace(alike[0], accuracy=msgspec.structs.replace(same, top1=0.9))
     window.state.open(run, Path("a-run"), [worse, *alike[1:]])

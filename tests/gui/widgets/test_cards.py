@@ -46,7 +46,7 @@ def texts(row):
 def test_each_model_has_three_answers_and_the_sentence_behind_them(same_window):
     cards = same_window.pages[0].cards
     first, second = cards.rows
-    assert texts(first)[:2] == ["lenet5-digits", "✓ identical on 200 images 97.25 % right"]
+    assert texts(first)[:2] == ["lenet5-digits", "✓ same answers, 200 images accuracy 97.25 %"]
     assert first.cells[FAST].words.endswith("× slower than ort-cpu, 2 of 3 batch sizes")
     assert first.cells[HELD].words.startswith("conv, ")
     assert second.cells[FAST].words.endswith("× slower than ort-cpu"), "nothing of it is doubted"
