@@ -115,14 +115,22 @@ class Walls:
         if self.device == "cpu":
             # What is compiled for a GPU is shared: the judge alone writes it. Here a folder of its own is.
             told["KERNELSCOPE_CACHE"] = str(folder / "cache")
-        if self.name == BUBBLEWRAP:
+        if self.name == BUBBLEWRAP and not uid:
             told |= {confine.WALLED_ROOT: _IN_BOX, confine.WALLED_TMP: f"/{_OWN}"}
-            yield [*self._box(root, folder), *_told(environment, told), *command], {}
+            yield [*self._box(root, folder, None), *_told(environment, told), *command], {}
             return
         own = root / _OWN / folder.name
         own.mkdir(mode=0o700)
         os.chown(own, uid, uid)
         _bounded(own, uid)
+        if self.name == BUBBLEWRAP:
+            told |= {confine.WALLED_ROOT: _IN_BOX, confine.WALLED_TMP: f"/{_OWN}"}
+            bounded = own if os.path.ismount(own) else None
+            try:
+                yield [*self._box(root, folder, bounded), *_told(environment, told), *command], {}
+            finally:
+                _gone(own)
+            return
         told |= {confine.WALLED_ROOT: str(root), confine.WALLED_TMP: f"/{_OWN}/{folder.name}"}
         try:
             yield [*_told(environment, told), *command], {}
@@ -130,7 +138,8 @@ class Walls:
             end_all_of(uid)
             _gone(own)
 
-    def _box(self, root: Path, folder: Path) -> list[str]:
+    def _box(self, root: Path, folder: Path, own: Path | None) -> list[str]:
+        """own: its temporary folder, where that is bounded by more than its bytes."""
         box = [
             PROGRAM, "--die-with-parent", "--unshare-net", "--unshare-ipc", "--unshare-pid", "--unshare-uts",
             "--unshare-cgroup-try", "--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp",
@@ -149,6 +158,8 @@ class Walls:
         box += ["--ro-bind", str(root), _IN_BOX]
         for name in ("null", "zero", "urandom"):
             box += ["--dev-bind", f"/dev/{name}", f"{_IN_BOX}/dev/{name}"]
+        if own is not None:
+            return [*box, "--bind", str(own), f"{_IN_BOX}/{_OWN}", "--"]
         return [*box, "--perms", "1777", "--size", str(_TMP_NBYTES), "--tmpfs", f"{_IN_BOX}/{_OWN}", "--"]
 
 
