@@ -19,8 +19,9 @@ def prepare(
 ) -> RungSession:
     """A session of this kernel. inputs: all inputs in the order of the params; they must not change while the
     session lives. threads: on the CPU (None: one for each physical core). simulated: a CUDA kernel runs
-    without a GPU, compiled for this architecture ("sm_90") or the usual one (True). Raises KernelError (it does not compile, load or bind), UnavailableError, OutOfMemoryError;
-    UnsupportedError where it cannot be run without a GPU."""
+    without a GPU, compiled for this architecture ("sm_90") or the usual one (True). Raises KernelError (it
+    does not compile, load or bind), UnavailableError, OutOfMemoryError; UnsupportedError where it cannot be
+    run without a GPU."""
     if rung.device == "cpu":
         from engine.cpu.rung import CpuRungSession
 
