@@ -302,8 +302,8 @@ def page(whole: dict[str, Any]) -> list[str]:
     return [
         "## Beside Nsight Compute",
         "",
-        f"Counted by ncu on an {whole['device']}, of each rung one launch on one shape; here the same PTX was",
-        "run. Sectors of 32 bytes of global memory, wavefronts of shared memory, and warp instructions (of",
+        f"Counted by ncu on an {whole['device']}, of each rung one launch on one shape; here the same PTX",
+        "was run. Sectors of 32 bytes of global memory, wavefronts of shared memory, and warp instructions (of",
         "PTX here, of the machine's there), each ours / the GPU's:",
         "",
         *shares,
@@ -319,8 +319,8 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     """What the tools of compute-sanitizer find of the planted mistakes."""
     lines = ["## Planted mistakes under compute-sanitizer", ""]
     lines += [
-        "Named: the tool names the kernel with the mistake. False: it names the one without. Not reached: the tool",
-        "did not end within its time.",
+        "Named: the tool names the kernel with the mistake. False: it names the one without. Not reached:",
+        "the tool did not end within its time.",
         "",
         f"| mistake | kind | {' | '.join(TOOLS)} |",
         f"|---|---|{'---|' * len(TOOLS)}",
