@@ -302,9 +302,9 @@ def page(whole: dict[str, Any]) -> list[str]:
     return [
         "## Beside Nsight Compute",
         "",
-        f"Counted by ncu on a {whole['device']}, of each rung one launch on one shape; here the same PTX was",
-        "run. Sectors of 32 bytes of global memory, wavefronts of shared memory, and warp instructions (of",
-        "PTX here, of the machine's there), each ours / the GPU's:",
+        f"Counted by ncu on an {whole['device']}, of each rung one launch on one shape; here the same PTX",
+        "was run. Sectors of 32 bytes of global memory, wavefronts of shared memory, and warp instructions",
+        "(of PTX here, of the machine's there), each ours / the GPU's:",
         "",
         *shares,
         "",
@@ -319,14 +319,17 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     """What the tools of compute-sanitizer find of the planted mistakes."""
     lines = ["## Planted mistakes under compute-sanitizer", ""]
     lines += [
-        "Named: the tool names the kernel with the mistake. False: it names the one without.",
+        "Named: the tool names the kernel with the mistake. False: it names the one without. Not reached:",
+        "the tool did not end within its time.",
         "",
         f"| mistake | kind | {' | '.join(TOOLS)} |",
         f"|---|---|{'---|' * len(TOOLS)}",
     ]
     total = dict.fromkeys(TOOLS, 0)
-    for number, mistake in _ordered():
-        name, cells = f"m{number:03}", []
+    known = {mistake: number for number, mistake in whole["names"].items()}
+    ran = [mistake for _, mistake in _ordered() if mistake.name in known]
+    for mistake in ran:
+        name, cells = known[mistake.name], []
         for tool in TOOLS:
             of = whole["tools"].get(tool, {"found": {}, "reached": []})
             said = ["named"] * (name + "w" in of["found"]) + ["false"] * (name + "r" in of["found"])
@@ -334,7 +337,7 @@ def found_page(whole: dict[str, Any]) -> list[str]:
             cells.append(", ".join(said) or ("" if name + "w" in of["reached"] else "not reached"))
         lines.append(f"| {mistake.name} | {mistake.kind} | {' | '.join(cells)} |")
     sums = ", ".join(f"{tool} {count}" for tool, count in total.items())
-    return [*lines, "", f"Of {len(_ordered())} mistakes they name: {sums}.", ""]
+    return [*lines, "", f"Of {len(ran)} mistakes they name: {sums}.", ""]
 
 
 def tables(path: Path) -> str:
