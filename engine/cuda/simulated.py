@@ -21,6 +21,7 @@ from kernels.registry import Rung
 
 ARCH = "sm_80"  # what a kernel is compiled for, where its header does not ask for more
 SECONDS = 20.0  # after which a launch is ended
+ALONE_SECONDS = 3.0  # of a block alone, which may wait for others that do not come
 
 
 class SimulatedRungSession:
@@ -118,7 +119,7 @@ class SimulatedRungSession:
         given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
         return of_a_block(
             *(self._device, stage.function, stage.grid, stage.block),
-            *(packed(given), stage.shared_nbytes, self._seed, SECONDS),
+            *(packed(given), stage.shared_nbytes, self._seed, ALONE_SECONDS),
         )
 
     def synchronize(self) -> None:

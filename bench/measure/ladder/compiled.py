@@ -58,10 +58,11 @@ def architectures(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def meant_for(rung: Rung) -> str:
-    """What a rung is compiled for where nobody says: this machine's GPU, else the compute capability that
-    its header asks for, else OLDEST."""
+    """What a rung is compiled for where nobody says: this machine's GPU, else the architecture or compute
+    capability that its header asks for, else OLDEST."""
     device = cuda_driver.device()
-    capability = device.capability if device else rung.needs.get("compute_capability")
+    asked = rung.needs.get("architecture", rung.needs.get("compute_capability"))
+    capability = device.capability if device else asked
     return f"sm_{capability[0]}{capability[1]}" if capability else OLDEST
 
 

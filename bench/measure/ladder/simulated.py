@@ -60,7 +60,7 @@ def judged(
     if measured.disposition != "ok":
         return measured
     if reason := missing():
-        return _noted(measured, f"compiled only: {reason}")
+        return _not_run(measured, reason)
     ran, how = shape(rung, params), arch or True
     try:
         with judge.examine(rung, ran, rung.precision, seed=seed, quick=quick, simulated=how) as trial:
@@ -78,7 +78,7 @@ def judged(
             measured, disposition="incorrect", reason=reason, finding=finding, error=finding.error
         )
     except UnsupportedError as error_:
-        return _noted(measured, f"compiled only: {error_}")
+        return _not_run(measured, str(error_).removeprefix(f"{rung.label}: "))
     except KernelError as error_:
         return msgspec.structs.replace(measured, disposition="failed", reason=str(error_))
     if ran is not params:
@@ -169,6 +169,12 @@ def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> li
                 f"tried: with `{declared}` a pass has {now:,} wavefronts of shared memory, and not {before:,}"
             ]
     return []
+
+
+def _not_run(measured: RungMeasurement, why: str) -> RungMeasurement:
+    """It compiles, and whether it is right is not known."""
+    reason = f"compiles, and cannot be run without a GPU: {why}"
+    return msgspec.structs.replace(measured, disposition="unsupported", reason=reason)
 
 
 def _noted(measured: RungMeasurement, *words: str) -> RungMeasurement:

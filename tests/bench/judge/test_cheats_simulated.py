@@ -26,5 +26,5 @@ PLANTED = [
 def test_a_cheat_is_not_let_through_without_a_gpu(cheat: Cheat) -> None:
     measured = simulated.judged(cheat)
     if (what := simulated.became(cheat, measured)) == simulated.NOT_RUN:
-        pytest.skip("; ".join(measured.notes))
+        pytest.skip(measured.reason)
     assert what != simulated.THROUGH
