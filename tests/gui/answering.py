@@ -14,7 +14,7 @@ class Answers:
         self.asked = []
         self.left = list(verbs)
         self._clock = QTimer(QApplication.instance(), interval=10)
-        self._clock.timeout.connect(self._look)
+        self._clock.timeout.connect(lambda: self._look())  # which keeps this, too
         self._clock.start()
 
     def _look(self):

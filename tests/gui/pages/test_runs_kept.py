@@ -249,7 +249,7 @@ def test_a_filter_leaves_the_runs_that_have_every_word(qtbot, make_window, runs)
 
 
 def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, runs, monkeypatch):
-    Answers(library.TO_TRASH, library.FOR_GOOD)
+    answers = Answers(*(library.TO_TRASH, library.FOR_GOOD) * 2)
     monkeypatch.setattr(library, "to_trash", lambda _: None)
     window = make_window("mute", begin=False)
     window.findChild(Library).open(runs / "first")
@@ -284,6 +284,7 @@ def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, 
     settle(qtbot, window)
     assert window.state.empty, "and the run that was shown is shown no more"
     assert window.state.folder is None
+    assert not answers.left
 
 
 def _over(window):
