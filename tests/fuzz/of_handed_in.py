@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import tarfile
+import warnings
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -238,7 +239,9 @@ def packed_zip(drawn: random.Random) -> bytes:
             info = zipfile.ZipInfo(called)
             info.compress_type = archive.compression
             info.external_attr = drawn.choice([0o644, 0o120777, 0o040755, 0]) << 16
-            archive.writestr(info, data)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of a name that is there twice, which may be drawn
+                archive.writestr(info, data)
     return broken(held.getvalue(), drawn)
 
 

@@ -69,7 +69,7 @@ def test_a_rung_of_a_received_ladder_is_not_put_into_the_form_unasked(
     window.ladders.open(folder.path)
     qtbot.waitUntil(lambda: session.state.opened is not None)
     case = next(m.case for m in measured if m.case.user)
-    window.ladders._use(case)
+    window.ladders._use(case, False)
     assert window.form.rungs.folders == ()
     assert str(kernels) in window.banner.text
     window.banner.button.click()

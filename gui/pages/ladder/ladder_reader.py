@@ -290,7 +290,7 @@ class LadderReader(QWidget):
             tip="Use this rung for this node of the model when the comparison runs (F5)",
         )
         self.swap_button = push_button(
-            "&Swap into reference",
+            "&Swap in",
             self._on_swap,
             tip="Compare the reference with this rung in the node's place, when the comparison runs (F5)",
         )

@@ -60,7 +60,7 @@ def found(mistake: Planted, folder: Path) -> Finding | None:
     try:
         with (
             mock.patch.object(pool, "child", shared),
-            mock.patch.object(processes, "halt"),
+            mock.patch.object(processes, "halted", return_value=True),
         ):
             judge.examine(planting.rung_of(mistake, folder), mistake.params, threads=1).close()
     except judge.Wrong as wrong:

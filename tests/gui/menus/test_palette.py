@@ -37,6 +37,7 @@ def palette(qtbot, make_window, tmp_path):
     def opened(typed):
         window.menu_actions.by_name["palette"].trigger()
         found = window.findChildren(Palette)[-1]
+        qtbot.waitUntil(found.isActiveWindow)  # until then keys are the window's behind it
         qtbot.keyClicks(found.field, typed)
         return found
 

@@ -55,7 +55,7 @@ def test_each_model_has_three_answers_and_the_sentence_behind_them(same_window):
         theme.good, theme.failed, theme.ink
     )  # fmt: skip
     assert "doubtful (!) at batch 1" in first.cells[FAST].toolTip()
-    assert first.cells[RIGHT].accessibleName().startswith("Right? ✓ identical")
+    assert first.cells[RIGHT].accessibleName().startswith("Right? ✓ same answers")
     cards.copy_action.trigger()
     said = QApplication.clipboard().text()
     assert said.startswith("lenet5-digits, forward pass: engine-cpu is ")

@@ -143,7 +143,8 @@ def test_a_cuda_kernel_is_compiled_where_there_is_no_gpu(
     assert main.main(["course", "handout", str(tmp_path / "a"), str(tmp_path / "out")]) == 0
     kernel = tmp_path / "out" / "90_mine.cu"
     assert main.main(["course", "check", str(kernel)]) == 0
-    assert "registers" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "registers" in said or "its speed is not judged without a GPU" in said
     kernel.write_text(kernel.read_text() + "\nint x = ;\n")
     assert main.main(["course", "check", str(kernel)]) == 1
     assert "90_mine.cu" in capsys.readouterr().out
