@@ -8,6 +8,7 @@ it is copied to the path that the step's command names. Those that no command of
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ KERNEL, CPU_KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel that forgets the bias",
     "a kernel that faults",
 )
+CUDA_PRODUCT = "a CUDA product of one's own"
 MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
 PACKED = "a run in one file"
 PLACES = "places elsewhere"  # which are this machine, through a launch prefix
@@ -63,6 +65,7 @@ def steps(machine: Machine) -> list[Step]:
         KERNEL: (*main, "ladder", "--new", "conv", MADE),
         CPU_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cpu"),
         CUDA_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cuda"),
+        CUDA_PRODUCT: (*main, "ladder", "--new", "gemm", MADE, "--device", "cuda"),
         WRONG: (*_OWN, "kernel", "missing_bias", machine.device),
         CRASHING: (*_OWN, "kernel", "illegal", machine.device),
         MODEL: (*_OWN, "model"),
@@ -153,6 +156,7 @@ def places(made: Path) -> None:
     os.environ["KERNELSCOPE_CONFIG"] = str(made / "kernelscope.toml")
     for name in ("lab", "farm", "box"):
         there.make(Path("there").absolute(), name, launch=("env",))
+        subprocess.run([sys.executable, "main.py", "remote", "doctor", name], cwd=ROOT, check=True)
 
 
 def kernel(name: str, device: str, made: Path) -> None:

@@ -58,6 +58,7 @@ LEFT_OUT = {
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {
     "judge --format json": "judge my_kernels/90_mine.py --format json",
+    "judge --simulated": "judge my_kernels/90_mine.cu --simulated --batch 1",
     "remote doctor": "remote doctor lab",
     "runs diff": "runs diff RUN OTHER",
     "runs show": "runs show RUN",
@@ -71,6 +72,7 @@ LACKS = {
 }
 # What a placeholder in capitals stands for, where it is no folder of a run.
 STANDS_FOR = {"MODEL": "lenet5-digits", "NAME": "lenet5-digits", "N": "1", "DIR": "pictures"}
+OF_FOLDERS = {"tiles": fixtures.CUDA_PRODUCT}  # folders whose kernels are of another operator
 RUN_WORDS = ("RUN", "OTHER", "FOLDER")
 ONLY_GPU = ("calls", "counters")  # tables of a profile
 OUTPUTS = ("--out", "--trace", "--file")
@@ -186,13 +188,15 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if words[:2] in (["runs", "copy"], ["runs", "thin"]) and index == 3:
         return "copied" if word == "TO" else word
     if before == "--kernels":
-        uses.append(Use(fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL, word))
+        kernel = fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL
+        uses.append(Use(OF_FOLDERS.get(word, kernel), word))
         return word
     if words[0] == "export-op" and word.startswith("kernels/"):  # of ours, in a clone
         return str(ROOT / word)
     if words[0] in ("judge", "export-op") and word.endswith((".py", ".cu")):
         folder, _, _ = word.rpartition("/")
-        uses.append(Use(fixtures.CUDA_KERNEL if word.endswith(".cu") else fixtures.CPU_KERNEL, folder))
+        kernel = fixtures.CUDA_KERNEL if word.endswith(".cu") else fixtures.CPU_KERNEL
+        uses.append(Use(OF_FOLDERS.get(folder, kernel), folder))
         return word
     if before == "--labels":
         uses.append(Use(fixtures.CLASSES, word))

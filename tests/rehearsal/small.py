@@ -22,7 +22,7 @@ def small(words: list[str]) -> tuple[list[str], str]:
     """words: behind main.py, the command first."""
     made, said = list(words), []
     command = words[0] if words else ""
-    if words[:2] == ["report", "course"] and len(words) > 2 and "--images" not in words:
+    if words[:2] == ["report", "course"] and words[2:] and words[2][0] != "-" and "--images" not in words:
         # The others climb ladders for minutes, and are made of the same parts.
         instead = f"{QUICK_COURSE} for {words[2]}; " if words[2] != QUICK_COURSE else ""
         return [*words[:2], QUICK_COURSE, *words[3:], *COURSE], f"{instead}with {' '.join(COURSE)}"
