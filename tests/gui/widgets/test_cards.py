@@ -173,14 +173,17 @@ def test_a_run_waits_for_a_quiet_machine_or_until_told_otherwise(make_window, qt
     wait = buttons["Wait until the machine is quiet"]
     wait.click()
     qtbot.waitUntil(lambda: "make, uses 190 %" in window.banner.text)
+    assert len(window.banner.notices) == 1, "what is said of the waiting replaces what was said before"
     window.banner.dismiss()
     qtbot.waitUntil(lambda: not window.remedies.waiting)
     wait.click()
+    window.tell("Something else.")
+    qtbot.waitUntil(lambda: "make, uses 190 %" in window.banner.text)
     assert window.banner.button.text() == "Start now"
     monkeypatch.setattr(beforehand, "look", beforehand.Looked)
     qtbot.waitUntil(lambda: bool(started))
     assert started.pop() == run.job
-    assert window.banner.text == ""
+    assert window.banner.text == "Something else."
     buttons["Use 1 thread"].click()
     assert started.pop().threads == 1
 
