@@ -154,10 +154,10 @@ def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> li
             text = rung.source.replace(*padded)
             try:
                 session = SimulatedRungSession(replace(rung, source=text), params, trial.sample.given(params))
-            except KernelscopeError:
+                session.poison(POISONS[0])
+                session.run()
+            except KernelscopeError:  # which says nothing of the kernel as it is
                 break
-            session.poison(POISONS[0])
-            session.run()
             totals = counts.totals(session.report)
             if not best[1] or totals["wavefronts"] < best[0]:
                 best = totals["wavefronts"], padded[1]
