@@ -103,9 +103,9 @@ def _reads(session: SimulatedRungSession) -> Mapping[tuple[str, int], Reads]:
 def tried_on(
     rung: Rung, params: Params, measured: RungMeasurement, when: str, seed: int = 0
 ) -> RungMeasurement:
-    """One more shape of a rung that was found right: `measured`, or what is wrong there. Raises
-    UnsupportedError, KernelError."""
-    with judge.Trial(rung, params, rung.precision, seed=seed, simulated=True) as trial:
+    """One more shape of a rung that was found right (or its largest small one, as `shape` says): `measured`,
+    or what is wrong there. Raises UnsupportedError, KernelError."""
+    with judge.Trial(rung, shape(rung, params), rung.precision, seed=seed, simulated=True) as trial:
         failure = trial.check(when, trial.fresh())
     if failure is None:
         return measured
