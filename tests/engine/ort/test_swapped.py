@@ -20,6 +20,7 @@ from engine import backends
 from engine.backend import Options
 from engine.backends import ort_swapped
 from engine.graph import importer
+from engine.ort import swapped as swapping
 from engine.ort.swapped import swapped
 from engine.planning.exported import named, replacement
 from kernels import numba_support, registry
@@ -89,6 +90,10 @@ def test_without_this_program_it_answers_as_the_rung(
     asked = [str(tmp_path / "90_mine.py"), "--node", "conv1", "--model", str(tmp_path / "net.onnx")]
     assert main.main(["export-op", *asked, "--batch", "1,16", "--out", str(out)]) == 0
     made = capsys.readouterr().out.split()
+    before = (tmp_path / "net.onnx").read_bytes()
+    assert main.main(["export-op", *asked, "--out", str(tmp_path)]) == 2
+    assert "is the model itself" in capsys.readouterr().err
+    assert (tmp_path / "net.onnx").read_bytes() == before
     assert made == [str(out / name) for name in ("mine_conv1.c", "libmine_conv1.so", "net.onnx", "README.md")]
     assert "does the work" not in (page := (out / "README.md").read_text())
     assert "in the place of conv1 and relu1" in page
@@ -162,6 +167,17 @@ def test_libraries_of_one_model_stay_however_few_are_kept(
     with pytest.raises(KernelError):
         swap(graph, 1, Options(rungs={"conv1": "register_tiles"}))
     assert len(list((tmp_path / "exported").iterdir())) == 1, "nothing half built is left"
+
+
+def test_a_large_model_is_written_twice_and_its_weights_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swapping, "LARGEST_NBYTES", 10)
+    graph, sizes = importer.from_proto(model()), []
+    for _ in range(2):
+        swapping.save(graph, tmp_path / "net.onnx")
+        sizes.append((tmp_path / "net.onnx.data").stat().st_size)
+    assert sizes[0] == sizes[1]
 
 
 def test_names_of_a_file_are_no_code(tmp_path: Path) -> None:
