@@ -39,21 +39,24 @@ def export_op(
     from bench.words.option import one_of
     from engine.graph import importer
     from engine.planning.exported import replacement
+    from kernels.errors import InputError, system_words
     from kernels.exported import library
 
     one_of(to, TARGETS, "library")
     library.compiler()  # before anything that takes long
     with tempfile.TemporaryDirectory() as folder:
         rung = placed(GivenKernel(file=str(kernel)), Path(folder))
-        graph = importer.load(cases.model_spec(model, Job(models=(model,), backends=())).file(None))
+        file = cases.model_spec(model, Job(models=(model,), backends=())).file(None)
+        graph = importer.load(file)
         made = replacement(graph, node, rung, _batches(batch, graph), _arch(arch, rung))
     target = out or Path(made.operator.name)
+    copy = target / f"{graph.name}.onnx"
+    if to == "onnxruntime" and copy.exists() and copy.samefile(file):
+        raise InputError(f"{copy} is the model itself, which stays as it is; name another folder by --out")
     try:
         files = library.written(made.operator, target)
         files += _beside(made, graph, to, target)
     except OSError as error:
-        from kernels.errors import InputError, system_words
-
         raise InputError(f"{target} cannot be written: {system_words(error)}") from error
     print("\n".join(map(str, files)))
     return 0

@@ -88,7 +88,7 @@ class Trial(JudgedSession):
 
     def _with_one_changed(self, sample: Sample) -> Sample:
         """The same inputs, but for an element of each, which becomes as its neighbour is."""
-        inputs = [np.array(array) for array in sample.inputs]
+        inputs = [np.array(array, order="C") for array in sample.inputs]
         for index in self._data:
             flat = inputs[index].reshape(-1)
             at = int(self._random.integers(flat.size))

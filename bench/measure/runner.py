@@ -310,7 +310,10 @@ class Runner:
         right = [key for key in first if self._checked(ready[key], timings[key], sampler, key)]
         for key in right:
             contender, timing = ready[key], timings[key]
-            measured = self._possible(contender, contender.measured(timing, sampler.result(key)))
+            try:
+                measured = self._possible(contender, contender.measured(timing, sampler.result(key)))
+            except Exception:
+                continue  # `_finish` comes to it as well, and its case says so
             if measured.disposition == "ok":
                 told = Provisional(case=contender.case, median_ns=timing.median_ns, measurement=measured)
                 self._say(told)

@@ -5,6 +5,7 @@ source. A ladder's folder has the same file, with the versions that were measure
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
-from bench.results.store import SAVES_FILE
+from bench.results.store import SAVES_FILE, write_atomically
 from bench.words import orders
 from kernels.errors import InputError, system_words
 
@@ -128,11 +129,16 @@ class SaveLog:
 def keep(
     folder: Path, ladder: Ladder, measurements: Iterable[RungMeasurement], sources: Mapping[str, str]
 ) -> None:
-    """Keep in a ladder's folder the source of each rung of the user that was measured. sources: by rung.
-    Raises InputError where it cannot be written."""
+    """Keep in a ladder's folder the source of each rung of the user that was measured; of one that was
+    measured before and is none of these, what is known stays. sources: by rung. Raises InputError where it
+    cannot be written."""
     own = {m.case.key: m for m in measurements if m.case.user and m.case.scope == "rung"}
     if own:
-        (folder / FILE).unlink(missing_ok=True)  # of a part that was gone on with
+        rungs = {m.case.rung for m in own.values()}
+        kept: list[Save] = []
+        with contextlib.suppress(InputError):  # of a file that is none, nothing is known
+            kept = [save for save in read(folder) if save.rung not in rungs]
+        write_atomically(folder / FILE, b"".join(msgspec.json.encode(save) + b"\n" for save in kept))
         SaveLog(folder).note(ladder, [m.case for m in own.values()], own, sources)
 
 

@@ -150,7 +150,7 @@ def store(name: str, texts: Sequence[str]) -> Path:
         same = False
     if not same:
         raise InputError(f"{file} has {name} in a way that the window cannot change; change it there")
-    store_file(file, after.encode())
+    store_file(file.resolve(), after.encode())  # where it is a link, it stays one
     return file
 
 
@@ -161,7 +161,9 @@ def _begins(name: str, line: str) -> bool:
 
 def _toml(option: Option, texts: Sequence[str]) -> str:
     """Texts as TOML: a number where the option takes one, a list where it takes several."""
-    parts = [text if isinstance(option.value, Number) else json.dumps(text) for text in texts]
+    parts = [
+        text if isinstance(option.value, Number) else json.dumps(text, ensure_ascii=False) for text in texts
+    ]
     return f"[{', '.join(parts)}]" if option.value.repeated else parts[0]
 
 

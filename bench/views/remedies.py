@@ -17,6 +17,7 @@ import msgspec
 from bench.results import doubt
 from bench.results.records import Case, Job
 from bench.results.rows import Row, title
+from bench.run import chosen_rungs
 from bench.words import orders, units
 
 Remedy = Literal["longer", "quiet", "one-thread"]
@@ -123,5 +124,7 @@ def again(job: Job, found: Doubt, remedy: Remedy) -> Job:
             for name, size in job.dims.items()
             if ":" not in name or name.rpartition(":")[0] in names
         },
+        rungs=chosen_rungs.compared(job.rungs, models, job.models),
+        swaps=chosen_rungs.compared(job.swaps, models, job.models),
     )
     return _CHANGED[remedy](alone)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from kernels.exported import library, source
 from kernels.exported.operator import Operator
 from kernels.precision import FP32
 
-MOST_BUILT = 50  # libraries that are kept; the oldest go
+MOST_BUILT = 50  # libraries that are kept; those that were used longest ago go
 
 # Processes of their own: such a kernel takes nobody with it but others of its kind.
 KIND = pool.Kind("ONNX Runtime with our kernels", "engine.isolated.open_ort", stays=True, alone=6)
@@ -87,6 +88,7 @@ class Swapped:
             taken.update(one.nodes)
         if not made:
             return graph, {}
+        _trim(keep=[Path(file).parent for file in libraries])
         changed = replace(swapped(graph, made), libraries=tuple(libraries))
         return changed, {"swapped": ", ".join(words)}
 
@@ -102,19 +104,26 @@ def _built(operator: Operator) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Whole, or not there: a library that is cut short takes the process with it.
         building = Path(tempfile.mkdtemp(dir=folder.parent))
-        library.written(operator, building)
-        with contextlib.suppress(OSError):  # another process was as quick
-            building.rename(folder)
-        shutil.rmtree(building, ignore_errors=True)
-        _trim(folder.parent)
+        try:
+            library.written(operator, building)
+            with contextlib.suppress(OSError):  # another process was as quick
+                building.rename(folder)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.utime(folder)  # used last
     return str(path)
 
 
-def _trim(folder: Path) -> None:
-    """Remove the oldest libraries beyond MOST_BUILT."""
-    built = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in built[MOST_BUILT:]:
-        shutil.rmtree(path, ignore_errors=True)
+def _trim(keep: Collection[Path]) -> None:
+    """Remove the libraries beyond MOST_BUILT that were used longest ago, but none of `keep`."""
+    used: dict[Path, float] = {}
+    for path in (cache_dir() / "exported").iterdir():
+        with contextlib.suppress(OSError):  # another process has removed it, or given it its name
+            used[path] = path.stat().st_mtime
+    for path in sorted(used, key=lambda path: -used[path])[MOST_BUILT:]:
+        if path not in keep:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _arch() -> str:

@@ -108,4 +108,6 @@ def save(graph: Graph, path: Path) -> None:
     """Write the model; where it is too large for one file, its weights beside it (NAME.onnx.data)."""
     proto = graph.whole_proto()
     large = sum(array.nbytes for array in graph.initializers.values()) > LARGEST_NBYTES
+    if large:  # else what an earlier copy had would stay in front of it
+        path.with_name(f"{path.name}.data").unlink(missing_ok=True)
     onnx.save(proto, path, save_as_external_data=large, location=f"{path.name}.data" if large else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
@@ -61,6 +62,12 @@ class LogWindow(QDialog):
 
     def look(self) -> None:
         """Show what was added since the last look."""
+        with contextlib.suppress(OSError):  # it was removed meanwhile, or cannot be read now
+            self._look()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _look(self) -> None:
         path = self._file()
         if path != self._path:
             self._begin()
@@ -71,17 +78,15 @@ class LogWindow(QDialog):
         elif path is not None and size > self._read:
             self._add(path)
 
-    # ------------------------------------------------------------------------------------------ the inside
-
     def _begin(self) -> None:
         self._path, self._read = self._file(), 0
         self.text.clear()
         self.where.setText(str(self._path or ""))
-        if self._path is not None and self._path.is_file() and self._path.stat().st_size:
-            self._read = max(0, self._path.stat().st_size - TAIL_NBYTES)
-            self._add(self._path)
-        else:
-            self.text.setPlaceholderText(EMPTY[self.source.currentData()])
+        self.text.setPlaceholderText(EMPTY[self.source.currentData()])
+        with contextlib.suppress(OSError):
+            if self._path is not None and self._path.is_file():
+                self._read = max(0, self._path.stat().st_size - TAIL_NBYTES)
+                self._add(self._path)
 
     def _add(self, path: Path) -> None:
         with path.open("rb") as file:

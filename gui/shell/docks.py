@@ -568,8 +568,11 @@ class Problems(TableView):
         self._problems += problems
         if problems or changed or len(self.source.rows) != len(self._problems) + len(self._doubts):
             self.show_table(Table(PROBLEM_COLUMNS, (*self._problems, *self._doubts)))
-            self._place_buttons()
             self.counted.emit(len(self._problems), len(self._problems) + len(self._doubts))
+
+    def show_table(self, table: Table[Problem]) -> None:
+        super().show_table(table)
+        self._place_buttons()  # a row that the filter had left out has none
 
     def _place_buttons(self) -> None:
         """A button for each remedy, in place of its words."""

@@ -174,7 +174,7 @@ class Banner(QFrame):
     def _show(self, text: str, severity: str, about: str, words: str = "") -> Notice | None:
         if about in MATTERS and about in self.hushed:
             return None
-        notice = next((n for n in self._notices if n.message == text and not words), None)
+        notice = next((n for n in self._notices if (n.message, n.about) == (text, about) and not words), None)
         if notice is not None:
             notice.repeat()
             self._notices.remove(notice)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LOOK_MS = 1000  # between two looks at a machine that is waited for
 QUIET_LOOKS = 3  # in a row, after which the machine is called quiet
 START_NOW = "Start now"
+QUIET = "quiet"  # the matter of what is said while it waits
 
 
 class Remedies(QObject):
@@ -59,8 +60,6 @@ class Remedies(QObject):
 
     def _go(self, job: Job, remedy: Remedy) -> None:
         if remedy != "quiet" or self._window.session.on:  # how busy a machine elsewhere is nobody knows here
-            if self.waiting:
-                self._window.banner.dismiss()
             self._forget()
             self._window.start(job)
             return
@@ -88,15 +87,15 @@ class Remedies(QObject):
     def _say(self, text: str) -> None:
         if text != self._said or not self._window.banner.text:
             self._said = text
-            self._window.banner.ask(text, START_NOW, self._start)
+            self._window.banner.ask(text, START_NOW, self._start, QUIET)
 
     def _start(self) -> None:
         job = self._job
         if job is not None:
             self._forget()
-            self._window.banner.dismiss()
             self._window.start(job)
 
     def _forget(self) -> None:
         self._job, self._said = None, ""
         self._again.stop()
+        self._window.banner.replace(QUIET, ())

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.registry import Rung
 
+MOST_TOLD = 200  # characters of a name in what is written
 OUTPUT, WORKSPACE, TABLES, TILES = -1, -2, -3, -4
 """Buffers that are no inputs, as C knows them by number."""
 
@@ -114,6 +115,12 @@ class Operator:
     def domain(self) -> str:
         """Of the operator in a model: its own, because ONNX Runtime takes a domain from one library alone."""
         return f"kernelscope.{self.name}"
+
+    @property
+    def told(self) -> str:
+        """`words` as they may stand in a comment, a text and a format of C and of Python: the names in a
+        model's file may have anything in them."""
+        return re.sub(r"[^\w /.:+-]", "_", self.words, flags=re.ASCII)[:MOST_TOLD]
 
     @property
     def data_inputs(self) -> tuple[int, ...]:

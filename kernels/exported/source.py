@@ -33,7 +33,7 @@ def text(op: Operator) -> str:
     """The file. It is C11 with what GCC and Clang have on Linux, and needs no header of anybody's."""
     cuda = op.device == "cuda"
     parts = [
-        f"/* {op.words}: written by Kernelscope for use elsewhere; README.md says how. */",
+        f"/* {op.told}: written by Kernelscope for use elsewhere; README.md says how. */",
         HEADERS,
         _shared(op),
         _cuda(op) if cuda else _cpu(op),
@@ -72,7 +72,7 @@ def _shared(op: Operator) -> str:
         [
             _defines(
                 NAME=_string(op.name),
-                WORDS=_string(op.words),
+                WORDS=_string(op.told),
                 DOMAIN=_string(op.domain),
                 INPUTS=len(op.inputs),
                 SIZES=len(op.sizes),

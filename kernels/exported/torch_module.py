@@ -111,7 +111,7 @@ def text(op: Operator) -> str:
     odd = [k for k, i in enumerate(weights) if op.inputs[i].dtype == "bfloat16"]
     packed = any(it.packed for it in op.inputs)
     return TEMPLATE.format(
-        words=op.words,
+        words=op.told,
         name=op.name,
         sizes=[(tuple(map(tuple, size.shapes)), tuple(size.output)) for size in op.sizes],
         out_dtype=op.out_dtype,

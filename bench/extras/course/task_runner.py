@@ -135,11 +135,14 @@ class TaskRunner(LadderRunner):
             self._give_way()
             self._hidden()
             made = simulated.tried_on(rung, entrants.params_of(job.op, fields), made, HIDDEN, job.seed)
+            if made.disposition != "ok":
+                break
         return made
 
     def _alone(self, device: str) -> AbstractContextManager[None]:
-        """The device held, where it is of this kind."""
-        return self._lock.alone() if self._lock is not None and self._job.device == device else nullcontext()
+        """The device held, where it is of this kind, and is used."""
+        used = self._job.device == device and not self._job.simulated
+        return self._lock.alone() if self._lock is not None and used else nullcontext()
 
     def _give_way(self) -> None:
         """To whoever waits to time what passed its checks: those that are left here are made afterwards."""

@@ -21,6 +21,7 @@ import itertools
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -438,7 +439,17 @@ def sweep() -> None:
     """Remove what gradings have left that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         number = path.name.removeprefix(_PREFIX).partition("-")[0]
-        if number.isdigit() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
+        gone = number.isdigit() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists()
+        if gone and _ours(path):
             for own in (path / "root" / _OWN).glob("*"):
                 _gone(own)
             confine.remove(path)
+
+
+def _ours(folder: Path) -> bool:
+    """Whether this user made it: of what others put there, a link may lead anywhere."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

@@ -19,7 +19,6 @@ from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
 from kernels import registry
-from kernels.errors import KernelscopeError
 
 
 def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
@@ -72,7 +71,7 @@ class LadderRunner(Runner):
         for case in cases:
             try:
                 self._settle(self._simulated(case))
-            except KernelscopeError as error:
+            except Exception as error:
                 self._fail(case, None, error)
         return []
 

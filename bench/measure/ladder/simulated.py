@@ -103,9 +103,9 @@ def _reads(session: SimulatedRungSession) -> Mapping[tuple[str, int], Reads]:
 def tried_on(
     rung: Rung, params: Params, measured: RungMeasurement, when: str, seed: int = 0
 ) -> RungMeasurement:
-    """One more shape of a rung that was found right: `measured`, or what is wrong there. Raises
-    UnsupportedError, KernelError."""
-    with judge.Trial(rung, params, rung.precision, seed=seed, simulated=True) as trial:
+    """One more shape of a rung that was found right (or its largest small one, as `shape` says): `measured`,
+    or what is wrong there. Raises UnsupportedError, KernelError."""
+    with judge.Trial(rung, shape(rung, params), rung.precision, seed=seed, simulated=True) as trial:
         failure = trial.check(when, trial.fresh())
     if failure is None:
         return measured
@@ -154,10 +154,10 @@ def _tried(rung: Rung, params: Params, report: Report, trial: judge.Trial) -> li
             text = rung.source.replace(*padded)
             try:
                 session = SimulatedRungSession(replace(rung, source=text), params, trial.sample.given(params))
-            except KernelscopeError:
+                session.poison(POISONS[0])
+                session.run()
+            except KernelscopeError:  # which says nothing of the kernel as it is
                 break
-            session.poison(POISONS[0])
-            session.run()
             totals = counts.totals(session.report)
             if not best[1] or totals["wavefronts"] < best[0]:
                 best = totals["wavefronts"], padded[1]

@@ -198,7 +198,8 @@ class HistoryView(QWidget):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _go_to(self, save: Save) -> None:
-        self.table.selectRow(self.table.source.rows.index(save))
+        if save in self.table.source.rows:  # and not left out by the filter
+            self.table.selectRow(self.table.source.rows.index(save))
 
     def _compare(self, *_: object) -> None:
         chosen, info = self.chosen, self._info

@@ -104,3 +104,15 @@ def test_a_damaged_log_is_refused_and_one_cut_off_is_read(logged: tuple[Path, La
     path.write_bytes(b"[]\n")
     with pytest.raises(saves.InputError, match="no log of saves"):
         saves.read(folder)
+
+
+def test_a_ladder_that_is_gone_on_with_keeps_the_versions_it_had(tmp_path: Path) -> None:
+    ladder, found = example()
+    case = next(m.case for m in found if m.case.user)
+    other = msgspec.structs.replace(case, rung="another")
+    for one, source in ((case, "// first"), (other, "// second"), (other, "// third")):
+        saves.keep(tmp_path, ladder, [version(one, 50)], {one.rung: source})
+    assert [(save.rung, save.source) for save in saves.read(tmp_path)] == [
+        (case.rung, "// first"),
+        ("another", "// third"),
+    ]

@@ -202,3 +202,16 @@ def test_runs_are_kept_where_the_setting_says(project: Path, tmp_path: Path) -> 
     assert settings.runs_folder() == Path("runs")
     settings.store("runs", [str(tmp_path / "all")])
     assert settings.runs_folder() == tmp_path / "all"
+    odd = tmp_path / "Läufe \U0001f600"
+    settings.store("runs", [str(odd)])
+    assert settings.runs_folder() == odd
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators there")
+def test_a_file_that_is_a_link_stays_one(project: Path, tmp_path: Path) -> None:
+    file, own = project.parents[1] / "user.toml", tmp_path / "dotfiles.toml"
+    own.write_text("# mine\n")
+    file.symlink_to(own)
+    settings.store("budget", ["3"])
+    assert file.is_symlink()
+    assert own.read_text() == "# mine\nbudget = 3\n"

@@ -201,6 +201,8 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
         own_batches=own,
         own_images=own,
         dims=sizes,
+        rungs={"lenet5-digits:conv1": "im2col", "alexnet:conv2": "cuda/tiled", "conv3": "naive"},
+        swaps={"lenet5-digits:conv1": "im2col"},
     )
     again = remedies.again(job, remedies.doubts(rows(measured))[0], remedy)
     assert again.models == ("alexnet",)
@@ -213,6 +215,8 @@ def test_a_remedy_changes_the_job_of_the_doubted_model_alone(remedy):
     # What is said of the other one would be a mistake.
     assert again.own_batches == again.own_images == {"alexnet": (3,)}
     assert again.dims == {"height": 8, "alexnet:width": 9}
+    assert again.rungs == {"alexnet:conv2": "cuda/tiled", "conv3": "naive"}
+    assert again.swaps == {}
 
 
 def test_whatever_the_program_says_of_a_doubt_has_a_remedy():

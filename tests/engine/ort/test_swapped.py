@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,15 @@ from onnx import helper, numpy_helper
 import main
 from engine import backends
 from engine.backend import Options
+from engine.backends import ort_swapped
 from engine.graph import importer
+from engine.ort import swapped as swapping
 from engine.ort.swapped import swapped
 from engine.planning.exported import named, replacement
 from kernels import numba_support, registry
 from kernels.cpu import load
-from kernels.errors import InputError, UnsupportedError
+from kernels.errors import InputError, KernelError, UnsupportedError
+from kernels.exported import library, source, torch_module
 from kernels.ops import sized
 from kernels.ops.conv import Conv
 
@@ -86,6 +90,10 @@ def test_without_this_program_it_answers_as_the_rung(
     asked = [str(tmp_path / "90_mine.py"), "--node", "conv1", "--model", str(tmp_path / "net.onnx")]
     assert main.main(["export-op", *asked, "--batch", "1,16", "--out", str(out)]) == 0
     made = capsys.readouterr().out.split()
+    before = (tmp_path / "net.onnx").read_bytes()
+    assert main.main(["export-op", *asked, "--out", str(tmp_path)]) == 2
+    assert "is the model itself" in capsys.readouterr().err
+    assert (tmp_path / "net.onnx").read_bytes() == before
     assert made == [str(out / name) for name in ("mine_conv1.c", "libmine_conv1.so", "net.onnx", "README.md")]
     assert "does the work" not in (page := (out / "README.md").read_text())
     assert "in the place of conv1 and relu1" in page
@@ -139,6 +147,49 @@ def test_several_kernels_in_one_model_as_a_backend() -> None:
             made.whole_proto().SerializeToString(), providers=["CPUExecutionProvider"]
         )
     assert [node.name for node in made.proto.graph.node] == ["conv1", "relu1", "conv2"]
+
+
+def test_libraries_of_one_model_stay_however_few_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ort_swapped, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(ort_swapped, "MOST_BUILT", 1)
+    graph, swap = importer.from_proto(model()), ort_swapped.BACKENDS[0]._swapped
+    both, _ = swap(graph, 1, Options(rungs=dict.fromkeys(("conv1", "conv2"), "register_tiles")))
+    assert all(Path(file).is_file() for file in both.libraries)
+    one, _ = swap(graph, 1, Options(rungs={"conv2": "register_tiles"}))
+    assert [Path(file).parent for file in one.libraries] == list((tmp_path / "exported").iterdir())
+
+    def fails(*_: object) -> None:
+        raise KernelError("no space")
+
+    monkeypatch.setattr(ort_swapped.library, "written", fails)
+    with pytest.raises(KernelError):
+        swap(graph, 1, Options(rungs={"conv1": "register_tiles"}))
+    assert len(list((tmp_path / "exported").iterdir())) == 1, "nothing half built is left"
+
+
+def test_a_large_model_is_written_twice_and_its_weights_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swapping, "LARGEST_NBYTES", 10)
+    graph, sizes = importer.from_proto(model()), []
+    for _ in range(2):
+        swapping.save(graph, tmp_path / "net.onnx")
+        sizes.append((tmp_path / "net.onnx.data").stat().st_size)
+    assert sizes[0] == sizes[1]
+
+
+def test_names_of_a_file_are_no_code(tmp_path: Path) -> None:
+    proto = model(second=False)
+    proto.graph.node[0].name = 'conv */ int planted(void); /* "%n {x}' * 9
+    graph = importer.from_proto(proto)
+    rung = registry.find("cpu", "conv", "register_tiles")
+    made = replacement(graph, graph.nodes[0].name, rung, (1,)).operator
+    made = replace(made, name="mine")
+    compile(torch_module.text(made), "mine.py", "exec")
+    assert "planted(void)" not in source.text(made)
+    library.written(made, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import main
+from bench import judge
 from bench.extras.course import grading, pages, tasks
 from bench.extras.course.assignment import read
+from bench.extras.course.judging import Judging
 from bench.extras.course.marks import marks
-from bench.extras.course.records import Counted, Grade, GradeCase, Graded, Student
+from bench.extras.course.records import NAME, NUMBER, Counted, Grade, GradeCase, Graded, Student
 from bench.measure.ladder import simulated
+from bench.measure.ladder.entrants import params_of
 from engine import backends
 from kernels import numba_support, nvrtc, registry
+from kernels.errors import KernelError
+from kernels.ops import Params
+from kernels.registry import Rung
 
 pytestmark = [
     pytest.mark.slow,
@@ -87,6 +94,44 @@ def test_a_class_is_graded_without_a_gpu_but_for_its_times(own: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulated, "missing", lambda: "there is no compiler")
         assert grading.without_gpu(grading.Class(job, ())).job == job
+
+
+def test_without_a_gpu_nobody_waits_for_it_and_a_large_hidden_shape_is_tried_as_a_small_one(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lock:
+        def give_way(self) -> bool:
+            return False
+
+        def alone(self) -> None:
+            raise AssertionError("others are judged meanwhile")
+
+    given = tasks.job_of(read(own))
+    job = msgspec.structs.replace(given, simulated=True)
+    task = msgspec.structs.replace(job.tasks[0], hidden=({**job.tasks[0].params, "n": 1024},), quick=True)
+    assert params_of(task.op, task.hidden[0]).flops > simulated.MOST_FLOPS
+    seen: list[Params] = []
+
+    def tried(rung: Rung, params: Params, *_: object, **__: object) -> None:
+        seen.append(params)
+        raise KernelError("its params are seen")
+
+    monkeypatch.setattr(judge, "Trial", tried)
+    monkeypatch.setattr(simulated, "judged", lambda rung, params, measured, *_: measured)
+    folder = own / "handed" / task.name
+    folder.mkdir(parents=True)
+    mine = (own / "90_mine.cu").read_text()
+    (folder / f"{NUMBER}_{NAME}.cu").write_text(
+        mine.replace("rung = 90", f"rung = {NUMBER}").replace('"mine"', f'"{NAME}"')
+    )
+    lock: Any = Lock()
+    judging = Judging(
+        msgspec.structs.replace(job, tasks=(task,)), folder.parent, lambda *_: None, lambda: False, lock
+    )
+    made, _ = judging.graded(GradeCase(student="ada", task=task.name))
+    assert made.disposition == "failed"
+    assert "on a hidden shape" in made.reason
+    assert [params.flops <= simulated.MOST_FLOPS for params in seen] == [True]
 
 
 @pytest.mark.parametrize(

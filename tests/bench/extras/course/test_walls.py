@@ -170,7 +170,18 @@ def test_what_a_killed_grading_left_is_removed_and_what_another_uses_stays(
         os.chdir("d")
     os.fchdir(here)
     os.close(here)
+    elsewhere = tmp_path / "elsewhere" / "root" / walls._OWN / "a"
+    elsewhere.mkdir(parents=True)
+    link = tmp_path / f"kernelscope-work-{ended.pid}-c"
+    link.symlink_to(tmp_path / "elsewhere")
+    others = tmp_path / f"kernelscope-work-{ended.pid}-d"
+    if os.geteuid() == 0:  # what another user put there, to have something removed
+        others.mkdir()
+        (others / "root").symlink_to(tmp_path / "elsewhere" / "root")
+        os.chown(others, 12_345, 12_345)
     walls.sweep()
+    assert elsewhere.is_dir()
+    assert link.is_symlink()
     left = {path.name for path in tmp_path.iterdir()}
     assert {f"kernelscope-work-{os.getpid()}-b", "another"} <= left
     assert not Path("/proc/self").exists() or f"kernelscope-work-{ended.pid}-a" not in left
