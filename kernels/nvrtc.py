@@ -341,7 +341,17 @@ def _failure(rung: registry.Rung, arch: str, log: str) -> str:
     first = errors[0]
     where = str(rung.path) if first["file"] == rung.path.name else first["file"]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {first['text']}{more}"
+    text = f"{first['text']}{more}{_hint(first)}"
+    return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {text}"
+
+
+def _hint(error: re.Match[str]) -> str:
+    if at := re.match(r'cannot open source file "(.+?)"', error["text"]):
+        name = at[1].removeprefix("c").removesuffix(".h")
+        needless = {"stdio": "printf", "assert": "assert", "math": "sqrtf, expf and the like"}
+        why = f"; {needless[name]} can be used without one" if name in needless else ""
+        return f"; headers of the C and C++ libraries are not there{why}" if "/" not in at[1] else ""
+    return ""
 
 
 def _check(nvrtc: Any, result: Any, doing: str) -> None:
