@@ -34,6 +34,8 @@ COMPILE = "NVRTC compile"  # the name of its spans
 _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
 )
+# What the assembler says of a whole kernel, between lines of figures.
+_ASSEMBLER_ERROR = re.compile(r"ptxas (?:error|fatal) *: *(?P<text>.+)$", re.M)
 _ENTRY = "Compiling entry function '"
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
@@ -330,11 +332,26 @@ def _text(size: Any, get: Any, program: Any) -> bytes:
 def _failure(rung: registry.Rung, arch: str, log: str) -> str:
     errors = list(_ERROR.finditer(log))
     if not errors:
+        if said := [error["text"].strip() for error in _ASSEMBLER_ERROR.finditer(log)]:
+            words = re.sub(
+                r"0x[0-9a-f]+(?= (?:bytes|max))", lambda at: f"{int(at[0], 16):,}", "; ".join(said)
+            )
+            return f"{rung.path}: {rung.label} does not compile for {arch}: {words}"
         return f"{rung.path} does not compile for {arch}: {' '.join(log.split())[:400]}"
     first = errors[0]
     where = str(rung.path) if first["file"] == rung.path.name else first["file"]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {first['text']}{more}"
+    text = f"{first['text']}{more}{_hint(first)}"
+    return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {text}"
+
+
+def _hint(error: re.Match[str]) -> str:
+    if at := re.match(r'cannot open source file "(.+?)"', error["text"]):
+        name = at[1].removeprefix("c").removesuffix(".h")
+        needless = {"stdio": "printf", "assert": "assert", "math": "sqrtf, expf and the like"}
+        why = f"; {needless[name]} can be used without one" if name in needless else ""
+        return f"; headers of the C and C++ libraries are not there{why}" if "/" not in at[1] else ""
+    return ""
 
 
 def _check(nvrtc: Any, result: Any, doing: str) -> None:

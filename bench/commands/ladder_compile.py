@@ -41,19 +41,20 @@ def watch(job: LadderJob, archs: Sequence[str], gpu: Gpu | None = None) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.ladder_watch import POLL_S, check
     from bench.measure.ladder import compiled
+    from bench.run.progress import callback
     from bench.run.watching import stamps
     from bench.words.terminal import console
     from kernels.errors import KernelscopeError
 
     check(job)
     wanted = compiled.architectures(archs)
-    screen, seen = console(), None
+    screen, seen, progress = console(), None, callback()  # what was told once is not told at each save
     try:
         while True:
             if (now := stamps(job.kernel_dirs)) != seen:
                 seen = now
                 try:
-                    found = compiled.run(job, wanted, gpu=gpu)
+                    found = compiled.run(job, wanted, progress, gpu)
                 except KernelscopeError as error:
                     print(error, file=sys.stderr)
                     continue

@@ -9,6 +9,9 @@ from kernels.ptx.program import Finding
 _ELEMENT = re.compile(r"element (-?\d+) of .*?, which has (\d+)")
 _IN_FRONT = re.compile(r"element -\d+ of .*?, (\d+) in front of it")
 
+_ADDRESS = re.compile(r"the address 0x([0-9a-f]+), which is in no buffer")
+NEAR_NULL = 1 << 16  # an address below it is a null pointer's with an index
+
 
 def remedy(found: Finding, source: str) -> str:
     """ "" where nothing is known that would help. source: of the kernel's file."""
@@ -30,6 +33,11 @@ def remedy(found: Finding, source: str) -> str:
 
 
 def _outside(words: str) -> str:
+    if (at := _ADDRESS.search(words)) and int(at[1], 16) < NEAR_NULL:
+        return (
+            "this pointer is null, as that of an input that is absent; ask for it before the access, as in "
+            "`if (bias)`"
+        )
     if (at := _ELEMENT.search(words)) and int(at[1]) == int(at[2]):
         return (
             f"this is one beyond the end: indices go from 0 to {int(at[2]) - 1}; look for `<=` where `<` is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kernels.exported.library import file_name
@@ -31,6 +32,14 @@ with torch.inference_mode():
 
 In a model: `model.{node} = {name}.Module(){on_device}`."""
 
+_TARGET = re.compile(r"^\.target (\w+)", re.M)
+
+
+def _architectures(op: Operator) -> str:
+    """What the machine code of a CUDA operator is for."""
+    found = [at[1] for module in op.modules if (at := _TARGET.search(module.ptx))]
+    return " and ".join(dict.fromkeys(found)) or "the architecture that it was exported for"
+
 
 def text(op: Operator, nodes: Sequence[str], to: str, model: str) -> str:
     """to: "onnxruntime" or "torch"; nodes: what of the model it stands for; model: the name of the copy."""
@@ -55,8 +64,8 @@ def text(op: Operator, nodes: Sequence[str], to: str, model: str) -> str:
         facts.append(f"it does the work of {', '.join(nodes[1:])}, too: put torch.nn.Identity() there")
     if cuda:
         facts += [
-            "an NVIDIA GPU. The .cubin is for the architecture that it was exported for; from the .ptx the "
-            "driver compiles for later ones",
+            f"an NVIDIA GPU. The .cubin is for {_architectures(op)}; from the .ptx the driver compiles for "
+            "later ones",
             "it runs on the stream of whoever calls it, and is captured by CUDA graphs after one plain pass",
         ]
     else:

@@ -14,6 +14,7 @@ from kernels import arguments
 from kernels.errors import KernelError, UnsupportedError
 from kernels.header import Define
 from kernels.languages.signature import signature
+from kernels.nearest import did_you_mean
 from kernels.occupancy import ceil
 from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung
@@ -170,7 +171,8 @@ def launch(params: Params, rung: Rung) -> Launch:
     shape that does not exist, or where the grid would be larger than CUDA allows."""
     if rung.launch not in SHAPES:
         raise KernelError(
-            f"{rung.path}: no launch shape {rung.launch!r}; there are: {', '.join(sorted(SHAPES))}"
+            f"{rung.path}: no launch shape {rung.launch!r}"
+            + did_you_mean(rung.launch, SHAPES, f"; there are: {', '.join(sorted(SHAPES))}")
         )
     result = SHAPES[rung.launch](params, rung)
     for stage in result.kernels(rung.op):

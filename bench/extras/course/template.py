@@ -126,11 +126,13 @@ _ANSWER = re.compile(r"^\s*(answer|within|seed)\s*=")
 
 def without_secrets(text: str) -> str:
     """An assignment's text as students get it: hidden shapes, answers and the seed left out."""
-    kept = []
+    kept: list[str] = []
     hidden = question = False
     for line in text.splitlines(keepends=True):
         if _TABLE.match(line):
             hidden, question = bool(_HIDDEN.match(line)), bool(_QUESTION.match(line))
+            while hidden and kept and kept[-1].lstrip().startswith("#"):
+                kept.pop()  # what is said above a hidden shape is of it
         if hidden or (_ANSWER.match(line) and (question or line.lstrip().startswith("seed"))):
             continue
         kept.append(line)
@@ -192,9 +194,15 @@ def _about(told: Assignment, kernels: Sequence[Path]) -> str:
         lines += [f"Due: {told.deadline.isoformat(sep=' ')}", ""]
     lines += [f"Write your kernel into {', '.join(f'`{path.name}`' for path in kernels)}. In this folder", ""]
     lines += ["    kernelscope course check", ""]
-    lines += [
-        "says whether it is right, and which times it reaches. Hidden shapes are judged when it is graded."
-    ]
+    of = {
+        "times": any(task.threshold for task in told.task),
+        "counts": any(task.count for task in told.task),
+    }
+    reaches = " and ".join(words for words, some in of.items() if some)
+    says = f"says whether it is right{f', and which {reaches} it reaches' if reaches else ''}."
+    if of["times"] and told.device == "cuda":
+        says += " Times need a GPU; the rest does not."
+    lines += [f"{says} Hidden shapes are judged when it is graded."]
     if told.question:
         lines += ["", f"Answer these questions in a file `{ANSWERS}`, a line each:", ""]
         for question in told.question:

@@ -130,6 +130,8 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
         where = f" for {', '.join(archs)}" if several else ""
         lines.append(f"{label}{where}: {reason}")
     if not any(COUNTS in m.facts or m.finding for m in found):
+        if not any(m.compiled for m in found):
+            return lines
         lines.append(
             "compiled, not run: registers a thread, shared memory and threads a block, stack a thread "
             "(arrays indexed at run time, and room for spills), spills (the bytes that instructions store "

@@ -104,6 +104,12 @@ MISTAKES = (
     for (int k = 0; k «<=|<» THREADS; ++k) sum += s[k];  //!
     z[threadIdx.x] = sum;
 }""", "one beyond the end: indices go from 0 to 255"),
+    ("an input that is absent", "outside", """
+    const float* bias = (const float*)(size_t)(n - 256);
+    float v = x[threadIdx.x];
+    «|if (bias)» v += bias[threadIdx.x + 4];  //!
+    z[threadIdx.x] = v;
+}""", "this pointer is null"),
 )  # fmt: skip
 
 

@@ -67,7 +67,9 @@ def test_a_new_assignment_can_be_read_and_says_its_problems(op: str, device: str
 
 def test_what_is_handed_out_has_no_secret_and_a_kernel_that_counts(tmp_path: Path) -> None:
     (tmp_path / "assignment.toml").write_text(
-        classroom.assignment(["gemm"])
+        classroom.assignment(["gemm"]).replace(
+            "[[task.hidden]]", "# hidden: n = 9\n  # more\n[[task.hidden]]"
+        )
         + '[[question]]\nname = "q"\ntext = "How many?"\nkind = "number"\nanswer = 42\nwithin = 0.1\n'
     )
     written = template.hand_out(tmp_path, tmp_path / "out")
