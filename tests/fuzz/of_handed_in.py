@@ -240,9 +240,7 @@ def packed_zip(drawn: random.Random) -> bytes:
             info.compress_type = archive.compression
             info.external_attr = drawn.choice([0o644, 0o120777, 0o040755, 0]) << 16
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # of a name that is there twice, which may be drawn
+                warnings.simplefilter("ignore", UserWarning)  # of a name drawn twice
                 archive.writestr(info, data)
     return broken(held.getvalue(), drawn)
 
