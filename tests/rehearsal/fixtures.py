@@ -153,7 +153,7 @@ def places(made: Path) -> None:
     from tests.bench.extras.remote import there
 
     made.mkdir()
-    os.environ["KERNELSCOPE_CONFIG"] = str(made / "kernelscope.toml")
+    os.environ["KERNELSCOPE_CONFIG"] = str((made / "kernelscope.toml").absolute())
     for name in ("lab", "farm", "box"):
         there.make(Path("there").absolute(), name, launch=("env",))
         subprocess.run([sys.executable, "main.py", "remote", "doctor", name], cwd=ROOT, check=True)
