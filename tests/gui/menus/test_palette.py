@@ -37,7 +37,8 @@ def palette(qtbot, make_window, tmp_path):
     def opened(typed):
         window.menu_actions.by_name["palette"].trigger()
         found = window.findChildren(Palette)[-1]
-        qtbot.waitUntil(found.isActiveWindow)  # until then keys are the window's behind it
+        found.activateWindow()  # no window manager does it
+        qtbot.waitUntil(found.isActiveWindow)  # until then keys are those of the window behind it
         qtbot.keyClicks(found.field, typed)
         return found
 
