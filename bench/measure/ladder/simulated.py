@@ -27,6 +27,7 @@ from kernels.registry import Rung
 
 PADDINGS = (1, 2, 4)  # elements by which rows of an array in shared memory are made longer
 PASSES = 6  # that follow each other as if they were timed
+MOST_PRINTED = 10  # lines
 MOST_FLOPS = 20_000_000  # of a shape that is run here
 
 
@@ -70,6 +71,7 @@ def judged(
             report, error, checks, notes = trial.session.report, trial.error, trial.checks, trial.notes
             found = counts.sentences(report, ran.words, rung.source, _reads(trial.session))
             if rung.user:
+                found += _printed(report)
                 found += _tried(rung, ran, report, trial)
     except judge.Wrong as wrong:
         finding = wrong.finding
@@ -90,6 +92,14 @@ def judged(
         counted=counts.totals(report),
         facts={**measured.facts, COUNTS: "\n".join(found)},
     )
+
+
+def _printed(report: Report) -> list[str]:
+    """What the kernel printed in the pass that was counted: the first lines, each once."""
+    said = ("".join(c if c.isprintable() else " " for c in one.text).strip() for one in report.printed)
+    texts = list(dict.fromkeys(said))
+    more = ", and more" if len(texts) > MOST_PRINTED else ""
+    return [f"printed: {' · '.join(texts[:MOST_PRINTED])}{more}"] if texts else []
 
 
 def _reads(session: SimulatedRungSession) -> Mapping[tuple[str, int], Reads]:

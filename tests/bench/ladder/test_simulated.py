@@ -91,7 +91,9 @@ def test_a_missing_barrier_is_named_with_its_lines(
 def test_from_python_the_same_is_found_and_there_is_no_time(tmp_path: Path) -> None:
     path = own(tmp_path, "shared_image") / "90_mine.cu"
     with ks.Judge(simulated=True, shape=(2, 3, 12, 12, 4, 5)) as judge:
-        right, racy = judge(path), judge(path.read_text().replace(*RACE))
+        says = 'if (threadIdx.x == 0) printf("from block %d\\n", blockIdx.x);'
+        told = path.read_text().replace("    float sum = 0.0f;", f"    {says}\n    float sum = 0.0f;", 1)
+        right, racy = judge(told), judge(path.read_text().replace(*RACE))
         with pytest.raises(ks.KernelscopeError, match="leave --beside away"):
             judge(path, beside="naive")
     assert right.right is True, right.why
@@ -99,6 +101,7 @@ def test_from_python_the_same_is_found_and_there_is_no_time(tmp_path: Path) -> N
     assert (right.time_s, right.against, right.grade) == (None, (), "none")
     assert right.counted["instructions"] > 0
     assert any("sectors" in sentence for sentence in right.costs)
+    assert "printed: from block 0 · from block 1" in right.costs
     assert (racy.right, racy.grade) == (False, "wrong")
     assert racy.finding is not None
     assert racy.finding.fault in ("race", "uninitialised")
