@@ -106,7 +106,7 @@ class Watched:
 
     def put_back(self) -> bool:
         """The limits of this process are as they were, so that it can go on. Whether they were others."""
-        if (now := limits(os.getpid())) == self._ours:
+        if (now := _since(os.getpid(), self._ours)) == self._ours:
             return False
         _restored(os.getpid(), self._ours, now)
         return True
@@ -116,8 +116,9 @@ class Watched:
         sentences = []
         for pid, words, threads, limits_before in self._others:
             sentences += [f"{way} of {words}" for way in dict.fromkeys(_undone(threads, of_threads(pid)))]
-            if limits_before and (now := limits(pid)) and now != limits_before:
-                sentences.append(f"the limits of {words}{_restored(pid, limits_before, now)}")
+            if limits_before and (now := _since(pid, limits_before)) and now != limits_before:
+                which = _named(limits_before, now)
+                sentences.append(f"the limits ({which}) of {words}{_restored(pid, limits_before, now)}")
         threads = of_threads(self._own)
         first = self._own_threads.get(self._own)
         meant = {tid: self._own_threads.get(tid, first) for tid in threads} if first else {}
@@ -137,6 +138,29 @@ def _undone(was: Mapping[int, Settings], now: Mapping[int, Settings]) -> Iterato
                     yield f"{way.words} (not to be undone)"
                 else:
                     yield way.words
+
+
+def _since(pid: int, was: Limits) -> Limits:
+    """The limits of a process as they are now, with that of its stack as it was if it was raised: NVIDIA's
+    compiler raises it in the process that loads it, a kernel that meddles has nothing of it."""
+    now = limits(pid)
+    if was and now:
+        import resource
+
+        stack, most = resource.RLIMIT_STACK, resource.RLIM_INFINITY
+        (soft, hard), (new, new_hard) = was[stack], now[stack]
+        if hard == new_hard and (new == most or (soft != most and new >= soft)):
+            return (*now[:stack], was[stack], *now[stack + 1 :])
+    return now
+
+
+def _named(was: Limits, now: Limits) -> str:
+    """Which limits differ, as resource names them: "NOFILE"."""
+    import resource
+
+    names = {getattr(resource, name): name for name in dir(resource) if name.startswith("RLIMIT_")}
+    differ = [number for number, pair in enumerate(zip(was, now, strict=True)) if pair[0] != pair[1]]
+    return ", ".join(names.get(number, str(number)).removeprefix("RLIMIT_") for number in differ)
 
 
 def _restored(pid: int, was: Limits, now: Limits) -> str:

@@ -202,6 +202,27 @@ def test_who_limits_its_judge_is_told_at_once(tmp_path: Path) -> None:
     limits.close()
 
 
+@pytest.mark.skipif(not processes.LINUX, reason="limits are watched on Linux")
+def test_a_stack_that_was_raised_here_is_nobodys_doing() -> None:
+    """As NVIDIA's compiler does in the process that loads it; a lowered one is told."""
+    import resource
+
+    from engine.isolated.watched.settings import Watched
+
+    before = resource.getrlimit(resource.RLIMIT_STACK)
+    try:
+        resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, before[1]))
+        watched = Watched([(os.getpid(), "the judge")], os.getpid())
+        resource.setrlimit(resource.RLIMIT_STACK, (16 << 20, before[1]))
+        assert watched.changed()[0] == []
+        assert not watched.put_back()
+        resource.setrlimit(resource.RLIMIT_STACK, (4 << 20, before[1]))
+        assert watched.changed()[0] == ["the limits (STACK) of the judge"]
+        assert resource.getrlimit(resource.RLIMIT_STACK)[0] == 8 << 20
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, before)
+
+
 def test_one_that_lies_ready_is_not_what_the_next_one_gets(tmp_path: Path) -> None:
     first, killer = _session(tmp_path, "first", planted.HONEST), _killer_of(tmp_path)
     killer.run()
