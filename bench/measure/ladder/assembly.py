@@ -23,10 +23,11 @@ from bench.measure.ladder import compiled
 from bench.measure.ladder.entrants import params_of
 from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions import ladder_plan
-from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, Listing
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, CountsQuestion, Listing
 from bench.results.messages import Done
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError
+from kernels.registry import Rung
 
 LIMIT_S = 60.0  # for the disassembler
 TOOLS = ("nvdisasm", "cuobjdump")
@@ -55,14 +56,19 @@ def main() -> int:
     return 0
 
 
+def rung_of(asked: AssemblyQuestion | CountsQuestion) -> Rung:
+    """The rung that is asked for. Raises KernelscopeError where there is none, or no compiler."""
+    compiled.check_compiler()
+    job = asked.job
+    ladder_plan.op_of(job.op)
+    folders = [Path(folder) for folder in job.kernel_dirs if Path(folder).is_dir()]
+    return registry.find(job.device, job.op, asked.rung, folders, broken=[])
+
+
 def answer(asked: AssemblyQuestion) -> AssemblyAnswer:
     """What there is; an error of ours is its `error`."""
     try:
-        compiled.check_compiler()
-        job = asked.job
-        ladder_plan.op_of(job.op)
-        folders = [Path(folder) for folder in job.kernel_dirs if Path(folder).is_dir()]
-        rung = registry.find(job.device, job.op, asked.rung, folders, broken=[])
+        job, rung = asked.job, rung_of(asked)
         (arch,) = compiled.architectures([asked.arch]) if asked.arch else (compiled.meant_for(rung),)
         how = launch.launch(params_of(job.op, job.params), rung)
         text, cubin = nvrtc.assembly(rung, arch, how.defines)

@@ -7,17 +7,15 @@ CountsAnswer on what was standard output, and the end."""
 from __future__ import annotations
 
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
-from bench.measure.ladder import compiled, simulated
+from bench.measure.ladder import assembly, simulated
 from bench.measure.ladder.entrants import params_of
 from bench.measure.parent_channel import ParentChannel, read_line
-from bench.questions import ladder_plan
 from bench.questions.ladder_questions import CountsAnswer, CountsQuestion, LineCount
 from bench.results.messages import Done
-from kernels import registry
 from kernels.errors import KernelscopeError
 from kernels.ptx.program import LineCounts
 
@@ -36,11 +34,7 @@ def main() -> int:
 def answer(asked: CountsQuestion) -> CountsAnswer:
     """What there is; an error of ours is its `error`, and so is a mistake that was found."""
     try:
-        compiled.check_compiler()
-        job = asked.job
-        ladder_plan.op_of(job.op)
-        folders = [Path(folder) for folder in job.kernel_dirs if Path(folder).is_dir()]
-        rung = registry.find(job.device, job.op, asked.rung, folders, broken=[])
+        job, rung = asked.job, assembly.rung_of(asked)
         params, report = simulated.ran(rung, params_of(job.op, job.params), job.seed)
     except KernelscopeError as error:
         return CountsAnswer(rung=asked.rung, error=str(error))
