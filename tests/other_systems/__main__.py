@@ -39,11 +39,11 @@ COMMANDS: tuple[tuple[int, tuple[str, ...], tuple[str, ...]], ...] = (
         ("engine-cpu", "ort-cpu", "A profiled pass in parts"),
         ("profile", "lenet5-digits", "--batch", "4", *SMALL),
     ),
-    (0, ("shift_and_add", "the reference: ok"), ("ladder", "conv", *SHAPE, *SMALL, *ONE)),
+    (0, ("shift_and_add", "the reference: ok"), ("ladder", "conv", "--device", "cpu", *SHAPE, *SMALL, *ONE)),
     (
         1,
         ("mine (yours)", "crashed", "timed out", "wrong on all"),
-        ("ladder", "conv", *SHAPE, "--kernels", "kernels", "--timeout", "6", *SMALL, *ONE),
+        ("ladder", "conv", "--device", "cpu", *SHAPE, "--kernels", "kernels", "--timeout", "6", *SMALL, *ONE),
     ),
     (0, ("conv",), ("runs", "list")),
 )
