@@ -256,14 +256,14 @@ def test_refusal_in_words(
 
 
 def test_needs_fit_their_operator() -> None:
-    assert "rank_max" in registry.NEEDS["transpose"]
-    assert "axis_max" in registry.NEEDS["softmax"]
-    assert "size_max" in registry.NEEDS["lrn"]
-    assert "size_max" not in registry.NEEDS["unary"]
-    assert "group" not in registry.NEEDS["gemm"]
+    assert "rank_max" in registry.needs_of("transpose")
+    assert "axis_max" in registry.needs_of("softmax")
+    assert "size_max" in registry.needs_of("lrn")
+    assert "size_max" not in registry.needs_of("unary")
+    assert "group" not in registry.needs_of("gemm")
     # Of two operators in one record it is properties that are asked for.
     asked = {"kernel_max", "weights_max", "image_max", "m_max", "kind", "group", "bias", "dtype"}
-    assert asked <= set(registry.NEEDS["conv_pool"])
+    assert asked <= set(registry.needs_of("conv_pool"))
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from bench.questions import ladder_plan, model_questions
 from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.ops import OPS, Params, sized
+from kernels.ops import Params, sized
 from kernels.precision import NAMES
+from kernels.tasks import record_of
 
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
@@ -104,7 +105,7 @@ def _params(entry: TaskEntry, work: Work, device: str) -> Params:
 
 def _given(op: str, params: Mapping[str, Any]) -> Params:
     """Params as the file has them; an output's size that follows from the others may be left out."""
-    known = {field.name for field in fields(OPS[op])}
+    known = {field.name for field in fields(record_of(op))}
     if not params:
         raise InputError("it says no problem: give shape, params, or a model and its node")
     if unknown := sorted(set(params) - known):

@@ -1,0 +1,107 @@
+"""Tasks: what a kernel can be written for beside the operators of `kernels.ops`. A task is one folder.
+
+A folder with a `task.toml` (`spec`) and a reference (`reference`) is a task, called as the folder. Its record
+(`record`) is one of an operator, with the sizes as fields: so whatever is done with an operator's kernels is
+done with a task's. Its rungs lie beside the file, `NN_name.cu` and `NN_name.py` in one folder.
+
+Those below this folder are shipped, and found by their name. A user's folder is found where it is named as a
+folder of kernels (`registry.rungs(…, [folder])`, `--kernels`): the kernels in it are the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from kernels.errors import InputError
+from kernels.nearest import did_you_mean
+from kernels.ops import OPS, Params
+from kernels.tasks import record, spec
+from kernels.tasks.record import TaskParams
+from kernels.tasks.spec import FILE, Task
+
+__all__ = [
+    "FILE",
+    "Task",
+    "TaskParams",
+    "find",
+    "folder_of",
+    "is_known",
+    "know",
+    "learn",
+    "record_of",
+    "shipped",
+]
+
+ROOT = Path(__file__).parent
+_known: dict[str, type[TaskParams]] = {}  # of users' folders, by name
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[str, ...]:
+    """The names of the tasks that come with the program."""
+    return tuple(sorted(path.parent.name for path in ROOT.glob(f"*/{FILE}")))
+
+
+def record_of(op: str) -> type[Params]:
+    """The record of an operator or a task, by name. Raises InputError with the nearest name."""
+    if op in OPS:
+        return OPS[op]
+    if op in _known:
+        return _known[op]
+    if op in shipped():
+        return _shipped(op)
+    raise InputError(
+        f"no operator or task {op!r} in the ladder{did_you_mean(op, (*OPS, *_known, *shipped()))}"
+    )
+
+
+def is_known(op: str) -> bool:
+    """Whether there is an operator or a task of this name."""
+    return op in OPS or op in _known or op in shipped()
+
+
+@lru_cache(maxsize=64)
+def _shipped(name: str) -> type[TaskParams]:
+    return record.of(spec.read(ROOT / name))
+
+
+def folder_of(op: str) -> Path | None:
+    """The folder of a task, None of an operator."""
+    of = record_of(op)
+    return of.task.folder if issubclass(of, TaskParams) else None
+
+
+def know(task: Task) -> type[TaskParams]:
+    """The record of a task, which is found by its name from here on."""
+    of = record.of(task)
+    if task.folder.parent != ROOT:
+        if task.name in shipped():
+            raise InputError(f"{task.folder} is called as a task of the ladder's own; give it another name")
+        _known[task.name] = of
+    return of
+
+
+def learn(folders: Iterable[Path | str]) -> None:
+    """Know the tasks that these folders are, as far as they are tasks. Raises InputError."""
+    for folder in map(Path, folders):
+        if (folder / FILE).is_file():
+            know(spec.read(folder))
+
+
+def find(named: str | Path) -> type[TaskParams]:
+    """A task by its name, or by its folder (or the file in it). Raises InputError."""
+    path = Path(named).expanduser()
+    folder = path.parent if path.name == FILE else path
+    if str(named) in shipped():
+        return _shipped(str(named))
+    if (folder / FILE).is_file():
+        return know(spec.read(folder))
+    if str(named) in _known:
+        return _known[str(named)]
+    hint = did_you_mean(str(named), shipped())
+    raise InputError(
+        f"{named} is no task: neither a folder with a {FILE}, nor one of the ladder's own{hint}; these are "
+        f"{', '.join(shipped())}"
+    )
