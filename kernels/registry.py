@@ -56,7 +56,7 @@ from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import METHODS, OPS, Params
 from kernels.precision import FP32, NAMES
-from kernels.tasks import TaskParams, learn, record_of, shipped
+from kernels.tasks import FILE, TaskParams, learn, record_of, shipped
 
 __all__ = [
     "ROOT",
@@ -342,7 +342,8 @@ def _rungs_in(
     rungs_here = []
     for name, entry in _files_with_suffix(folder, SUFFIXES[device]):
         python = name.endswith(_PYTHON)
-        if name.startswith("_") or (mixed and python and not name[0].isdigit()):
+        beside = mixed or (python and (folder / FILE).is_file())  # a reference, in a task's folder
+        if name.startswith("_") or (beside and python and not name[0].isdigit()):
             continue
         try:
             stat = entry.stat()

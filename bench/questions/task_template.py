@@ -51,13 +51,12 @@ def first(record: type[TaskParams], device: str) -> Rung:
 
 
 def _of_reference(record: type[TaskParams]) -> str:
-    task = record.task
-    file, name = reference.file_of(task)
+    task, name = record.task, reference.called(record.task)
+    text = task.answers
     try:
-        text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"the reference {file} cannot be read: {error}") from error
+    except (ValueError, SyntaxError) as error:
+        raise InputError(f"the reference {task.file} cannot be read: {error}") from error
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == name]
     if reference.is_model(task) or not functions:
         raise InputError(

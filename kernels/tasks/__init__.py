@@ -36,6 +36,7 @@ __all__ = [
 
 ROOT = Path(__file__).parent
 _known: dict[str, type[TaskParams]] = {}  # of users' folders, by name
+_pinned: set[str] = set()  # of these, whose place no other folder takes
 
 
 @lru_cache(maxsize=1)
@@ -73,12 +74,20 @@ def folder_of(op: str) -> Path | None:
     return of.task.folder if issubclass(of, TaskParams) else None
 
 
-def know(task: Task) -> type[TaskParams]:
-    """The record of a task, which is found by its name from here on."""
+def know(task: Task, pinned: bool = False) -> type[TaskParams]:
+    """The record of a task, which is found by its name from here on. pinned: whatever other folders hold.
+    Raises InputError where the name is another's."""
     of = record.of(task)
     if task.folder.parent != ROOT:
         if task.name in shipped():
             raise InputError(f"{task.folder} is called as a task of the ladder's own; give it another name")
+        before = _known.get(task.name, of).task.folder
+        # Nobody's folder takes the place of another's: what is right would be theirs to say.
+        if before != task.folder and (task.name in _pinned or (before / FILE).is_file()):
+            told = f"{before} and {task.folder}"
+            raise InputError(f"there are two tasks called {task.name}, {told}; rename one")
+        if pinned:
+            _pinned.add(task.name)
         _known[task.name] = of
     return of
 

@@ -103,17 +103,18 @@ class TaskParams(Params):
         return f"{self.op} " + ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.task.name, str(self.task.folder), self.task.text, self.sizes)
+        task = self.task
+        return _restored, (task.name, str(task.folder), task.text, task.answers, self.sizes)
 
 
 def of(task: Task) -> type[TaskParams]:
     """The record of a task. The same text gives the same record."""
-    return _made(task.name, str(task.folder), task.text)
+    return _made(task.name, str(task.folder), task.text, task.answers)
 
 
 @lru_cache(maxsize=64)
-def _made(name: str, folder: str, text: str) -> type[TaskParams]:
-    task = specs.parsed(name, Path(folder), text)
+def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
+    task = specs.parsed(name, Path(folder), text, answers)
     spec = task.spec
     order = ", ".join(
         f"{tensor.name} ({', '.join(map(str, tensor.shape))}) of {tensor.type}" for tensor in spec.input
@@ -149,8 +150,8 @@ def _made(name: str, folder: str, text: str) -> type[TaskParams]:
     return record
 
 
-def _restored(name: str, folder: str, text: str, sizes: Mapping[str, int]) -> TaskParams:
+def _restored(name: str, folder: str, text: str, answers: str, sizes: Mapping[str, int]) -> TaskParams:
     """Params in another process, which knows the task from here on."""
     from kernels import tasks
 
-    return tasks.know(specs.parsed(name, Path(folder), text))(**sizes)
+    return tasks.know(specs.parsed(name, Path(folder), text, answers))(**sizes)

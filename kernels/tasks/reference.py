@@ -33,7 +33,7 @@ from typing import IO, Any
 import numpy as np
 
 from kernels.environment import for_children
-from kernels.errors import InputError, KernelscopeError, UnavailableError
+from kernels.errors import KernelscopeError, UnavailableError
 from kernels.tasks import ROOT, TaskParams, child
 from kernels.tasks.spec import Task
 
@@ -61,7 +61,7 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
-    where, wanted = f"{p.task.folder / p.task.spec.reference}", p.output_shape
+    where, wanted = str(p.task.file), p.output_shape
     if found.shape != wanted and found.size == math.prod(wanted) and found.ndim < 2:
         found = found.reshape(wanted)
     if found.shape != wanted:
@@ -83,24 +83,21 @@ def _trusted(task: Task) -> bool:
     return task.folder.parent == ROOT
 
 
-def file_of(task: Task) -> tuple[Path, str]:
-    """The file of a reference in Python, and what in it is called."""
-    file, _, name = task.spec.reference.partition(":")
-    return task.folder / file, name or child.FUNCTION
+def called(task: Task) -> str:
+    """What the reference is called in its file."""
+    return task.spec.reference.partition(":")[2] or child.FUNCTION
 
 
 # ------------------------------------------------------------------------------------------------------ ours
 
-_loaded: dict[tuple[str, str], Callable[..., Any]] = {}
+_loaded: dict[Path, Callable[..., Any]] = {}
 
 
 def _ours(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
-    file, name = file_of(task)
-    key = (str(file), name)
-    if key not in _loaded:
-        _loaded[key] = child.loaded(file, file.read_text(encoding="utf-8"), name)
+    if task.file not in _loaded:
+        _loaded[task.file] = child.loaded(task.file, task.answers, called(task))
     with np.errstate(all="ignore"):
-        return np.asarray(child.called(_loaded[key], arrays, sizes))
+        return np.asarray(child.called(_loaded[task.file], arrays, sizes))
 
 
 # ------------------------------------------------------------------------------------------------- a process
@@ -110,13 +107,17 @@ class _Process:
     """A reference in a process of its own."""
 
     def __init__(self, task: Task) -> None:
-        self._file, name = file_of(task)
-        try:
-            self.text = self._file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the reference {self._file} cannot be read: {error}") from error
+        self._file, self.text = task.file, task.answers
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernels.tasks.child", str(os.getpid()), str(self._file), name],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "kernels.tasks.child",
+                str(os.getpid()),
+                str(task.file),
+                called(task),
+            ],
             cwd=str(ROOT.parents[1]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -220,11 +221,10 @@ def _asked(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int
         raise UnavailableError(
             "the references of tasks of your own do not run on Windows; take Linux or macOS"
         )
-    file, name = file_of(task)
-    key = (str(file), name)
+    key = (str(task.file), called(task))
     with _lock:
         running = _processes.pop(key, None)
-        if running is not None and (not running.alive or running.text != _text(file)):
+        if running is not None and (not running.alive or running.text != task.answers):
             running.end()
             running = None
         running = running or _Process(task)
@@ -233,13 +233,6 @@ def _asked(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int
         while len(_processes) > MOST_KEPT:
             _processes.popitem(last=False)[1].end()
     return found
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 @atexit.register

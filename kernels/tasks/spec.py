@@ -32,14 +32,14 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kernels import expressions, toml
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 from kernels.nearest import did_you_mean
 from kernels.ops import ITEMSIZE, OPS
 
@@ -145,29 +145,40 @@ class Spec(_Entry, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Task:
-    """A task's file, read. name: by which its kernels are called; folder: where it lies; text: of the
-    file."""
+    """A task's file, read. name: by which its kernels are called; folder: where it lies; text: of the file;
+    answers: the text of its reference, "" where that is a model."""
 
     name: str
     folder: Path
     text: str
+    answers: str
     spec: Spec
+
+    @property
+    def file(self) -> Path:
+        """The file of its reference."""
+        return self.folder / self.spec.reference.partition(":")[0]
 
 
 def read(folder: Path) -> Task:
     """The task in a folder, called as that is. Raises InputError, one sentence that names the file."""
-    file = folder / FILE
+    folder = folder.absolute()
+    made = parsed(folder.name, folder, _text(folder / FILE))
+    return made if made.file.suffix == ".onnx" else replace(made, answers=_text(made.file))
+
+
+def _text(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            data = opened.read(4 * toml.CHARACTERS + 1)
-        text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"there is no task to be read in {file}: {error}") from error
-    return parsed(folder.absolute().name, folder.absolute(), text)
+            return opened.read(4 * toml.CHARACTERS + 1).decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{file} of a task cannot be read: {system_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} of a task is no text in UTF-8") from error
 
 
-def parsed(name: str, folder: Path, text: str) -> Task:
-    """The task of this text. Raises InputError."""
+def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
+    """The task of these texts. Raises InputError."""
     file = folder / FILE
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in _TAKEN:
         raise InputError(
@@ -184,7 +195,7 @@ def parsed(name: str, folder: Path, text: str) -> Task:
         raise InputError(f"{file}: {error}") from error
     for problem in _problems(spec):
         raise InputError(f"{file}: {problem}")
-    return Task(name, folder, text, spec)
+    return Task(name, folder, text, answers, spec)
 
 
 def _problems(spec: Spec) -> Iterator[str]:

@@ -206,10 +206,12 @@ def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch:
         reference.answer(p, inputs)
     assert not trace.exists()
     (tmp_path / "turned" / "reference.py").write_text("def reference(x, s):\n    while True: pass\n")
+    p = tasks.find(tmp_path / "turned")(n=3, m=5)
     monkeypatch.setenv(reference.SECONDS_VARIABLE, "1.5")
     with pytest.raises(reference.NoAnswerError, match="given up"):
         reference.answer(p, inputs)
-    (tmp_path / "turned" / "reference.py").write_text(REFERENCE)  # read anew
+    (tmp_path / "turned" / "reference.py").write_text(REFERENCE)
+    p = tasks.find(tmp_path / "turned")(n=3, m=5)  # read anew
     assert reference.answer(p, inputs).shape == (5, 3)
 
 
