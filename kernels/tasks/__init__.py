@@ -27,6 +27,7 @@ __all__ = [
     "TaskParams",
     "find",
     "folder_of",
+    "in_order",
     "is_known",
     "know",
     "learn",
@@ -66,6 +67,11 @@ def is_known(op: str) -> bool:
 @lru_cache(maxsize=64)
 def _shipped(name: str) -> type[TaskParams]:
     return record.of(spec.read(ROOT / name))
+
+
+def in_order() -> list[type[TaskParams]]:
+    """The shipped tasks as one learns them, the simple ones first."""
+    return sorted(map(_shipped, shipped()), key=lambda of: of.task.spec.order)
 
 
 def folder_of(op: str) -> Path | None:

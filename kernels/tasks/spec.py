@@ -127,6 +127,7 @@ class Spec(_Entry, frozen=True, kw_only=True):
 
     title: str
     story: str = ""
+    order: int = 99
     reference: str = "reference.py"
     operations: Side = 0
     bytes: Side = ""

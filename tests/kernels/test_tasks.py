@@ -6,7 +6,9 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from bench import judge
 from bench.measure.answers import of_tasks, one_node, samples
@@ -243,6 +245,35 @@ def test_whole_numbers_are_exact_and_open_orders_are_compared_in_one(tmp_path: P
         near = 1e-4
         assert not of_tasks.strangers(p, answer[:3].reshape(-1), sample.expected, near).any()
         assert of_tasks.strangers(p, answer[:3].reshape(-1) + np.float32(0.5), sample.expected, near).any()
+
+
+def test_a_model_is_a_reference_too(tmp_path: Path) -> None:
+    """An ONNX file with names of its own, and an axis left open: it answers, and is what a backend runs."""
+    folder = made(tmp_path / "turned", SCALE.replace("operations", 'reference = "net.onnx"\noperations', 1))
+    made_by = [
+        helper.make_node("Unsqueeze", ["factors", "one"], ["y"]),
+        helper.make_node("Mul", ["in0", "y"], ["z"]),
+        helper.make_node("Transpose", ["z"], ["answer"], perm=[1, 0]),
+    ]
+    given = [
+        helper.make_tensor_value_info(name, 1, shape) for name, shape in (("in0", "ab"), ("factors", "a"))
+    ]
+    last = helper.make_tensor_value_info("answer", 1, "ba")
+    one = numpy_helper.from_array(np.array([1]), "one")
+    opset = [helper.make_opsetid("", 20)]
+    proto = helper.make_model(
+        helper.make_graph(made_by, "net", given, [last], [one]), opset_imports=opset, ir_version=9
+    )
+    onnx.save(proto, str(folder / "net.onnx"))
+    p = tasks.find(folder)(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    x, s = (array.astype(np.float64) for array in inputs)
+    np.testing.assert_array_equal(one_node.answer(p, inputs), (x * s[:, None]).T)
+    assert one_node.is_graph(p)
+    assert [info.shape for info in one_node.graph(p, inputs).inputs] == [(3, 5), (3,)]
+    (folder / "net.onnx").write_bytes(b"no model")
+    with pytest.raises(InputError, match="is no ONNX model"):
+        one_node.answer(p, inputs)
 
 
 def test_what_is_drawn_is_valid() -> None:

@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 
 from bench.measure.answers import inputs as of_operators
-from bench.measure.answers import of_tasks, oracle
+from bench.measure.answers import of_tasks, oracle, task_models
 from bench.measure.answers.nodes import activate, nodes
 from engine.graph import importer
 from engine.graph.graph import Graph
@@ -52,6 +52,8 @@ def is_graph(p: Params) -> bool:
 
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     """The model; `inputs` in the params' order, of which the weights become initializers."""
+    if isinstance(p, TaskParams):
+        return task_models.graph(p, inputs, OUTPUT)
     names, made, extra = _nodes(p)
     weights = [i for i in p.weight_inputs if i < len(inputs)]
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
@@ -84,8 +86,8 @@ def _nodes(p: Params) -> tuple[list[str], list[onnx.NodeProto], dict[str, np.nda
 def answer(p: Params, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """What the oracle answers to `inputs`, weights among them; of a task what its reference does. Raises as
     `oracle.golden` does."""
-    if isinstance(p, TaskParams) and not is_graph(p):
-        return reference.answer(p, inputs)
+    if isinstance(p, TaskParams):
+        return task_models.answer(p, inputs, OUTPUT) if is_graph(p) else reference.answer(p, inputs)
     evaluation, extra = _evaluation(p)
     weights = {f"in{i}": inputs[i] for i in p.weight_inputs if i < len(inputs)}
     return evaluation({f"in{i}": inputs[i] for i in p.data_inputs}, weights | extra)[OUTPUT]
