@@ -20,6 +20,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import select
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kernels.environment import for_children
+from kernels.environment import NEEDED, Environment, for_children, how_to_install
 from kernels.errors import KernelscopeError, UnavailableError
 from kernels.tasks import ROOT, TaskParams, child
 from kernels.tasks.spec import Task
@@ -41,6 +42,8 @@ SECONDS_VARIABLE = "KERNELSCOPE_REFERENCE_SECONDS"
 START_S, ANSWER_S = 60.0, 60.0  # that a reference may take: to be loaded (torch is large), and for an answer
 MOST_KEPT = 4  # processes
 HEADER_NBYTES = 1 << 16
+TORCH = Environment("torch", "PyTorch", "torch", how_to_install("torch"), needs=NEEDED)
+_WANTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 
 
 class NoAnswerError(KernelscopeError):
@@ -108,9 +111,10 @@ class _Process:
 
     def __init__(self, task: Task) -> None:
         self._file, self.text = task.file, task.answers
+        python = TORCH.interpreter() if _WANTS_TORCH.search(self.text) else sys.executable
         self._process = subprocess.Popen(
             [
-                sys.executable,
+                python,
                 "-P",
                 "-m",
                 "kernels.tasks.child",

@@ -1,0 +1,49 @@
+"""The page of the tasks, and tasks whose reference is a module of torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import judge
+from bench.measure.answers import one_node
+from kernels import launch, registry, tasks
+from kernels.tasks import reference
+from tests import tasks as pages
+
+MODULES = sorted(path.parent for path in Path(__file__).parent.glob("modules/*/task.toml"))
+
+
+def test_the_page_says_what_the_folders_say() -> None:
+    assert pages.page() == pages.PAGE.read_text(encoding="utf-8"), "python -m tests.tasks --write"
+
+
+def test_ten_modules_are_tasks() -> None:
+    """What can be known of them without torch: sizes, launches, names of parameters."""
+    assert len(MODULES) == 10
+    for folder in MODULES:
+        record = tasks.find(folder)
+        rung = registry.find("cuda", record.op, "first", [folder])
+        for sizes in (*record.task.spec.check, *record.task.spec.time):
+            launch.launch(record(**sizes), rung)
+
+
+@pytest.mark.skipif(reference.TORCH.missing() is not None, reason="torch is not installed")
+@pytest.mark.parametrize("folder", MODULES, ids=lambda folder: folder.name)
+def test_a_module_of_torch_answers(folder: Path) -> None:
+    p = tasks.find(folder)(**tasks.find(folder).task.spec.check[-1])
+    answer = one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
+    assert (answer.shape, answer.dtype) == (p.output_shape, np.float64)
+    assert np.isfinite(answer).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.real_gpu
+@pytest.mark.skipif(reference.TORCH.missing() is not None, reason="torch is not installed")
+@pytest.mark.parametrize("folder", MODULES, ids=lambda folder: folder.name)
+def test_a_kernel_is_judged_by_a_module_of_torch(folder: Path) -> None:
+    record = tasks.find(folder)
+    rung = registry.find("cuda", record.op, "first", [folder])
+    judge.examine(rung, record(**record.task.spec.time[0])).close()
