@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.measure.answers import one_node
+from bench.measure.answers import one_node, samples
+from bench.measure.ladder import simulated
 from kernels import launch, registry, tasks
+from kernels.registry import Rung
 from kernels.tasks import reference
 from tests import tasks as pages
 
@@ -47,3 +49,17 @@ def test_a_kernel_is_judged_by_a_module_of_torch(folder: Path) -> None:
     record = tasks.find(folder)
     rung = registry.find("cuda", record.op, "first", [folder])
     judge.examine(rung, record(**record.task.spec.time[0])).close()
+
+
+RUNGS = [rung for record in tasks.in_order() for rung in registry.rungs("cuda", record.op)]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.skipif(bool(simulated.missing()), reason=str(simulated.missing()))
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_a_kernel_of_a_task_is_right_without_a_gpu(rung: Rung) -> None:
+    """On all sizes to check, every access watched, races among them; and so is one in a row of passes."""
+    record = tasks.record_of(rung.op)
+    shapes = samples.small_shapes(rung, record(**record.task.spec.check[-1]))
+    with judge.examine(rung, shapes[-1].params, simulated=True) as trial:
+        assert trial.check_unprepared("as if it were timed", 2) is None
