@@ -59,10 +59,16 @@ class NodeInfo(Record, frozen=True):
     flops: int = 0
 
 
+def node_of(job: LadderJob) -> str:
+    """What the node of a ladder is called in its questions: a task stands in no model, and is called as its
+    sizes are."""
+    return job.node or job.title
+
+
 class RungInfo(Record, frozen=True):
     """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
     why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
-    as. whole: it runs a whole net, so no node of a model can take it."""
+    as. whole: no node of a model can take it: it runs a whole net, or is of a task."""
 
     case: RungCase
     path: str

@@ -254,7 +254,7 @@ def _rung(rung: registry.Rung, step: Step | Whole | _OfTask, device: str, here: 
         headers=tuple(str(header.path) for header in registry.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
-        whole=isinstance(step, Whole),
+        whole=isinstance(step, Whole | _OfTask),
     )
 
 

@@ -27,6 +27,7 @@ from bench.questions.ladder_questions import (
     LadderAnswer,
     LadderQuestion,
     RungInfo,
+    node_of,
 )
 from bench.results.ladder_records import REFERENCE, Ladder, RungCase
 from bench.results.ladder_rows import RungRow
@@ -501,8 +502,7 @@ class LadderBar(QWidget):
             for node in answer.nodes
             if node.op == op
         }
-        # A task stands in no model: its node is called as what its sizes are.
-        self.node.offer(nodes, (job.node or job.title) if job is not None else question.node)
+        self.node.offer(nodes, node_of(job) if job is not None else question.node)
         self.device.offer({d.name: d.name for d in answer.devices}, job.device if job else question.device)
         where = f"on {question.on}" if question.on else "here"
         items = self.device.model()

@@ -5,9 +5,9 @@ name = "atomic"
 idea = "A thread adds up some elements and then, by one atomic addition, adds its sum to the answer: all threads queue for one address."
 [defines]
 BLOCK = 256
-EACH = 32  # elements of a thread
+EACH = 64  # elements of a thread
 [tune]
-EACH = [8, 32, 128]
+EACH = [16, 64, 256]
 [[launch]]
 kernel = "reduction_begin"
 grid = 1
