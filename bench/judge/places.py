@@ -93,8 +93,9 @@ def _trait(wrong: Sequence[Params], right: Sequence[Params]) -> Explanation | No
 
 
 def _size(wrong: Sequence[Params], right: Sequence[Params]) -> Explanation | None:
-    """Of a task: which of its sizes parts the shapes that fail from the others."""
-    if not right:
+    """Of a task: which of its sizes parts the shapes that fail from the others. One that passes says little:
+    that of one element is right by chance."""
+    if len(right) < 2:
         return None
     for name in header.sizes_of(wrong[0]):
         failed, passed = ({getattr(p, name) for p in shapes} for shapes in (wrong, right))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,28 @@ def test_a_kernel_of_a_task_is_right_without_a_gpu(rung: Rung) -> None:
     shapes = samples.small_shapes(rung, record(**record.task.spec.check[-1]))
     with judge.examine(rung, shapes[-1].params, simulated=True) as trial:
         assert trial.check_unprepared("as if it were timed", 2) is None
+
+
+PLANTED = [
+    ("reduction", "shared_tree", "__syncthreads();  // the sums of the step before are there", "", "race"),
+    ("reduction", "atomic", "*sum = 0.0f;", "", "uninitialised"),
+    ("vector_add", "one_thread_an_element", "i < p.n", "i <= p.n", "outside"),
+    ("histogram", "global_atomics", "atomicAdd(&counts[values[i]], 1)", "counts[values[i]] += 1", "race"),
+    ("scan", "look_back", "__threadfence();  // whoever sees the state sees the sums", "", "race"),
+    ("scan", "three_kernels", "before + own - piece", "before + own", "scale|place|wrong"),
+    ("spmv", "warp_a_row", "+ lane; i < end", "+ lane; i < end - 1", "wrong|place"),
+    ("row_top_k", "count_the_larger", "of[other] > v ||", "of[other] < v ||", "wrong|layout|place|sign"),
+]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.skipif(bool(simulated.missing()), reason=str(simulated.missing()))
+@pytest.mark.parametrize(("op", "name", "right", "wrong", "fault"), PLANTED)
+def test_what_is_wrong_with_a_kernel_is_found(op: str, name: str, right: str, wrong: str, fault: str) -> None:
+    rung = registry.find("cuda", op, name)
+    assert rung.source.count(right) == 1
+    planted = replace(rung, source=rung.source.replace(right, wrong))
+    record = tasks.record_of(op)
+    with pytest.raises(judge.Wrong) as found:
+        judge.examine(planted, record(**record.task.spec.check[-1]), simulated=True)
+    assert found.value.finding.fault in fault.split("|"), found.value.finding

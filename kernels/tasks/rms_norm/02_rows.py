@@ -5,8 +5,6 @@
 # compiled = true
 """y = x / √(mean(x²) + ε) · weight, row by row."""
 
-import math
-
 import numpy as np
 
 from kernels.cpu import simd
@@ -37,7 +35,12 @@ def step(a, low, high, scratch):
         squares = np.float64(0)
         for lane in range(LANES):
             squares += np.float64(scratch[lane])
-        scale = np.float32(1.0 / math.sqrt(squares / width + EPSILON))
+        mean = squares / width + EPSILON
+        # 1 / √mean: a guess from the exponent's bits, then Newton's steps, each of which doubles the digits.
+        root = np.float64(simd.from_bits(0x5F3759DF - (simd.bits(np.float32(mean)) >> 1)))
+        for _ in range(4):
+            root *= 1.5 - 0.5 * mean * root * root
+        scale = np.float32(root)
         for i in range(width):
             y[i] = x[i] * scale * weight[i]
 
