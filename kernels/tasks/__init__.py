@@ -18,8 +18,8 @@ from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from kernels.ops import OPS, Params
 from kernels.tasks import record, spec
-from kernels.tasks.record import TaskParams
-from kernels.tasks.spec import FILE, Task
+from kernels.tasks.record import TaskParams, know, known
+from kernels.tasks.spec import FILE, ROOT, Task, shipped
 
 __all__ = [
     "FILE",
@@ -35,33 +35,23 @@ __all__ = [
     "shipped",
 ]
 
-ROOT = Path(__file__).parent
-_known: dict[str, type[TaskParams]] = {}  # of users' folders, by name
-_pinned: set[str] = set()  # of these, whose place no other folder takes
-
-
-@lru_cache(maxsize=1)
-def shipped() -> tuple[str, ...]:
-    """The names of the tasks that come with the program."""
-    return tuple(sorted(path.parent.name for path in ROOT.glob(f"*/{FILE}")))
-
 
 def record_of(op: str) -> type[Params]:
     """The record of an operator or a task, by name. Raises InputError with the nearest name."""
     if op in OPS:
         return OPS[op]
-    if op in _known:
-        return _known[op]
+    if op in known:
+        return known[op]
     if op in shipped():
         return _shipped(op)
     raise InputError(
-        f"no operator or task {op!r} in the ladder{did_you_mean(op, (*OPS, *_known, *shipped()))}"
+        f"no operator or task {op!r} in the ladder{did_you_mean(op, (*OPS, *known, *shipped()))}"
     )
 
 
 def is_known(op: str) -> bool:
     """Whether there is an operator or a task of this name."""
-    return op in OPS or op in _known or op in shipped()
+    return op in OPS or op in known or op in shipped()
 
 
 @lru_cache(maxsize=64)
@@ -80,24 +70,6 @@ def folder_of(op: str) -> Path | None:
     return of.task.folder if issubclass(of, TaskParams) else None
 
 
-def know(task: Task, pinned: bool = False) -> type[TaskParams]:
-    """The record of a task, which is found by its name from here on. pinned: whatever other folders hold.
-    Raises InputError where the name is another's."""
-    of = record.of(task)
-    if task.folder.parent != ROOT:
-        if task.name in shipped():
-            raise InputError(f"{task.folder} is called as a task of the ladder's own; give it another name")
-        before = _known.get(task.name, of).task.folder
-        # Nobody's folder takes the place of another's: what is right would be theirs to say.
-        if before != task.folder and (task.name in _pinned or (before / FILE).is_file()):
-            told = f"{before} and {task.folder}"
-            raise InputError(f"there are two tasks called {task.name}, {told}; rename one")
-        if pinned:
-            _pinned.add(task.name)
-        _known[task.name] = of
-    return of
-
-
 def learn(folders: Iterable[Path | str]) -> None:
     """Know the tasks that these folders are, as far as they are tasks. Raises InputError."""
     for folder in map(Path, folders):
@@ -113,8 +85,8 @@ def find(named: str | Path) -> type[TaskParams]:
         return _shipped(str(named))
     if (folder / FILE).is_file():
         return know(spec.read(folder))
-    if str(named) in _known:
-        return _known[str(named)]
+    if str(named) in known:
+        return known[str(named)]
     hint = did_you_mean(str(named), shipped())
     raise InputError(
         f"{named} is no task: neither a folder with a {FILE}, nor one of the ladder's own{hint}; these are "

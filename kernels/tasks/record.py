@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kernels import expressions
+from kernels.errors import InputError
 from kernels.ops import ITEMSIZE, Params, Shape
 from kernels.precision import PRECISIONS
 from kernels.tasks import spec as specs
@@ -150,8 +151,29 @@ def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
     return record
 
 
+known: dict[str, type[TaskParams]] = {}  # of users' folders, by name
+_pinned: set[str] = set()  # of these, whose place no other folder takes
+
+
+def know(task: Task, pinned: bool = False) -> type[TaskParams]:
+    """The record of a task, which is found by its name from here on. pinned: whatever other folders hold.
+    Raises InputError where the name is another's."""
+    made = of(task)
+    if task.folder.parent == specs.ROOT:
+        return made
+    if task.name in specs.shipped():
+        raise InputError(f"{task.folder} is called as a task of the ladder's own; give it another name")
+    before = known.get(task.name, made).task.folder
+    # Nobody's folder takes the place of another's: what is right would be theirs to say.
+    if before != task.folder and (task.name in _pinned or (before / specs.FILE).is_file()):
+        told = f"{before} and {task.folder}"
+        raise InputError(f"there are two tasks called {task.name}, {told}; rename one")
+    if pinned:
+        _pinned.add(task.name)
+    known[task.name] = made
+    return made
+
+
 def _restored(name: str, folder: str, text: str, answers: str, sizes: Mapping[str, int]) -> TaskParams:
     """Params in another process, which knows the task from here on."""
-    from kernels import tasks
-
-    return tasks.know(specs.parsed(name, Path(folder), text, answers))(**sizes)
+    return know(specs.parsed(name, Path(folder), text, answers))(**sizes)

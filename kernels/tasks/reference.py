@@ -35,8 +35,9 @@ import numpy as np
 
 from kernels.environment import NEEDED, Environment, for_children, how_to_install
 from kernels.errors import KernelscopeError, UnavailableError
-from kernels.tasks import ROOT, TaskParams, child
-from kernels.tasks.spec import Task
+from kernels.tasks import child
+from kernels.tasks.record import TaskParams
+from kernels.tasks.spec import ROOT, Task
 
 SECONDS_VARIABLE = "KERNELSCOPE_REFERENCE_SECONDS"
 START_S, ANSWER_S = 60.0, 60.0  # that a reference may take: to be loaded (torch is large), and for an answer

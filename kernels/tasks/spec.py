@@ -33,6 +33,7 @@ import keyword
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from kernels.nearest import did_you_mean
 from kernels.ops import ITEMSIZE, OPS
 
 FILE = "task.toml"
+ROOT = Path(__file__).parent  # of the shipped ones
 TYPES = {
     "float32": "float",
     "float16": "__half",
@@ -159,6 +161,12 @@ class Task:
     def file(self) -> Path:
         """The file of its reference."""
         return self.folder / self.spec.reference.partition(":")[0]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[str, ...]:
+    """The names of the tasks that come with the program."""
+    return tuple(sorted(path.parent.name for path in ROOT.glob(f"*/{FILE}")))
 
 
 def read(folder: Path) -> Task:

@@ -80,7 +80,7 @@ def test_find_by_name_number_and_text(tmp_path: Path) -> None:
         InputError, match=r"no rung 'triton' of gemm on cpu \(there is one on cuda\); there are: 1"
     ):
         registry.find("cpu", "gemm", "triton")
-    with pytest.raises(InputError, match=r"no operator 'cnov' in the ladder \(did you mean 'conv'"):
+    with pytest.raises(InputError, match=r"no operator or task 'cnov' in the ladder \(did you mean 'conv'"):
         registry.rungs("cpu", "cnov")
     with pytest.raises(InputError, match="nowhere does not exist"):
         registry.rungs("cpu", "conv", [tmp_path / "nowhere"])
