@@ -202,7 +202,10 @@ def rungs(
     file that breaks a rule of this module. broken: a list; errors of users' files are appended to it instead
     of raised, and those files are left out (None: they are raised).
     """
-    _learn(extra_dirs, broken)
+    no_tasks: list[InputError] | None = None if broken is None else []
+    learn(extra_dirs, no_tasks)
+    if broken is not None:
+        broken += [KernelError(str(error)) for error in no_tasks or ()]
     record = record_of(op)
     if not issubclass(record, TaskParams):
         ladder = _rungs_in(device, op, ROOT / device / op, user=False, mixed=False)
@@ -221,17 +224,6 @@ def rungs(
         ladder = list({rung.path: rung for rung in ladder}.values())
     ladder = _without_duplicates(ladder, broken)
     return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user)))
-
-
-def _learn(folders: Sequence[Path], broken: list[KernelError] | None) -> None:
-    """Know the tasks that the user's folders are."""
-    for folder in folders:
-        try:
-            learn([folder])
-        except InputError as error:
-            if broken is None:
-                raise
-            broken.append(KernelError(str(error)))
 
 
 def find(

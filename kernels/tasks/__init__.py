@@ -70,11 +70,17 @@ def folder_of(op: str) -> Path | None:
     return of.task.folder if issubclass(of, TaskParams) else None
 
 
-def learn(folders: Iterable[Path | str]) -> None:
-    """Know the tasks that these folders are, as far as they are tasks. Raises InputError."""
+def learn(folders: Iterable[Path | str], broken: list[InputError] | None = None) -> None:
+    """Know the tasks that these folders are, as far as they are tasks. Raises InputError for one that cannot
+    be read; with a list `broken` the error is put there."""
     for folder in map(Path, folders):
-        if (folder / FILE).is_file():
-            know(spec.read(folder))
+        try:
+            if (folder / FILE).is_file():
+                know(spec.read(folder))
+        except InputError as error:
+            if broken is None:
+                raise
+            broken.append(error)
 
 
 def find(named: str | Path) -> type[TaskParams]:

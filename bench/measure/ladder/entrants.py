@@ -35,10 +35,10 @@ from engine.planning import tuned_defines
 from engine.rung_session import RungSession
 from kernels import launch, numba_support, nvrtc, registry
 from kernels.cache import atomic_file
-from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
+from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
-from kernels.tasks import learn, record_of
+from kernels.tasks import is_known, learn, record_of
 
 MAPS = "errors"  # folder of error maps in the ladder's
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
@@ -64,14 +64,22 @@ def work_of(op: str, told: dict[str, Any]) -> Params | Net:
 
 def job_work(job: LadderJob) -> Params | Net:
     """What a ladder's job is climbed on; a task of the user's is learnt from its folders of kernels."""
-    learn(job.kernel_dirs)
+    _learn(job)
     return work_of(job.op, job.params)
 
 
 def job_params(job: LadderJob) -> Params:
     """The same of one operator or task."""
-    learn(job.kernel_dirs)
+    _learn(job)
     return params_of(job.op, job.params)
+
+
+def _learn(job: LadderJob) -> None:
+    """Another folder of the user's that is no task is no fault of this one. Raises InputError."""
+    broken: list[InputError] = []
+    learn(job.kernel_dirs, broken)
+    if broken and job.op != net.OP and not is_known(job.op):
+        raise broken[0]
 
 
 class KernelContender(Contender):
