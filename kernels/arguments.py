@@ -20,8 +20,9 @@ from functools import lru_cache
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops import MEMBER_TYPES, OPS, Params, Scalar, members
+from kernels.ops import MEMBER_TYPES, Params, Scalar, members
 from kernels.registry import Rung, headers
+from kernels.tasks import record_of
 
 FILE = "params.cuh"  # what the compiler calls the struct's text
 NAME = "p"  # of the argument, in our rungs
@@ -66,7 +67,7 @@ def listed(record: type[Params]) -> str:
 def packed(op: str, scalars: Sequence[Scalar]) -> np.ndarray:
     """An operator's scalars as its struct: an array of one element, which CuPy passes by value. Raises
     TypeError where they are not the declared ones."""
-    record = OPS[op]
+    record = record_of(op)
     wanted = [MEMBER_TYPES[m.kind][1] for m in members(record) for _ in range(m.count or 1)]
     if [type(value) for value in scalars] != wanted:
         raise TypeError(f"{record.__name__}.scalars() are not the members of {record.__name__}.struct")
@@ -80,17 +81,17 @@ def packed(op: str, scalars: Sequence[Scalar]) -> np.ndarray:
 
 def unpacked(op: str, content: bytes) -> list[int | float]:
     """The scalars of a struct, in order."""
-    whole = np.frombuffer(content, layout(OPS[op]), count=1)[0]
-    return [value for m in members(OPS[op]) for value in np.atleast_1d(whole[m.name]).tolist()]
+    whole = np.frombuffer(content, layout(record_of(op)), count=1)[0]
+    return [value for m in members(record_of(op)) for value in np.atleast_1d(whole[m.name]).tolist()]
 
 
 def preamble(rung: Rung) -> str:
     """What the compiler reads before the rung's text: the struct, if the text or one of its headers uses that
     name and does not define it. Raises KernelError where a kernel takes a scalar as a separate argument: it
     would get the struct in its place."""
-    record = OPS.get(rung.op)
-    if record is None or not rung.launch:  # of a file of ours that is no rung (kernels.registry.code)
+    if not rung.launch:  # of a file of ours that is no rung (kernels.registry.code)
         return ""
+    record = record_of(rung.op)
     name = struct_name(record)
     texts = [_COMMENTS.sub("", text) for text in (rung.source, *(header.text for header in headers(rung)))]
     kernel = re.compile(rf"__global__[^;{{}}]*?\b{rung.op}\w*\s*\(([^()]*)\)")
@@ -105,9 +106,9 @@ def preamble(rung: Rung) -> str:
 def check_compiled(rung: Rung, ptx: str) -> None:
     """Raises KernelError where a kernel of the operator takes a number as an argument of its own, by its PTX:
     there a pointer is .u64, and a struct an array of .b8."""
-    record = OPS.get(rung.op)
-    if record is None or not rung.launch:
+    if not rung.launch:
         return
+    record = record_of(rung.op)
     for given in re.findall(rf"\.entry {rung.op}\w*\((.*?)\)", ptx, re.S):
         if re.search(r"\.param \.(?!u64|b64|align)\w+ ", given):
             raise _one_by_one(rung, record)

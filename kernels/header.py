@@ -2,9 +2,9 @@
 
 kernels.registry shows a whole header. Its table `tune` names defines that may be other numbers, and which:
 `ladder --tune` looks for the fastest. Its table `prefers` has the keys of `needs`: where they do not hold, an
-engine takes the rung only if it was timed to be the fastest, or named. The keys of its table `needs` (NEEDS
-has those that fit an operator; a key that fits no field of the op's params is an error, and so is any key
-that is not here):
+engine takes the rung only if it was timed to be the fastest, or named. The keys of its table `needs`
+(needs_of has those that fit an operator; a key that fits no field of the op's params is an error, and so is
+any key that is not here):
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
@@ -29,6 +29,7 @@ that is not here):
     axis_max = 1024              softmax, reduce: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
+    require = ["n <= 1024"]      comparisons of fields that must hold (kernels.expressions)
     compute_capability = "8.0"   CUDA only: the least device that can run it
     architecture = "9.0"         CUDA only: the one that can, whose own instructions it uses (sm_90a)
 """
@@ -38,27 +39,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from kernels import layouts, toml
+from kernels import expressions, layouts, toml
 from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
 from kernels.precision import FP32, NAMES
+from kernels.tasks import is_known, record_of
 
 Define = int | float | str | bool
 LAYOUT_KEYS = ("reads", "writes")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
-_HEADER_KEYS = {
+_HEADER_KEYS: dict[str, type | tuple[type, ...]] = {
     "op": str,
     "rung": int,
     "name": str,
     "idea": str,
-    "launch": str,
+    "launch": (str, list),
+    "workspace": (int, str),
     "language": str,
     "priority": int,
     "side": bool,
@@ -109,30 +112,32 @@ _AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",), "outputs_min": ("outpu
 OF_DEVICES = ("compute_capability", "architecture")
 
 
-def _types(op: str) -> dict[str, str]:
+def _types(of_op: type[Params]) -> dict[str, str]:
     """What can be asked of an operator's params, fields and properties, and of which type it is."""
-    attributes = [member for of in reversed(OPS[op].__mro__) for member in vars(of).items()]
+    attributes = [member for of in reversed(of_op.__mro__) for member in vars(of).items()]
     properties = {
         name: value.fget.__annotations__["return"]
         for name, value in attributes
         if isinstance(value, property)
     }
-    return {**properties, **{f.name: str(f.type) for f in fields(OPS[op])}}
+    return {**properties, **{f.name: str(f.type) for f in fields(of_op)}}  # type: ignore[arg-type]
 
 
-def _needs_of(op: str) -> tuple[str, ...]:
-    """The keys of `needs` that mean something for this operator."""
-    types = _types(op)
+def needs_of(op: str) -> tuple[str, ...]:
+    """The keys of `needs` that mean something for this operator or task."""
+    return _needs_of(record_of(op))
+
+
+@lru_cache(maxsize=256)
+def _needs_of(of_op: type[Params]) -> tuple[str, ...]:
+    types = _types(of_op)
     keys = [key for key in _ONE_OF if key in types]
     limits = _EXACTLY | _AT_MOST | _AT_LEAST
     keys += [key for key, touches in limits.items() if all(map(types.__contains__, touches))]
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
-    return (*keys, "multiple_of", *OF_DEVICES)
-
-
-NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({op: _needs_of(op) for op in OPS})
+    return (*keys, "multiple_of", "require", *OF_DEVICES)
 
 
 def parse(path: Path, device: str, source: str) -> dict[str, Any]:
@@ -145,6 +150,7 @@ def parse(path: Path, device: str, source: str) -> dict[str, Any]:
     _check_keys(path, device, header)
     header["defines"] = _checked_defines(path, header.get("defines", {}))
     header["tune"] = _checked_tune(path, device, header.get("tune", {}), header["defines"])
+    header["launch"] = _checked_launch(path, header.get("launch", ""), header.get("workspace", 0))
     for table in ("needs", "prefers"):
         header[table] = _checked_needs(path, device, header["op"], header.get(table, {}))
     return header
@@ -174,6 +180,14 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
         for name, divisor in value.items():
             if getattr(params, name) % divisor:
                 return f"needs {name} to be a multiple of {divisor}, and it is {getattr(params, name)}"
+    elif key == "require":
+        for text in value:
+            try:
+                holds = expressions.value(text, sizes_of(params))
+            except expressions.ExpressionError as error:
+                return f"needs {text}, which {error}"
+            if not holds:
+                return f"needs {text}"
     elif key in OF_DEVICES and capability is not None:
         actual, alone = tuple(capability), key == "architecture"
         if actual < value or (alone and actual != value):
@@ -181,6 +195,11 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
             how = "itself" if alone else "or newer"
             return f"needs compute capability {wanted} {how}, and this device has {have}"
     return None
+
+
+def sizes_of(params: Params) -> dict[str, int]:
+    """The fields of params that expressions may name."""
+    return {f.name: int(value) for f in fields(params) if isinstance(value := getattr(params, f.name), int)}  # type: ignore[arg-type]
 
 
 def _words(value: Any) -> str:
@@ -208,13 +227,15 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     for key, value in header.items():
         if key not in _HEADER_KEYS:
             raise KernelError(f"{path}: unknown key {key!r} in the header{did_you_mean(key, _HEADER_KEYS)}")
-        if type(value) is not _HEADER_KEYS[key]:
-            raise KernelError(f"{path}: {key} must be {_type_words(_HEADER_KEYS[key])}, not {value!r}")
+        kinds = _HEADER_KEYS[key]
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        if type(value) not in kinds:
+            raise KernelError(f"{path}: {key} must be {' or '.join(map(_type_words, kinds))}, not {value!r}")
     required = ["op", "rung", "name", "idea"] + (["launch"] if device == "cuda" else [])
     for key in required:
         if not header.get(key) and header.get(key) != 0:
             raise KernelError(f"{path}: the header lacks {key!r}")
-    for key in ("launch", "defines"):
+    for key in ("launch", "workspace", "defines"):
         if device != "cuda" and key in header:
             raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
     if device != "cuda" and "overlaps" in header:
@@ -228,7 +249,7 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     if (method := header.get("method", METHODS[0])) not in METHODS:
         hint = did_you_mean(method, METHODS)
         raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
-    if header["op"] not in OPS:
+    if not is_known(header["op"]):
         raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
 
 
@@ -273,6 +294,51 @@ def _check_layouts(path: Path, device: str, key: str, header: Mapping[str, Any])
         )
 
 
+# What a launch that a header says itself may say: the kernel's name, and expressions of sizes and defines.
+_STAGE: dict[str, tuple[type, ...]] = {
+    "kernel": (str,),
+    "grid": (int, str, list),
+    "block": (int, str, list),
+    "shared": (int, str),
+    "repeat": (int, str),
+}
+MOST_STAGES = 64
+
+
+def _checked_launch(
+    path: Path, launch: str | list[Any], workspace: int | str
+) -> str | tuple[dict[str, Any], ...]:
+    """A launch shape's name, or the kernels in their order."""
+    if isinstance(launch, str):
+        if workspace:
+            raise KernelError(f"{path}: workspace is said beside [[launch]]; a launch shape asks for its own")
+        return launch
+    if not 1 <= len(launch) <= MOST_STAGES:
+        raise KernelError(f"{path}: 1 to {MOST_STAGES} [[launch]] can be said, and here are {len(launch)}")
+    for stage in launch:
+        if not isinstance(stage, dict):
+            raise KernelError(f"{path}: launch is the name of a launch shape, or tables [[launch]]")
+        for key, value in stage.items():
+            if key not in _STAGE:
+                raise KernelError(f"{path}: unknown key {key!r} in [[launch]]{did_you_mean(key, _STAGE)}")
+            sides = value if isinstance(value, list) else [value]
+            if (
+                type(value) not in _STAGE[key]
+                or not 1 <= len(sides) <= 3
+                or not all(type(v) in (int, str) for v in sides)
+            ):
+                raise KernelError(
+                    f"{path}: {key} = {value!r} in [[launch]] is not a number, an expression of sizes or a "
+                    "list of up to three"
+                )
+        for key in ("grid", "block"):
+            if key not in stage:
+                raise KernelError(f"{path}: [[launch]] says no {key}")
+        if not _IDENTIFIER.fullmatch(stage.get("kernel", "k")):
+            raise KernelError(f"{path}: kernel = {stage['kernel']!r} is no name of a function")
+    return tuple(launch)
+
+
 def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, Define]:
     for key, value in defines.items():
         if not _IDENTIFIER.fullmatch(key) or not isinstance(value, int | float | str):
@@ -302,19 +368,28 @@ def _checked_tune(
 def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(needs)
     for key, value in needs.items():
-        if key not in NEEDS[op] or (key in OF_DEVICES and device != "cuda"):
-            hint = did_you_mean(key, NEEDS[op])
+        if key not in needs_of(op) or (key in OF_DEVICES and device != "cuda"):
+            hint = did_you_mean(key, needs_of(op))
             raise KernelError(f"{path}: unknown need {key!r} for {op} on {device}{hint}")
         bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(op, key)}")
         if key in _ONE_OF:
             if not isinstance(value, list) or not value or any(v not in _words_of(op, key) for v in value):
                 raise bad
         elif key == "multiple_of":
-            names = {name for name, kind in _types(op).items() if kind == "int"}
+            names = {name for name, kind in _types(record_of(op)).items() if kind == "int"}
             if not isinstance(value, dict) or any(
                 name not in names or type(by) is not int or by < 1 for name, by in value.items()
             ):
                 raise bad
+        elif key == "require":
+            if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+                raise bad
+            named = {name: 1 for name, kind in _types(record_of(op)).items() if kind == "int"}
+            for text in value:
+                try:
+                    expressions.value(text, named)
+                except expressions.ExpressionError as error:
+                    raise KernelError(f"{path}: need {text!r} {error}") from None
         elif key in OF_DEVICES:
             match = _CAPABILITY.fullmatch(value) if isinstance(value, str) else None
             if match is None:
@@ -327,7 +402,8 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
 
 def _words_of(op: str, key: str) -> tuple[str, ...]:
     """What a field of this operator may hold; a pool has other kinds than a sum."""
-    return OPS[op].enumerated[key][1] if key in OPS[op].enumerated else _ONE_OF[key]
+    enumerated = record_of(op).enumerated
+    return enumerated[key][1] if key in enumerated else _ONE_OF[key]
 
 
 def _expected(op: str, key: str) -> str:
@@ -335,12 +411,13 @@ def _expected(op: str, key: str) -> str:
         return f"a list out of {', '.join(_words_of(op, key))}"
     if key == "multiple_of":
         return "a table of fields of the op's params and the numbers that divide them"
+    if key == "require":
+        return 'a list of comparisons such as "n <= 1024"'
     if key in OF_DEVICES:
         return 'a string such as "8.0"'
     return "true or false" if key in _FLAGS else "a whole number"
 
 
 def _type_words(kind: type) -> str:
-    return {str: "a string", int: "a whole number", bool: "true or false", dict: "a table", list: "a list"}[
-        kind
-    ]
+    words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table", list: "a list"}
+    return words[kind]

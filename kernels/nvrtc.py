@@ -23,9 +23,10 @@ from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.header import Define
 from kernels.languages import compiling
-from kernels.ops import OPS, codes
+from kernels.ops import codes
 from kernels.registry import HEADERS, headers
 from kernels.spans import span
+from kernels.tasks import record_of
 
 APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
@@ -264,7 +265,7 @@ def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes,
         cubin, ptx, log = compiled(rung, arch, options, _included(rung))
     arguments.check_compiled(rung, ptx)
     early = rung.overlaps and _capability(arch) >= overlaps.CAPABILITY
-    if early and (fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs)):
+    if early and (fault := overlaps.fault(ptx, record_of(rung.op).weight_inputs)):
         raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
     return cubin, log
 

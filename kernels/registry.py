@@ -6,11 +6,12 @@ rungs). A `.py` file is a rung for the CPU, unless its header names a language f
 The header is TOML: in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the first lines,
 each behind `#`:
 
-    op = "conv"                  # one of kernels.ops.OPS, the folder's name
+    op = "conv"                  # one of kernels.ops.OPS or a task (kernels.tasks): the folder's name
     rung = 4                     # the number in the file's name
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
+                                 # or [[launch]], once for each kernel, with workspace (kernels.launch.given)
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
     precision = "tf32"           # what it computes in, one of kernels.precision; absent: fp32
     method = "winograd"          # the algorithm, one of kernels.ops.METHODS; absent: direct
@@ -50,14 +51,14 @@ from typing import Any
 
 from kernels import confine, layouts, numba_support
 from kernels.errors import InputError, KernelError
-from kernels.header import NEEDS, Define, parse, unmet
+from kernels.header import Define, needs_of, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import METHODS, OPS, Params
 from kernels.precision import FP32, NAMES
+from kernels.tasks import FILE, TaskParams, learn, record_of, shipped
 
 __all__ = [
-    "NEEDS",
     "ROOT",
     "SUFFIX",
     "SUFFIXES",
@@ -66,6 +67,7 @@ __all__ = [
     "code",
     "default",
     "find",
+    "needs_of",
     "precisions",
     "rungs",
     "side_rungs",
@@ -74,6 +76,7 @@ __all__ = [
 ROOT = Path(__file__).parent
 SUFFIX = {"cuda": ".cu", "cpu": ".py"}  # of a file that a user begins
 SUFFIXES = {"cuda": (".cu", ".py"), "cpu": (".py",)}
+GIVEN = "given"  # the launch shape of a rung whose header says grid and block itself
 _PYTHON = ".py"
 _LANGUAGE = re.compile(r"#[ \t]*language[ \t]*=")  # in the header of a .py file for CUDA
 _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
@@ -88,10 +91,11 @@ class Rung:
     whole text. `user`: it comes from a user's own folder. `side`: it stands beside the ladder. `yardstick`:
     a library's kernels do the work.
 
-    `launch`: a launch shape of kernels.launch ("" on the CPU). `language`: what it is written in ("": CUDA
-    C++ on CUDA, Python on the CPU). `compiled`: Numba compiles it. `defines`: compile-time defines; `tune`:
-    by define, other values to try. `overlaps`: it may start before the kernel in front has ended, and waits
-    for that by itself.
+    `launch`: a launch shape of kernels.launch ("" on the CPU); `stages`: the kernels that its header says
+    itself, and `workspace`, the bytes that they share, where it is "given". `language`: what it is written in
+    ("": CUDA C++ on CUDA, Python on the CPU). `compiled`: Numba compiles it. `defines`: compile-time defines;
+    `tune`: by define, other values to try. `overlaps`: it may start before the kernel in front has ended, and
+    waits for that by itself.
 
     `needs`: see `refusal`. `prefers`: see `suits`. `priority`: an engine tries the highest first.
     `precision`: what it computes in. `also`: coarser precisions that an engine may take it for. `method`: the
@@ -123,6 +127,8 @@ class Rung:
     writes: tuple[str, ...] = (layouts.PLAIN,)
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
     prefers: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stages: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    workspace: int | str = 0
 
     @property
     def label(self) -> str:
@@ -170,7 +176,7 @@ class Rung:
         is not installed on this machine."""
         if params.op != self.op:
             return f"{self.label} is no kernel for {params.op}"
-        for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
+        for key, value in ({"dtype": list(params.usual_dtypes)} | dict(self.needs)).items():
             if reason := unmet(key, value, params, capability):
                 return f"{self.label} {reason}"
         if not here:
@@ -196,9 +202,17 @@ def rungs(
     file that breaks a rule of this module. broken: a list; errors of users' files are appended to it instead
     of raised, and those files are left out (None: they are raised).
     """
-    if op not in OPS:
-        raise InputError(f"no operator {op!r} in the ladder{did_you_mean(op, OPS)}")
-    ladder = _rungs_in(device, op, ROOT / device / op, user=False, mixed=False)
+    no_tasks: list[InputError] | None = None if broken is None else []
+    learn(extra_dirs, no_tasks)
+    if broken is not None:
+        broken += [KernelError(str(error)) for error in no_tasks or ()]
+    record = record_of(op)
+    if not issubclass(record, TaskParams):
+        ladder = _rungs_in(device, op, ROOT / device / op, user=False, mixed=False)
+    elif op in shipped():
+        ladder = _rungs_in(device, op, record.task.folder, user=False, mixed=True)
+    else:  # the folder is among the user's
+        ladder = []
     for extra in extra_dirs:
         folder = Path(extra)
         if not folder.is_dir():
@@ -320,11 +334,16 @@ def _rungs_in(
     rungs_here = []
     for name, entry in _files_with_suffix(folder, SUFFIXES[device]):
         python = name.endswith(_PYTHON)
-        if name.startswith("_") or (mixed and python and not name[0].isdigit()):
+        beside = mixed or (python and (folder / FILE).is_file())  # a reference, in a task's folder
+        if name.startswith("_") or (beside and python and not name[0].isdigit()):
             continue
         try:
             stat = entry.stat()
-            if user and python and _for_cuda(entry.path, stat.st_ino, stat.st_mtime_ns) != (device == "cuda"):
+            if (
+                (user or mixed)
+                and python
+                and _for_cuda(entry.path, stat.st_ino, stat.st_mtime_ns) != (device == "cuda")
+            ):
                 continue
             rung = _parse_file(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if not mixed and rung.op != op:
@@ -427,7 +446,9 @@ def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, 
         number=header["rung"],
         name=header["name"],
         idea=header["idea"],
-        launch=header.get("launch", ""),
+        launch=header["launch"] if isinstance(header["launch"], str) else GIVEN,
+        stages=() if isinstance(header["launch"], str) else tuple(header["launch"]),
+        workspace=header.get("workspace", 0),
         defines=MappingProxyType(header["defines"]),
         needs=MappingProxyType(header["needs"]),
         path=path,

@@ -220,6 +220,7 @@ def judge(
     kernel: Any,
     op: str | None = None,
     *,
+    task: str | os.PathLike[str] | None = None,
     shape: Sequence[int] | None = None,
     model: str | os.PathLike[str] | None = None,
     node: str | int | None = None,
@@ -239,8 +240,10 @@ def judge(
       taken by its source. A file or text begins with the header of a kernel (docs/writing-a-kernel.md); one
       for the CPU may do without, and so does a function.
     - op: its operator, as the ladder names it; what the header says unless given.
-    - shape: of a convolution, N, C, H, W, M, K, with stride, pad and so on. Or model, node and batch: of
-      which node; the first of that operator in the default models unless given.
+    - task: in the place of an operator, the folder of a task of yours, or the name of one of the ladder's own
+      (docs/tasks.md).
+    - shape: of a convolution, N, C, H, W, M, K, with stride, pad and so on; of a task its sizes. Or model,
+      node and batch: of which node; the first of that operator in the default models unless given.
     - device: "cpu" or "cuda"; what the kernel is written for.
     - beside: kernels of the ladder that are timed, too; "best" is the one that the engine takes. reference:
       whether ONNX Runtime is.
@@ -253,6 +256,7 @@ def judge(
     For several kernels keep a `Judge`. Raises KernelscopeError where what is asked for cannot be had.
     """
     given = {
+        "task": task,
         "shape": shape,
         "model": model,
         "node": node,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def judge(
     given: Given,
     kernel: Path | None = None,
+    task: str = "",
     beside: tuple[str, ...] = (),
     reference: bool = True,
     shape: tuple[int, ...] = (),
@@ -65,6 +66,7 @@ def judge(
         beside,
         reference,
         _earlier(baseline) if baseline is not None else None,
+        task,
     )
     with Warm(LADDER) as warm:
         judged = judged_by(warm, GivenKernel(file=str(kernel)), asked, _tell)

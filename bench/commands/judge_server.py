@@ -36,7 +36,7 @@ from bench.views.tables.judgement_tables import JudgementOutput
 from bench.words.option import usual
 from bench.words.version import version
 from engine.machine import driver
-from kernels import registry
+from kernels import registry, tasks
 from kernels.errors import InputError, KernelError, KernelscopeError, UnavailableError, UnsupportedError
 from kernels.registry import Rung
 
@@ -91,13 +91,14 @@ class Refused(Message, frozen=True, tag="refused"):
 class Asked:
     """How a kernel is judged. fields: of the job, as the options set them; conv: the options of a convolution
     of one's own, by name; beside: rungs that are timed, too; reference: whether it is; baseline: an earlier
-    judgement to hold it against."""
+    judgement to hold it against; task: by name or folder, what it is a kernel of."""
 
     fields: dict[str, Any]
     conv: dict[str, Any]
     beside: tuple[str, ...] = ()
     reference: bool = True
     baseline: JudgementOutput | None = None
+    task: str = ""
 
 
 def judged_by(
@@ -110,6 +111,11 @@ def judged_by(
     KeyboardInterrupt where it was cancelled."""
     began = time.monotonic()
     op, device = asked.fields["op"], asked.fields["device"]
+    if asked.task:
+        of_task = tasks.find(asked.task)
+        if op not in ("", of_task.op):
+            raise InputError(f"--op {op} and --task {asked.task} say two things; give one of them")
+        op = of_task.op
     with tempfile.TemporaryDirectory(prefix="kernelscope-", ignore_cleanup_errors=True) as folder:
         try:
             rung = given_kernel.placed(kernel, Path(folder), op, device)
@@ -163,7 +169,7 @@ def _planned(rung: Rung, asked: Asked) -> Ladder:
         node=work.node,
         batch=work.batch,
         rungs=tuple(dict.fromkeys(names)),
-        kernel_dirs=(str(rung.path.parent),),
+        kernel_dirs=tuple(dict.fromkeys((str(rung.path.parent), *_task_folder(rung.op)))),
         limits_kept=True,
         **fields,
     )
@@ -178,6 +184,12 @@ def _planned(rung: Rung, asked: Asked) -> Ladder:
         cases=tuple(filter(wanted, found.cases)),
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _task_folder(op: str) -> tuple[str, ...]:
+    """The folder of a user's task, which is among those of his kernels."""
+    folder = tasks.folder_of(op)
+    return () if folder is None or op in tasks.shipped() else (str(folder),)
 
 
 def _check_simulated(rung: Rung, asked: Asked) -> None:
@@ -236,10 +248,11 @@ def _answer(warm: Warm[Ladder, RungMeasurement], line: bytes, say: Callable[[Any
         )
         asked = Asked(
             usual(options.JUDGE) | given.fields,
-            {name: value for name, value in others.items() if name not in ("beside", "reference")},
+            {name: value for name, value in others.items() if name not in ("beside", "reference", "task")},
             others.get("beside", ()),
             others.get("reference", True),
             request.baseline,
+            others.get("task", ""),
         )
         judged = judged_by(warm, GivenKernel(text=request.text, file=request.file), asked, tell)
     except KernelscopeError as error:

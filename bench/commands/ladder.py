@@ -79,6 +79,9 @@ def ladder(
         return go_on(resume, format, charts, trust_kernels, retry, where, junit)
     asked = usual(options.LADDER) | given.lasting | given.fields
     op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
+    typed = op
+    op, own = task_named(op, asked.get("kernel_dirs", ()))
+    asked["kernel_dirs"] = own
     node, batch = asked.pop("node"), asked.pop("batch")
     ladder_plan.op_of(op, kernels=new or compile)
     if new:
@@ -90,11 +93,13 @@ def ladder(
         here = meant in ladder_plan.usable()
         only = f"--device {meant} " if here or not compiling.lacking() else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
-        print(f"try it: {CALLED} ladder {op} {_on(op)}{rest}", file=sys.stderr)
+        print(f"try it: {CALLED} ladder {shlex.quote(typed)} {_on(op)}{rest}", file=sys.stderr)
+        judged = f"{CALLED} judge {shlex.quote(str(path))}"
+        judged += f" --task {shlex.quote(typed)}" if typed != op else ""
         if here:
-            print(f"is it right, and how fast? {CALLED} judge {shlex.quote(str(path))}", file=sys.stderr)
+            print(f"is it right, and how fast? {judged}", file=sys.stderr)
         elif only != "--compile ":
-            print(f"is it right? {CALLED} judge {shlex.quote(str(path))} --simulated", file=sys.stderr)
+            print(f"is it right? {judged} --simulated", file=sys.stderr)
         return 0
     if folder is not None:
         raise InputError(
@@ -145,6 +150,21 @@ def ladder(
     return climb(job, out, format, charts, where, junit)
 
 
+def task_named(op: str, kernel_dirs: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """The name of an operator or a task that was typed, and the folders of kernels: of a task of the user's,
+    which is named by its folder, with that. Raises InputError."""
+    from kernels import tasks
+
+    tasks.learn(kernel_dirs)
+    if tasks.is_known(op) or not (Path(op).is_dir() or Path(op).name == tasks.FILE):
+        return op, tuple(kernel_dirs)
+    record = tasks.find(op)
+    folder = str(record.task.folder)
+    if record.op in tasks.shipped():
+        return record.op, tuple(kernel_dirs)
+    return record.op, tuple(dict.fromkeys((folder, *kernel_dirs)))
+
+
 @dataclass(frozen=True)
 class Work:
     """What a ladder is climbed on, and where it comes from: "" for a shape given by hand."""
@@ -172,8 +192,14 @@ def work_asked(
     """The node of a model, or the convolution, that options ask for. Raises KernelscopeError."""
     from bench.measure.ladder.entrants import work_of
     from bench.questions import ladder_plan, model_questions
+    from kernels import tasks
     from kernels.errors import InputError
 
+    record = tasks.record_of(op) if op != "net" else None
+    if record is not None and issubclass(record, tasks.TaskParams):
+        if model:
+            raise InputError(f"{op} is a task, which no model has; leave --model {model} away")
+        return Work(ladder_plan.task_of(record, shape), "", "", 1)
     if shape:
         if model:
             raise InputError("--shape and --model say two things; give one of them")
@@ -234,9 +260,12 @@ def _show_saves(folder: Path, output: str) -> int:
 def _on(op: str) -> str:
     """The option that names a model, where the default one, which is small, has no node of this operator."""
     from bench.questions import ladder_plan
+    from kernels import tasks
     from kernels.errors import InputError
     from models.names import DEFAULT_MODEL
 
+    if tasks.folder_of(op) is not None:
+        return ""
     try:
         ladder_plan.model_with(op, "cpu", (DEFAULT_MODEL,))
     except InputError:

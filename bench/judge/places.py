@@ -14,10 +14,12 @@ import numpy as np
 from bench.judge.mistakes.common import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
 from bench.judge.tried_shape import Explanation, TriedShape
+from kernels import header
 from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
+from kernels.tasks import TaskParams
 
 Indices = Callable[[int], range]
 
@@ -80,12 +82,32 @@ _TRAITS: tuple[tuple[str, str, Callable[[Params], bool]], ...] = (
 
 def _trait(wrong: Sequence[Params], right: Sequence[Params]) -> Explanation | None:
     """The one thing that all failing shapes have and no other one has."""
+    if isinstance(wrong[0], TaskParams):
+        return _size(wrong, right)
     found = [
         (fault, words)
         for fault, words, has in _TRAITS
         if right and all(map(has, wrong)) and not any(map(has, right))
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _size(wrong: Sequence[Params], right: Sequence[Params]) -> Explanation | None:
+    """Of a task: which of its sizes parts the shapes that fail from the others. One that passes says little:
+    that of one element is right by chance."""
+    if len(right) < 2:
+        return None
+    for name in header.sizes_of(wrong[0]):
+        failed, passed = ({getattr(p, name) for p in shapes} for shapes in (wrong, right))
+        if min(failed) > max(passed):
+            return (
+                "place",
+                f"right where {name} is up to {max(passed):,}, and wrong where it is {min(failed):,} or more",
+            )
+        for whole in (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024):
+            if all(size % whole for size in failed) and not any(size % whole for size in passed):
+                return "place", f"wrong only where {name} is no multiple of {whole}"
+    return None
 
 
 # -------------------------------------------------------------------------------------------------- parts

@@ -14,7 +14,7 @@ import numpy as np
 from bench.judge import digits
 from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
-from bench.measure.answers import accuracy, elements, one_node, timed_pass
+from bench.measure.answers import accuracy, elements, of_tasks, one_node, timed_pass
 from bench.measure.answers.comparison import bound_of, first_difference
 from bench.measure.answers.renewed import Mixing, Renewal
 from bench.measure.answers.samples import Sample, as_held
@@ -229,6 +229,7 @@ class Trial(JudgedSession):
             part=part,
             typical=self._sample.typical,
             seconds=timed_pass.LOOKS_S if self.rung.user else 0.0,
+            strange=None if of_tasks.ordered(self.params) else self._strange,
         )
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
@@ -238,6 +239,15 @@ class Trial(JudgedSession):
             if look.wrong:
                 return self._fail_timed(when, look)
         return None
+
+    def _strange(self, found: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Which values of an answer whose order is open are none of the right one's."""
+        near = (
+            accuracy.ELEMENT_FACTOR
+            * bound_of(self.params, self.precision)
+            * float(np.abs(right).max(initial=0))
+        )
+        return of_tasks.strangers(self.params, found, right, near)
 
     def _against_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
         """Compare some elements of an answer, or some rows, drawn at random, with float64. Returns `look` as
@@ -268,6 +278,10 @@ class Trial(JudgedSession):
             right = one_node.answer(p, inputs).reshape(-1)
         right = as_held(p, right)
         found = got.reshape(-1)[lying]
+        if not of_tasks.ordered(p):  # then these are all of them
+            found, right = (
+                of_tasks.sorted_(p, a.reshape(p.output_shape)).reshape(-1) for a in (found, right)
+            )
         stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:
             return look

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.judge.mistakes import Mistake, mistakes, of_any
+from bench.measure.answers import of_tasks
 from bench.measure.answers.comparison import bound_of
 from bench.measure.answers.samples import Sample
 from kernels.ops import Params
@@ -74,8 +75,8 @@ class TriedShape:
 def case(params: Params, sample: Sample, got: np.ndarray | None, precision: str) -> TriedShape:
     """Of the distinct images alone: a batch repeats them."""
     shape = sample.expected.shape
+    expected = of_tasks.sorted_(sample.params, sample.expected.astype(np.float64))
     if got is not None:
         got = got.reshape(-1)[: sample.expected.size].reshape(shape).astype(np.float64)
-    return TriedShape(
-        sample.params, sample.inputs, sample.expected.astype(np.float64), got, bound_of(params, precision)
-    )
+        got = of_tasks.sorted_(sample.params, got)
+    return TriedShape(sample.params, sample.inputs, expected, got, bound_of(params, precision))

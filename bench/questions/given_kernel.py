@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.questions.ladder_plan import op_of
 from bench.questions.rung_template import FIRST
-from kernels import registry
+from kernels import registry, tasks
 from kernels.errors import InputError, KernelError, system_words
 from kernels.header import parse
 from kernels.registry import SUFFIXES, Rung
@@ -35,9 +35,11 @@ def placed(kernel: GivenKernel, folder: Path, op: str = "", device: str = "") ->
 
     Raises InputError where what is asked for does not go together, KernelError where the kernel is no rung.
     """
+    path = Path(kernel.file) if kernel.file else Path()
+    if kernel.file and kernel.text is None:
+        tasks.learn([path.absolute().parent])
     if op:
         op_of(op)
-    path = Path(kernel.file) if kernel.file else Path()
     text = kernel.text if kernel.text is not None else _read(path)
     suffix = path.suffix or (".cu" if _CUDA.search(text) else ".py")
     if suffix not in {known for suffixes in SUFFIXES.values() for known in suffixes}:

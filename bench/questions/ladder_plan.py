@@ -12,8 +12,9 @@ import msgspec
 
 from bench.measure import cases as comparison
 from bench.measure import net_operator as net
+from bench.measure.answers import one_node
 from bench.measure.images import model_file
-from bench.measure.ladder.entrants import ENGINES, work_of
+from bench.measure.ladder.entrants import ENGINES, job_work
 from bench.measure.net_operator import Net, Whole
 from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase
 from bench.results.records import Job, compared_in
@@ -33,6 +34,8 @@ from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.precision import FP32, NAMES
 from kernels.registry import Rung
+from kernels.tasks import TaskParams, is_known, shipped
+from kernels.tasks.spec import unfit
 
 DEVICES = tuple(ENGINES)
 WITHOUT_GPU = (
@@ -189,17 +192,18 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         ladder = tuple(rung for rung in ladder if rung.precision in (FP32, job.precision))
     cases = [case_of(rung) for rung in ladder]
     reference = backends.get(backends.get(ENGINES[job.device]).reference)
+    with_reference = one_node.is_graph(job_work(job)) if job.op != net.OP else True
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
         RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
         for precision in NAMES
-        if precision in held_against
+        if precision in held_against and with_reference
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
-    params = work_of(job.op, job.params)
+    params = job_work(job)
     return Ladder(
         job=job,
         cases=tuple(cases),
@@ -208,7 +212,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         unread=params.unread,
         # A rung alone is given float32, and gives that.
         least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in NAMES},
-        reference=reference.title,
+        reference=reference.title if with_reference else "",
     )
 
 
@@ -260,7 +264,22 @@ def op_of(name: str, kernels: bool = True) -> str:
     not. Raises InputError with the nearest."""
     if kernels and name == net.OP:
         raise InputError(f"{net.OP} has no kernels but those of other operators; name one of these")
-    return one_of(name, (*OPS, net.OP), "operator")
+    return name if is_known(name) else one_of(name, (*OPS, *shipped(), net.OP), "operator or task")
+
+
+def task_of(record: type[TaskParams], shape: Sequence[int] = ()) -> TaskParams:
+    """A task of these sizes, in the order of its symbols; () those that it is timed on first. Raises
+    InputError."""
+    spec = record.task.spec
+    if not shape:
+        return record(**spec.time[0])
+    if len(shape) != len(spec.symbols):
+        named = ",".join(spec.symbols)
+        raise InputError(f"--shape of {record.op} is {named}: {len(spec.symbols)} whole numbers")
+    sizes = dict(zip(spec.symbols, shape, strict=True))
+    for told in unfit(spec, sizes):
+        raise InputError(f"--shape of {record.op} ({','.join(spec.symbols)}): {told}")
+    return record(**sizes)
 
 
 def sources(job: LadderJob) -> dict[str, str]:

@@ -12,6 +12,7 @@ from bench.results.ladder_records import Ladder, LadderJob, RungCase
 from bench.results.messages import Message
 from bench.results.records import Record
 
+TASKS = "tasks"  # in the place of a model: the tasks (kernels.tasks), each as a node
 # Argument that tells a worker that it will be asked, not given work.
 DESCRIBE = "--describe"
 
@@ -26,10 +27,10 @@ class DeviceInfo(Record, frozen=True):
 class LadderQuestion(Record, frozen=True):
     """What the user has chosen; what is "" is chosen by who answers. number: comes back with the answer.
 
-    node: an ONNX node's name; nodes: of these the one that takes most work, where `node` is "" (of a fused
-    layer's). precision: "" for every one that there is. new_in: a folder that a template of a kernel for `op`
-    on `device` is written into first. on: the place where it is to be run, "" for this machine; devices: what
-    there is of devices on that place.
+    model: its name or file, or TASKS. node: an ONNX node's name; nodes: of these the one that takes most
+    work, where `node` is "" (of a fused layer's). precision: "" for every one that there is. new_in: a folder
+    that a template of a kernel for `op` on `device` is written into first. on: the place where it is to be
+    run, "" for this machine; devices: what there is of devices on that place.
     """
 
     number: int
@@ -58,10 +59,16 @@ class NodeInfo(Record, frozen=True):
     flops: int = 0
 
 
+def node_of(job: LadderJob) -> str:
+    """What the node of a ladder is called in its questions: a task stands in no model, and is called as its
+    sizes are."""
+    return job.node or job.title
+
+
 class RungInfo(Record, frozen=True):
     """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
     why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
-    as. whole: it runs a whole net, so no node of a model can take it."""
+    as. whole: no node of a model can take it: it runs a whole net, or is of a task."""
 
     case: RungCase
     path: str

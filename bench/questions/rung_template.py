@@ -12,16 +12,19 @@ import itertools
 import json
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bench.questions import task_template
 from bench.results.store import write_atomically
 from kernels import arguments, registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.header import NEEDS, OF_DEVICES, parse
+from kernels.header import OF_DEVICES, needs_of, parse
 from kernels.launch import SHAPES
 from kernels.ops import OPS
-from kernels.registry import SUFFIX, Rung
+from kernels.registry import GIVEN, SUFFIX, Rung
+from kernels.tasks import FILE, TaskParams, folder_of, record_of, shipped
 
 FIRST = 90  # numbers from here on are the user's; the ladder's own stay below
 
@@ -62,9 +65,8 @@ _NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]
 def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
     """A new file NN_mine.cu or .py in `folder` (made if need be) that compiles and passes. Raises
     InputError."""
-    source = registry.rungs(device, op)
-    if not source:
-        raise InputError(f"there is no rung of {op} on {device} to begin from")
+    source = _ladder(device, op)
+    first = _first(device, op, source)
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
@@ -75,21 +77,41 @@ def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
         except KernelscopeError as error:
             raise InputError(f"{folder} holds a file that is no rung: {error}") from error
     number = max([FIRST - 1, *(rung.number for rung in taken)]) + 1
-    names = {rung.name for rung in registry.rungs(device, op)} | {rung.name for rung in taken}
+    names = {rung.name for rung in source} | {rung.name for rung in taken}
     chosen, count = name, 1
     while chosen in names:
         count += 1
         chosen = f"{name}_{count}"
     while (path := folder / f"{number:02d}_{chosen}{SUFFIX[device]}").exists():
         number += 1  # of another operator, or no rung at all: it is the user's, and stays
-    write_atomically(path, text(_plain(source[0]), number, chosen, path.name).encode())
+    write_atomically(path, text(_plain(first), number, chosen, path.name).encode())
     return path
 
 
 def of(rung: Rung) -> str:
     """What the file of a user's rung began as, or would have; "" where there is nothing to begin from."""
-    source = registry.rungs(rung.device, rung.op)
-    return text(_plain(source[0]), rung.number, rung.name, rung.path.name) if source else ""
+    try:
+        first = _first(rung.device, rung.op, _ladder(rung.device, rung.op))
+    except InputError:
+        return ""
+    return text(_plain(first), rung.number, rung.name, rung.path.name)
+
+
+def _ladder(device: str, op: str) -> tuple[Rung, ...]:
+    """The rungs of an operator or a task; those of a user's task lie in its folder."""
+    folder = folder_of(op)
+    return registry.rungs(device, op, [] if folder is None or op in shipped() else [folder], broken=[])
+
+
+def _first(device: str, op: str, ladder: Sequence[Rung]) -> Rung:
+    """What a kernel begins from. Raises InputError."""
+    own = [rung for rung in ladder if rung.number < FIRST and not rung.language]
+    if own:
+        return own[0]
+    record = record_of(op)
+    if not issubclass(record, TaskParams):
+        raise InputError(f"there is no rung of {op} on {device} to begin from")
+    return task_template.first(record, device)
 
 
 def text(first: Rung, number: int, name: str, file: str) -> str:
@@ -97,8 +119,16 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     op = first.op
     launched = ""
     if first.device == "cuda":
-        launched = _note(f"How it is launched, one of kernels/launch: {', '.join(_shapes(op))}.")
-        launched += f'\nlaunch = "{first.launch}"\n'
+        launched = _note(
+            f"How it is launched, one of kernels/launch: {', '.join(_shapes(op))}; or [[launch]] tables, one "
+            "a kernel."
+        )
+        launched += "\n" if first.launch == GIVEN else f'\nlaunch = "{first.launch}"\n'
+        if first.workspace:
+            launched += "# Bytes that its kernels share, whose pointer they take behind the output's.\n"
+            launched += f"workspace = {_toml(first.workspace)}\n"
+        for stage in first.stages:
+            launched += "[[launch]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in stage.items())
     if first.defines:
         launched += "[defines]\n" + "".join(
             f"{key} = {_toml(value)}\n" for key, value in first.defines.items()
@@ -115,7 +145,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
         need=_need(first),
         needs=_note(f"All that may stand there for {op}: {', '.join(_needs(op, first.device))}."),
     )
-    record = OPS[op].__name__
+    record = record_of(op).__name__
     order = _order(op)
     if first.device == "cuda":
         body = first.source[first.source.index("*/") + 2 :].lstrip("\n")
@@ -126,14 +156,16 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     while lines and lines[0].startswith("#"):
         lines.pop(0)
     body = re.sub(r'\A\s*""".*?"""\n', "", "".join(lines), count=1, flags=re.DOTALL)
-    told = f"p is the record {record} of kernels/ops/{op}.py. It has {members(op)}."
+    folder = folder_of(op)
+    where = f"kernels/ops/{op}.py" if folder is None else f"the task's {FILE}"
+    told = f"p is the record {record} of {where}. It has {members(op)}."
     return header + _CPU_GUIDE.format(members=_note(told, ""), order=order) + body
 
 
 def members(op: str) -> str:
     """What a Python kernel finds in its `p`, with the types: "n, c (int), bias (bool)"; and the shapes."""
     told: list[str] = []
-    for kind, of in itertools.groupby(dataclasses.fields(OPS[op]), lambda field: field.type):
+    for kind, of in itertools.groupby(dataclasses.fields(record_of(op)), lambda field: field.type):
         told.append(f"{', '.join(field.name for field in of)} ({kind})")
     return ", ".join([*told, "input_shapes and output_shape"])
 
@@ -153,6 +185,9 @@ def _plain(first: Rung) -> Rung:
 def _need(first: Rung) -> str:
     """An example behind its mark; where the operator has no float32, which is what is taken where nothing is
     said, the types themselves."""
+    if folder_of(first.op) is not None:
+        symbol = dataclasses.fields(record_of(first.op))[0].name
+        return f'# [needs]\n# require = ["{symbol} <= 1024"]'
     if "float32" in first.needs.get("dtype", ["float32"]):
         return "# [needs]\n# " + _NEED.get(first.op, 'dtype = ["float32"]')
     types = {key: first.needs[key] for key in ("dtype", "to") if key in first.needs}
@@ -165,7 +200,7 @@ def _note(text: str, mark: str = "# ") -> str:
 
 def _guide(op: str, order: str) -> str:
     """What a CUDA kernel is told, with what the struct holds: it is in no file that one could look up."""
-    record = OPS[op]
+    record = record_of(op)
     told = _CUDA_GUIDE.format(
         op=op, order=order, struct=arguments.struct_name(record), members=arguments.listed(record)
     )
@@ -174,7 +209,9 @@ def _guide(op: str, order: str) -> str:
 
 def _order(op: str) -> str:
     """The order of the tensors as the params' docstring has it."""
-    found = re.search(r"Tensors in order: (.*?)(?:\. |\.\Z|\n\s*\n|; y)", OPS[op].__doc__ or "", re.DOTALL)
+    found = re.search(
+        r"Tensors in order: (.*?)(?:\. |\.\Z|\n\s*\n|; y)", record_of(op).__doc__ or "", re.DOTALL
+    )
     return " ".join(found[1].split()) if found else "its input"
 
 
@@ -184,15 +221,19 @@ def _shapes(op: str) -> list[str]:
     def owner(name: str) -> str:
         return max((known for known in OPS if name.startswith(f"{known}_")), key=len, default="")
 
+    if folder_of(op) is not None:
+        return ["one_thread_an_input", "one_thread_an_output"]
     return sorted(name for name in SHAPES if owner(name) == op or name.startswith("one_"))
 
 
 def _needs(op: str, device: str) -> list[str]:
     """What a header may ask for; of a compute capability only on CUDA."""
-    return [key for key in NEEDS[op] if device == "cuda" or key not in OF_DEVICES]
+    return [key for key in needs_of(op) if device == "cuda" or key not in OF_DEVICES]
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -49,6 +49,11 @@ def _given(text: str) -> str:
     return text
 
 
+def _given_task(text: str) -> str:
+    """A task as it is given: the folder of one by its whole path."""
+    return absolute(text) if Path(text).expanduser().exists() else text
+
+
 def _folder(text: str) -> None:
     if not Path(text).expanduser().is_dir():
         raise InputError(f"kernel folder {text} does not exist; name a folder with kernels of yours")
@@ -91,6 +96,13 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             usual="",
         ),
         Option(
+            "task",
+            Text(nothing="", keep=_given_task),
+            "Its task: the folder of yours, or the name of one of the ladder's own.",
+            "DIR|TASK",
+            on=(J,),
+        ),
+        Option(
             "beside",
             Names(),
             "Also time this kernel of the ladder beside it; best: the one that the engine takes. May be "
@@ -107,7 +119,8 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         Option(
             "op",
             Text(),
-            "The operator: conv, gemm, pool, lrn, …; or net, a whole model.",
+            "The operator: conv, gemm, pool, lrn, …; a task, or the folder of one of yours; or net, a whole "
+            "model.",
             "OP",
             on=(L,),
             fields=("op",),
@@ -605,7 +618,8 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         Option(
             "shape",
             _SIDE["shape"],
-            "The shape, with the kernel's height and width as KH,KW where they differ.",
+            "The shape of a conv, with the kernel's height and width as KH,KW where they differ; of a task "
+            "its sizes, in their order.",
             "N,C,H,W,M,K",
             on=(L, J),
         ),

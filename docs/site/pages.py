@@ -28,6 +28,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": (FIRST, "docs/tour.md", "docs/gallery.md", "docs/models.md"),
     "A kernel of your own": (
         "docs/writing-a-kernel.md",
+        "docs/tasks.md",
         "docs/without-a-gpu.md",
         "docs/export.md",
         "docs/commands.md",

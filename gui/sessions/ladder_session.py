@@ -22,6 +22,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, Signal
 
 from bench.questions.ladder_questions import (
     DESCRIBE,
+    TASKS,
     AssemblyAnswer,
     CountsAnswer,
     KernelProblem,
@@ -30,6 +31,7 @@ from bench.questions.ladder_questions import (
     RungInfo,
     assembly_command,
     counts_command,
+    node_of,
 )
 from bench.results.inside import inside
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
@@ -279,9 +281,9 @@ class LadderState(QObject):
         self.only_read = ""
         self.question = msgspec.structs.replace(
             self.question,
-            model=job.model or self.question.model,
+            model=job.model or (TASKS if job.op != "conv" else self.question.model),
             op=job.op,
-            node=job.node,
+            node=node_of(job),
             nodes=(),
             batch=job.batch,
             device=job.device,
@@ -317,7 +319,12 @@ class LadderState(QObject):
         if answer.ladder is not None:
             job = answer.ladder.job
             self.question = msgspec.structs.replace(
-                self.question, op=job.op, node=job.node, nodes=(), device=job.device, precision=job.precision
+                self.question,
+                op=job.op,
+                node=node_of(job),
+                nodes=(),
+                device=job.device,
+                precision=job.precision,
             )
             self._shelf = self._shelves.setdefault(identity(job, self.question.on), _KnownLadder())
             self.ladder = msgspec.structs.replace(

@@ -26,8 +26,9 @@ from kernels.errors import KernelError, UnavailableError, system_words
 from kernels.languages import child
 from kernels.languages.known import Language, languages
 from kernels.languages.signature import signature
-from kernels.ops import OPS, codes
+from kernels.ops import codes
 from kernels.registry import Rung
+from kernels.tasks import record_of
 
 if TYPE_CHECKING:
     from kernels.launch import Launch
@@ -98,7 +99,7 @@ def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
             f"rung in {_language(rung).title} is one kernel"
         )
     pointers = signature(rung.path, rung.op, rung.source).pointers
-    pointer_count = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
+    pointer_count = record_of(rung.op).most_inputs + (1 if how.workspace_nbytes is None else 2)
     if len(pointers) != pointer_count:
         raise KernelError(
             f"{rung.path}: {rung.op} takes {pointer_count} pointers with the launch shape {rung.launch}, and "

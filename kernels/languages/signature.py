@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops import OPS, Scalar, members
+from kernels.ops import Scalar, members
+from kernels.tasks import record_of
 
 HAS = "has_"
 _CONSTANT = "constexpr"
@@ -45,7 +46,7 @@ class Signature:
 
 def _members(op: str) -> dict[str, str]:
     """Names and types of the struct's members."""
-    return {m.name if not m.count else f"{m.name}[]": KINDS[m.kind] for m in members(OPS[op])}
+    return {m.name if not m.count else f"{m.name}[]": KINDS[m.kind] for m in members(record_of(op))}
 
 
 @functools.lru_cache(maxsize=256)
@@ -85,7 +86,7 @@ def _read(path: Path, op: str, function: ast.FunctionDef) -> Signature:
             )
         else:
             pointers.append(name)
-    least = OPS[op].most_inputs + 1
+    least = record_of(op).most_inputs + 1
     if len(pointers) not in (least, least + 1):
         raise KernelError(
             f"{where}: {op} takes {least} pointers first, one an input and the output's (and the "

@@ -9,6 +9,9 @@ launch shape needs no Python.
 A rung with `packs = true` has weights that its launch shape rearranges (`Launch.packed`: rounded, halved,
 split, in the order of its tiles); the kernel gets the packed ones.
 
+A header may instead say grid, block and the order of its kernels itself, as expressions of the sizes
+(`given`).
+
 A launch may have defines of its own (a tile size that fits the problem); they override the header's.
 
 A launch may have several stages. A launch shape may ask for scratch memory, whose pointer all kernels then
@@ -23,6 +26,7 @@ from kernels.launch import (
     cluster,
     direct,
     elements,
+    given,
     image_rows,
     image_slices,
     nhwc,
@@ -35,11 +39,10 @@ from kernels.launch import (
     whole_image,
     windows,
 )
-from kernels.launch.core import POINTERS, SHAPES, Launch, Matrix, Pack, Product, Stage, launch, refusal
+from kernels.launch.core import SHAPES, Launch, Matrix, Pack, Product, Stage, launch, refusal
 from kernels.launch.products import TILES
 
 __all__ = [
-    "POINTERS",
     "SHAPES",
     "TILES",
     "Launch",
@@ -51,6 +54,7 @@ __all__ = [
     "cluster",
     "direct",
     "elements",
+    "given",
     "image_rows",
     "image_slices",
     "launch",

@@ -16,10 +16,10 @@ from kernels.header import Define
 from kernels.languages.signature import signature
 from kernels.nearest import did_you_mean
 from kernels.occupancy import ceil
-from kernels.ops import OPS, Params, Scalar
+from kernels.ops import Params, Scalar
 from kernels.registry import Rung
+from kernels.tasks import record_of
 
-POINTERS = {op: record.most_inputs for op, record in OPS.items()}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
 
 
@@ -147,7 +147,7 @@ class Launch:
             scalars = scalars if stage.scalars is None else stage.scalars
             pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
             output += 4 * stage.output_offset
-        pointers_of_all = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
+        pointers_of_all = [*pointers, *[0] * (record_of(rung.op).most_inputs - len(pointers)), output]
         if self.workspace_nbytes is not None:
             pointers_of_all.append(workspace if self.workspace_nbytes else 0)
         if rung.language:
@@ -174,7 +174,14 @@ def launch(params: Params, rung: Rung) -> Launch:
             f"{rung.path}: no launch shape {rung.launch!r}"
             + did_you_mean(rung.launch, SHAPES, f"; there are: {', '.join(sorted(SHAPES))}")
         )
-    result = SHAPES[rung.launch](params, rung)
+    try:
+        result = SHAPES[rung.launch](params, rung)
+    except AttributeError as error:
+        if error.obj is not params:
+            raise
+        raise KernelError(
+            f"{rung.path}: the launch shape {rung.launch} is not for {rung.op}, which has no {error.name}"
+        ) from None
     for stage in result.kernels(rung.op):
         if any(g < 1 for g in stage.grid) or stage.grid[0] > MAX_X or max(stage.grid[1:]) > MAX_YZ:
             raise KernelError(f"{rung.label}: {params} needs the grid {stage.grid}, more than CUDA launches")

@@ -118,7 +118,8 @@ class Params(ABC):
     called, where they have names. images: whether its rows are images, the first axis of x and y. struct:
     what `scalars` are called on the device, declared as in C, of int, index_t (64 bits) and float: members of
     the one struct that CUDA kernels take (kernels.arguments). units: the field that says how many rows there
-    are, each worked out independently of the others ("": none).
+    are, each worked out independently of the others ("": none). usual_dtypes: what a rung takes whose header
+    says no `dtype`.
     """
 
     op: ClassVar[str]
@@ -129,6 +130,7 @@ class Params(ABC):
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
     axes: ClassVar[tuple[str, ...]] = ()
     images: ClassVar[bool] = False
+    usual_dtypes: ClassVar[tuple[str, ...]] = ("float32",)
 
     if TYPE_CHECKING:  # a field of every record, or a property; here it would become the fields' default
 

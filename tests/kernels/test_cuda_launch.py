@@ -98,7 +98,7 @@ def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
 def test_a_kernel_takes_its_pointers_and_the_struct_of_its_operator(rung: registry.Rung) -> None:
     how = launch.launch(EXAMPLES[rung.op], rung)
     declared = _parameters(rung)
-    pointers = launch.POINTERS[rung.op] + 1 + (how.workspace_nbytes is not None)
+    pointers = OPS[rung.op].most_inputs + 1 + (how.workspace_nbytes is not None)
     assert all("*" in part or "cudaTextureObject_t" in part for part in declared[:pointers])
     assert declared[pointers:] == [arguments.parameter(OPS[rung.op])]
     *addresses, struct = how.arguments([1], 2, 3, rung)

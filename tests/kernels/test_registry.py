@@ -80,7 +80,7 @@ def test_find_by_name_number_and_text(tmp_path: Path) -> None:
         InputError, match=r"no rung 'triton' of gemm on cpu \(there is one on cuda\); there are: 1"
     ):
         registry.find("cpu", "gemm", "triton")
-    with pytest.raises(InputError, match=r"no operator 'cnov' in the ladder \(did you mean 'conv'"):
+    with pytest.raises(InputError, match=r"no operator or task 'cnov' in the ladder \(did you mean 'conv'"):
         registry.rungs("cpu", "cnov")
     with pytest.raises(InputError, match="nowhere does not exist"):
         registry.rungs("cpu", "conv", [tmp_path / "nowhere"])
@@ -256,14 +256,14 @@ def test_refusal_in_words(
 
 
 def test_needs_fit_their_operator() -> None:
-    assert "rank_max" in registry.NEEDS["transpose"]
-    assert "axis_max" in registry.NEEDS["softmax"]
-    assert "size_max" in registry.NEEDS["lrn"]
-    assert "size_max" not in registry.NEEDS["unary"]
-    assert "group" not in registry.NEEDS["gemm"]
+    assert "rank_max" in registry.needs_of("transpose")
+    assert "axis_max" in registry.needs_of("softmax")
+    assert "size_max" in registry.needs_of("lrn")
+    assert "size_max" not in registry.needs_of("unary")
+    assert "group" not in registry.needs_of("gemm")
     # Of two operators in one record it is properties that are asked for.
     asked = {"kernel_max", "weights_max", "image_max", "m_max", "kind", "group", "bias", "dtype"}
-    assert asked <= set(registry.NEEDS["conv_pool"])
+    assert asked <= set(registry.needs_of("conv_pool"))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ KERNEL, CPU_KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel that faults",
 )
 CUDA_PRODUCT = "a CUDA product of one's own"
+TASK_KERNEL = "a kernel of one's own for a task"
 MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
 PACKED = "a run in one file"
 PLACES = "places elsewhere"  # which are this machine, through a launch prefix
@@ -65,6 +66,7 @@ def steps(machine: Machine) -> list[Step]:
         KERNEL: (*main, "ladder", "--new", "conv", MADE),
         CPU_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cpu"),
         CUDA_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cuda"),
+        TASK_KERNEL: (*main, "ladder", "--new", "scan", MADE, "--device", "cpu"),
         CUDA_PRODUCT: (*main, "ladder", "--new", "gemm", MADE, "--device", "cuda"),
         WRONG: (*_OWN, "kernel", "missing_bias", machine.device),
         CRASHING: (*_OWN, "kernel", "illegal", machine.device),

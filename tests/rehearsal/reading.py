@@ -72,7 +72,8 @@ LACKS = {
 }
 # What a placeholder in capitals stands for, where it is no folder of a run.
 STANDS_FOR = {"MODEL": "lenet5-digits", "NAME": "lenet5-digits", "N": "1", "DIR": "pictures"}
-OF_FOLDERS = {"tiles": fixtures.CUDA_PRODUCT}  # folders whose kernels are of another operator
+# Folders whose kernels are of another operator.
+OF_FOLDERS = {"tiles": fixtures.CUDA_PRODUCT, "my_scans": fixtures.TASK_KERNEL}
 RUN_WORDS = ("RUN", "OTHER", "FOLDER")
 ONLY_GPU = ("calls", "counters")  # tables of a profile
 OUTPUTS = ("--out", "--trace", "--file")

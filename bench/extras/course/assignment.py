@@ -12,7 +12,7 @@ import msgspec
 
 from bench.extras.course.records import Asked, CountLimit, Threshold
 from bench.results import reading
-from kernels import toml
+from kernels import tasks, toml
 from kernels.errors import InputError
 
 FILE = "assignment.toml"
@@ -90,7 +90,8 @@ class Assignment(_Entry, frozen=True):
 
 
 def read(path: Path) -> Assignment:
-    """The assignment in a file, or in the folder that has one. Raises InputError, one sentence."""
+    """The assignment in a file, or in the folder that has one. A folder beside it that is called as a task's
+    `op`, and is one (kernels.tasks), is what that kernel is for. Raises InputError, one sentence."""
     path = Path(path)
     file = path / FILE if path.is_dir() else path
     try:
@@ -104,6 +105,7 @@ def read(path: Path) -> Assignment:
     except msgspec.ValidationError as error:
         raise InputError(f"{file}: {error}") from error
     _check(made, file)
+    tasks.learn(dict.fromkeys(file.absolute().parent / entry.op for entry in made.task))
     return made
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from bench.extras.course import assignment as assignments
 from bench.extras.course import tasks
-from bench.extras.course.assignment import FILE
+from bench.extras.course.assignment import FILE, Assignment
 from bench.results.store import write_atomically
 from bench.words import version
 from kernels.environment import PACKAGED, ROOT
 from kernels.errors import InputError
+from kernels.tasks import FILE as TASK_FILE
+from kernels.tasks import spec
 
 SCRIPTS = ("setup.sh", "run_autograder", "Containerfile")
 INSIDE = "lib/kernelscope"
@@ -45,7 +47,7 @@ def write(assignment: Path, out: Path | None = None) -> Path:
     file = Path(assignment) / FILE if Path(assignment).is_dir() else Path(assignment)
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in sorted([*_scripts(), (FILE, file.read_bytes()), *_program()]):
+        for name, data in sorted([*_scripts(), (FILE, file.read_bytes()), *_own_tasks(made), *_program()]):
             info = zipfile.ZipInfo(name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (0o100755 if name in SCRIPTS[:2] else 0o100644) << 16
@@ -60,6 +62,15 @@ def _scripts() -> Iterator[tuple[str, bytes]]:
     needed = [*version.requirements(), *version.requirements("cpu"), *_numba()]
     wanted = [line for line in needed if not _OF_THE_WINDOW.match(line)]
     yield "requirements.txt", "".join(f"{line}\n" for line in wanted).encode()
+
+
+def _own_tasks(made: Assignment) -> Iterator[tuple[str, bytes]]:
+    """The files of the teacher's own tasks, beside the assignment."""
+    for task in tasks.job_of(made).tasks:
+        if task.text:
+            yield f"{task.op}/{TASK_FILE}", task.text.encode()
+            name = spec.parsed(task.op, Path(task.folder), task.text).file.name
+            yield f"{task.op}/{name}", task.reference.encode()
 
 
 def _numba() -> list[str]:

@@ -27,6 +27,13 @@ COMMAND = app
 def new_command(
     folder: Path = typer.Argument(metavar="DIR", help="Where the assignment goes."),
     op: str = typer.Option("conv", "--op", metavar="OP", help="The operator of its first task."),
+    of_task: str = typer.Option(
+        "",
+        "--task",
+        metavar="DIR|TASK",
+        show_default=False,
+        help="In its place a task: the folder of one of yours, which is copied, or the name of one of ours.",
+    ),
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="What the class writes kernels for."),
     name: str = typer.Option("", "--name", metavar="NAME", help="Default: the folder's name."),
 ) -> None:
@@ -37,7 +44,9 @@ def new_command(
     from bench.questions.ladder_plan import DEVICES, op_of
     from bench.words.called import CALLED
     from bench.words.option import one_of
+    from kernels import tasks
 
+    op = tasks.find(of_task).op if of_task else op
     path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)
     print(path)
     out = shlex.quote(str(folder) + "-handout")

@@ -26,6 +26,7 @@ from bench.extras.course.records import (
 )
 from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
+from bench.measure.answers import one_node
 from bench.measure.ladder import simulated
 from bench.measure.ladder.counts import LEAST
 from bench.measure.ladder.entrants import params_of
@@ -36,10 +37,11 @@ from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.isolated import pool
-from kernels import registry
+from kernels import registry, tasks
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
+from kernels.tasks import spec
 
 FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
 AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
@@ -69,6 +71,10 @@ class Judging:
         lock: DeviceLock | None = None,
     ) -> None:
         self._job, self._folder = job, folder
+        for task in job.tasks:  # the teacher's own: whatever is handed in, it says what is right
+            if task.text:
+                told = spec.parsed(task.op, Path(task.folder), task.text, task.reference)
+                tasks.know(told, pinned=True)
         self._started, self._stopped, self._lock = started, stopped, lock
         # Whether a kernel of this student has seen a hidden shape: it may have told another, in a file.
         self._seen = False
@@ -143,7 +149,9 @@ class Judging:
         from bench.measure.outcomes import Restart
 
         job = self._job
-        beside = list(dict.fromkeys(threshold.rung for threshold in task.thresholds)) or [REFERENCE]
+        beside = list(dict.fromkeys(threshold.rung for threshold in task.thresholds))
+        if not beside and one_node.is_graph(params_of(task.op, task.params)):
+            beside = [REFERENCE]
         cases = [case_of(rung)]
         for name in () if job.simulated else beside:
             if name == REFERENCE:

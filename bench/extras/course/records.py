@@ -84,7 +84,8 @@ class Task(Record, frozen=True):
     """One kernel to write, its params resolved. hidden: params that are judged, and never told. precisions:
     what a rung may compute in. file: a pattern its file's name has to fit ("": any of its operator). points:
     for answers that are right on every shape. hints: by finding or by how it ended, in the teacher's
-    words."""
+    words. folder, text, reference: of a task that is the teacher's own (kernels.tasks), where it lies, its
+    file and its reference ("" for one of the ladder's)."""
 
     name: str
     op: str
@@ -98,6 +99,9 @@ class Task(Record, frozen=True):
     hints: dict[str, str] = msgspec.field(default_factory=dict)
     file: str = ""
     counts: tuple[CountLimit, ...] = ()
+    folder: str = ""
+    text: str = ""
+    reference: str = ""
 
     @property
     def judged(self) -> dict[str, object]:
@@ -110,6 +114,7 @@ class Task(Record, frozen=True):
             "checks": "quick" if self.quick else "full",
             "threshold": [(t.rung, t.ratio) for t in self.thresholds],
             **({"count": [(c.what, c.most, c.of) for c in self.counts]} if self.counts else {}),
+            **({"task": [self.text, self.reference]} if self.text else {}),
         }
 
 

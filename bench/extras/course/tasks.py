@@ -11,14 +11,16 @@ import msgspec
 
 from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
 from bench.extras.course.records import REFERENCE, CountLimit, GradeJob, Task
+from bench.measure.answers import one_node
 from bench.measure.ladder.counts import LEAST, LEAST_OF, NAMES_OF_COUNTS
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan, model_questions
 from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.ops import OPS, Params, sized
+from kernels.ops import Params, sized
 from kernels.precision import NAMES
+from kernels.tasks import TaskParams, record_of, shipped
 
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
@@ -47,6 +49,8 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         others = tuple(_params(entry, work, made.device) for work in entry.hidden if hidden)
         for threshold in entry.threshold:
             if threshold.rung == REFERENCE:
+                if not one_node.is_graph(params):
+                    raise InputError(f"{entry.op} has no reference that is timed; name a rung of it")
                 continue
             rung = registry.find(made.device, entry.op, threshold.rung)
             if refused := rung.refusal(params):
@@ -57,7 +61,16 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
             raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
     except KernelscopeError as error:
         raise InputError(f"task {entry.name!r}: {error}") from error
+    record = record_of(entry.op)
+    own = record.task if issubclass(record, TaskParams) and entry.op not in shipped() else None
+    if own is not None and not own.answers:
+        raise InputError(
+            f"task {entry.name!r}: the reference of a task of your own is a .py file in a course"
+        )
     return Task(
+        folder=str(own.folder) if own is not None else "",
+        text=own.text if own is not None else "",
+        reference=own.answers if own is not None else "",
         name=entry.name,
         op=entry.op,
         params=asdict(params),
@@ -104,12 +117,15 @@ def _params(entry: TaskEntry, work: Work, device: str) -> Params:
 
 def _given(op: str, params: Mapping[str, Any]) -> Params:
     """Params as the file has them; an output's size that follows from the others may be left out."""
-    known = {field.name for field in fields(OPS[op])}
+    known = {field.name for field in fields(record_of(op))}
     if not params:
         raise InputError("it says no problem: give shape, params, or a model and its node")
     if unknown := sorted(set(params) - known):
         raise InputError(f"{op} has no {unknown[0]!r}; its params are {', '.join(sorted(known))}")
     follows = {"out_h", "out_w"} & known - set(params)
+    record = record_of(op)
+    if issubclass(record, TaskParams):
+        return ladder_plan.task_of(record, [params.get(name, -1) for name in record.task.spec.symbols])
     try:
         made = params_of(op, {**params, **dict.fromkeys(follows, 0)})
         if follows:

@@ -16,6 +16,8 @@ from bench.results.store import write_atomically
 from kernels import registry, toml
 from kernels.errors import InputError
 from kernels.registry import SUFFIX
+from kernels.tasks import FILE as TASK_FILE
+from kernels.tasks import TaskParams, folder_of, record_of, shipped, spec
 
 ABOUT = "README.md"  # of what is handed out
 _RUNG = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
@@ -61,6 +63,20 @@ checks = "full"      # quick: fewer of the small shapes on which each kernel is 
 precision = ["fp32"] # what a kernel may compute in
 # file = "90_*"      # where two tasks have one operator: which file is for this one
 
+{thresholds}{counts}# Shapes that are judged and never told: what they do not say is as above.
+[[task.hidden]]
+{hidden}
+
+# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice (with `choices` and the
+# `answer`) or number (with the `answer`, and `within`: how far off it may be, as a part of it; 0.05 is 5 %).
+[[question]]
+name = "why"
+text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
+points = 0
+"""
+
+
+_THRESHOLDS = """\
 # A time to reach: how many times as fast as a rung of the ladder that is timed beside it (`ladder {op}` shows
 # them), or as "reference", which is ONNX Runtime. A threshold within the interval counts as reached.
 [[task.threshold]]
@@ -72,16 +88,6 @@ rung = "{rung}"
 ratio = 2.0
 points = 5
 
-{counts}# Shapes that are judged and never told: what they do not say is as above.
-[[task.hidden]]
-{hidden}
-
-# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice (with `choices` and the
-# `answer`) or number (with the `answer`, and `within`: how far off it may be, as a part of it; 0.05 is 5 %).
-[[question]]
-name = "why"
-text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
-points = 0
 """
 
 
@@ -101,21 +107,49 @@ points = 5
 
 def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -> Path:
     """A new assignment in `folder`. Raises InputError where there is one already."""
+    own = folder_of(op) if op not in shipped() else None  # of a task of the teacher's
     first = registry.rungs(device, op)
-    if not first:
+    if not first and own is None:
         raise InputError(f"there is no rung of {op} on {device} to measure a kernel by")
     path = Path(folder) / FILE
     if path.exists():
         raise InputError(f"{path} is there already; name another folder")
     name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
-    problems = toml.read((Path(__file__).parent / "problems.toml").read_text(encoding="utf-8"))[op]
+    problems = _problems(op)
     text = _TEXT.format(
         name=name, title=f"A {op} that is right, then fast", device=device, op=op,
-        problem=problems["task"], hidden=problems["hidden"], rung=first[0].name,
+        problem=problems["task"], hidden=problems["hidden"],
+        thresholds=_THRESHOLDS.format(op=op, rung=first[0].name) if first else "",
         counts=_COUNTS if device == "cuda" else "",
     )  # fmt: skip
     write_atomically(path, text.encode())
+    if own is not None:
+        _copy_task(own, path.parent / op)
     return path
+
+
+def _copy_task(own: Path, to: Path) -> list[Path]:
+    """What a task is, without its kernels. The files that were written."""
+    task = spec.read(own)
+    written = [to / name for name in (TASK_FILE, task.file.name)]
+    for path in written:
+        if path.resolve() != (own / path.name).resolve():
+            write_atomically(path, (own / path.name).read_bytes())
+    return written
+
+
+def _problems(op: str) -> dict[str, str]:
+    """What a first task of this operator is judged on, and a hidden shape; of one of kernels.tasks sizes
+    that its own file names."""
+    record = record_of(op)
+    if not issubclass(record, TaskParams):
+        return dict(toml.read((Path(__file__).parent / "problems.toml").read_text(encoding="utf-8"))[op])
+    spec = record.task.spec
+    timed, hidden = (
+        f"params = {{{', '.join(f'{name} = {size}' for name, size in sizes.items())}}}"
+        for sizes in (spec.time[0], (*spec.time[1:], spec.check[-1])[0])
+    )
+    return {"task": timed, "hidden": hidden}
 
 
 _HIDDEN = re.compile(r"^\s*\[\[\s*task\s*\.\s*hidden\s*\]\]")
@@ -149,6 +183,7 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
     text = without_secrets(file.read_text(encoding="utf-8"))
     path = folder / FILE
     write_atomically(path, text.encode())
+    copied: list[Path] = []
     told = assignments.read(path)
     if any(task.hidden for task in told.task) or any(q.answer is not None for q in told.question):
         path.unlink()
@@ -156,10 +191,13 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
             f"{file} writes its hidden shapes or answers in a way that cannot be left out; write each hidden "
             "shape below [[task.hidden]], and each answer on a line of its own"
         )
+    for op in dict.fromkeys(task.op for task in made.task):
+        if (own := folder_of(op)) is not None and op not in shipped():
+            copied += _copy_task(own, folder / op)
     kernels = _kernels(made, folder)
     about = folder / ABOUT
     write_atomically(about, _about(told, kernels).encode())
-    return [path, about, *kernels]
+    return [path, about, *copied, *kernels]
 
 
 def _kernels(made: Assignment, folder: Path) -> list[Path]:

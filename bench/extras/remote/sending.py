@@ -24,7 +24,7 @@ from kernels.errors import InputError, KernelscopeError, system_words
 
 FOLDER = "folder:"
 # Of a folder of kernels: what a rung is read from, and what it includes.
-KERNELS = (".cu", ".cuh", ".py", ".h", ".hpp", ".inc", ".inl")
+KERNELS = (".cu", ".cuh", ".py", ".h", ".hpp", ".inc", ".inl", ".toml", ".onnx")  # and of tasks
 LARGE_NBYTES = 1 << 20  # the SHA-256 of such files is kept
 MOST_FILES = 200_000  # of one folder
 _INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)

@@ -8,7 +8,7 @@ every shape that fails (bench.judge.diagnosis). The likelier of two that give th
 
 from __future__ import annotations
 
-from bench.judge.mistakes import elementwise, moving, products, rows, windows
+from bench.judge.mistakes import elementwise, moving, products, rows, tasks, windows
 from bench.judge.mistakes.common import Mistake, mistakes, of_any
 
-__all__ = ["Mistake", "elementwise", "mistakes", "moving", "of_any", "products", "rows", "windows"]
+__all__ = ["Mistake", "elementwise", "mistakes", "moving", "of_any", "products", "rows", "tasks", "windows"]

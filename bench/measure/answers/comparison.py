@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.measure.answers import of_tasks
 from bench.measure.answers.accuracy import ELEMENT_FACTOR
 from bench.measure.answers.samples import Sample
 from bench.results.records import ErrorStats
@@ -23,6 +24,7 @@ from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.unary import Unary
 from kernels.precision import PRECISIONS
+from kernels.tasks import TaskParams
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 COMPARING = 8  # threads at most
@@ -63,6 +65,8 @@ def bound_of(params: Params, precision: str, method: str = "") -> float:
     """How far an answer may be off: by no less than what is computed in half precision, where its elements
     are that; what is only moved or converted stays exact. method: of a rung, which says it (kernels.ops): a
     direct one rounds each of its sums' terms, and no more."""
+    if isinstance(params, TaskParams):
+        return params.bound(precision)
     if params.dtype == "float16" and params.flops:
         return PRECISIONS["fp16"].bound
     bound = PRECISIONS[precision].bound
@@ -80,6 +84,7 @@ def compare(got: np.ndarray, sample: Sample, precision: str, method: str = "") -
     fits in memory beside its answers. method: see bound_of; no element may be off by more than the
     precision's own bound."""
     bound, loose = bound_of(sample.params, precision, method), bound_of(sample.params, precision)
+    got, sample = of_tasks.in_order(got, sample)
     largest = max(float(np.abs(sample.expected).max(initial=0.0)), sample.typical) or 1.0
     squares = reference = total = worst = 0.0
     wrong = 0

@@ -16,11 +16,12 @@ import onnx
 from onnx import helper
 
 from bench.measure.answers import inputs as of_operators
-from bench.measure.answers import oracle
+from bench.measure.answers import of_tasks, oracle, task_models
 from bench.measure.answers.nodes import activate, nodes
 from engine.graph import importer
 from engine.graph.graph import Graph
 from kernels.ops import Params
+from kernels.tasks import TaskParams, reference
 
 OPSET = 20
 IR_VERSION = 9
@@ -31,6 +32,8 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
     not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
     that it overflows in a kernel that does not take care of it."""
+    if isinstance(p, TaskParams):
+        return of_tasks.drawn(p, random)
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)
@@ -42,8 +45,15 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     return tuple(arrays)
 
 
+def is_graph(p: Params) -> bool:
+    """Whether it is a model, which a backend runs: a task whose reference is a function is none."""
+    return not isinstance(p, TaskParams) or reference.is_model(p.task)
+
+
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     """The model; `inputs` in the params' order, of which the weights become initializers."""
+    if isinstance(p, TaskParams):
+        return task_models.graph(p, inputs, OUTPUT)
     names, made, extra = _nodes(p)
     weights = [i for i in p.weight_inputs if i < len(inputs)]
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
@@ -74,7 +84,10 @@ def _nodes(p: Params) -> tuple[list[str], list[onnx.NodeProto], dict[str, np.nda
 
 
 def answer(p: Params, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """What the oracle answers to `inputs`, weights among them. Raises as `oracle.golden` does."""
+    """What the oracle answers to `inputs`, weights among them; of a task what its reference does. Raises as
+    `oracle.golden` does."""
+    if isinstance(p, TaskParams):
+        return task_models.answer(p, inputs, OUTPUT) if is_graph(p) else reference.answer(p, inputs)
     evaluation, extra = _evaluation(p)
     weights = {f"in{i}": inputs[i] for i in p.weight_inputs if i < len(inputs)}
     return evaluation({f"in{i}": inputs[i] for i in p.data_inputs}, weights | extra)[OUTPUT]

@@ -18,6 +18,7 @@ from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
 from engine.stirring import Stirring, Witness, Witnessed
+from kernels.precision import PRECISIONS
 
 # Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there. Of what
 # a user wrote, as many more as there is time for: of most kernels, a pass of each train.
@@ -105,11 +106,13 @@ def looks(
     most: int = LOOKED_AT,
     typical: float = 0.0,
     seconds: float = 0.0,
+    strange: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[PassCheck]:
     """Compares some of the passes that were seen. again: an untimed pass of the session over these inputs,
     its outputs by name. precision, factor: the bound; typical: as in accuracy.error_stats. part: the rows
     that `again` gives, if not all. most: how many passes are compared, and more of them for so many seconds
-    in all."""
+    in all. strange: of an answer whose order is open, which of these values that were left are none of the
+    pass's."""
     first, rest = (witnessed[:1], witnessed[1:]) if most > 1 else ((), witnessed)
     random = secrets.SystemRandom()
     drawn = sorted(rest, key=lambda one: random.expovariate(1 / SELDOM if one[1].rough else 1.0))
@@ -120,7 +123,10 @@ def looks(
             break
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
-        yield _look(inputs, answers, witness.outputs, precision, factor, part, typical)
+        if strange is not None:
+            yield _look_anywhere(inputs, answers, witness.outputs, strange, precision)
+        else:
+            yield _look(inputs, answers, witness.outputs, precision, factor, part, typical)
 
 
 def _look(
@@ -136,7 +142,8 @@ def _look(
         lying = places
         if part is not None:
             places, found, lying = part.among(places, found)
-        values = found.astype(np.float32)  # as answers are fetched
+        exact = found.dtype.kind in "iub"
+        values = found.astype(np.float64 if exact else np.float32)  # as answers are fetched
         expected = np.asarray(answers[name]).reshape(-1)[lying].astype(np.float64)
         stats = accuracy.judged(values, expected, precision, factor, typical=typical)
         if not stats.ok:
@@ -144,6 +151,25 @@ def _look(
             worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
             at = int(places[worst])
             return PassCheck(inputs, answers, name, stats, at, float(values[worst]), float(expected[worst]))
+    return PassCheck(inputs, answers)
+
+
+def _look_anywhere(
+    inputs: Arrays,
+    answers: Arrays,
+    left: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    strange: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    precision: str,
+) -> PassCheck:
+    """Each value that was left has to be one of the answer's, wherever that has it."""
+    for name, (places, found) in left.items():
+        wrong = strange(found, np.asarray(answers[name]))
+        if wrong.any():
+            worst = int(wrong.argmax())
+            stats = accuracy.failure(
+                PRECISIONS[precision].bound, "a value that the right answer does not have"
+            )
+            return PassCheck(inputs, answers, name, stats, int(places[worst]), float(found[worst]))
     return PassCheck(inputs, answers)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from bench.measure.ladder import compiled
-from bench.measure.ladder.entrants import params_of
+from bench.measure.ladder.entrants import job_params
 from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions import ladder_plan
 from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, CountsQuestion, Listing
@@ -70,7 +70,7 @@ def answer(asked: AssemblyQuestion) -> AssemblyAnswer:
     try:
         job, rung = asked.job, rung_of(asked)
         (arch,) = compiled.architectures([asked.arch]) if asked.arch else (compiled.meant_for(rung),)
-        how = launch.launch(params_of(job.op, job.params), rung)
+        how = launch.launch(job_params(job), rung)
         text, cubin = nvrtc.assembly(rung, arch, how.defines)
         found, missing = [ptx(text, rung.path.name)], NO_TOOL
         if tool := disassembler():

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.measure.ladder import simulated
-from bench.measure.ladder.entrants import params_of
+from bench.measure.ladder.entrants import job_params
 from bench.questions import ladder_plan
 from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from bench.words.version import requirements
@@ -78,7 +78,7 @@ def run(
     check_compiler()
     names = [case.rung for case in ladder_plan.plan(job).cases if not case.is_reference]
     dirs = [Path(folder) for folder in job.kernel_dirs]
-    params = params_of(job.op, job.params)
+    params = job_params(job)
     rungs = [registry.find(job.device, job.op, name, dirs) for name in dict.fromkeys(names)]
     wanted = [(rung, arch) for rung in rungs for arch in archs or (meant_for(rung),)]
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from bench.measure.net_operator import Whole
 from bench.questions import ladder_plan, messages, model_questions
 from bench.questions import rung_template as ladder_template
 from bench.questions.ladder_questions import (
+    TASKS,
     DeviceInfo,
     KernelProblem,
     LadderAnswer,
@@ -31,9 +33,10 @@ from bench.words.option import by_name
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
-from kernels import numba_support, registry
+from kernels import numba_support, registry, tasks
 from kernels.errors import InputError, KernelError, KernelscopeError
 from kernels.precision import NAMES
+from kernels.tasks import TaskParams
 
 _KEPT = 2  # models whose weights are kept between two questions
 
@@ -72,11 +75,14 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
 def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> LadderAnswer:
     """The answer with what there is on a device, which need not be one that can run here."""
     try:
-        steps = _steps(asked.model, asked.batch, device)
+        folders, gone = _folders(asked.kernel_dirs)
+        problems: list[KernelError] = []
+        if asked.model == TASKS:
+            steps = _tasks(device, folders, problems)
+        else:
+            steps = _steps(asked.model, asked.batch, device)
         found = msgspec.structs.replace(found, nodes=tuple(_node(step) for step in steps))
         step = _chosen(steps, asked)
-        problems: list[KernelError] = []
-        folders, gone = _folders(asked.kernel_dirs)
         precision = asked.precision if registry.offers(device, asked.precision) else ""
         rungs = ladder_plan.ladder_of(device, step.op, folders, problems, precision)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
@@ -127,7 +133,7 @@ def _looked_at(model: str, mtime_ns: int) -> None:
     model_questions.facts(messages.WhichFacts(model=model))
 
 
-def _steps(model: str, batch: int, device: str) -> list[Step | Whole]:
+def _steps(model: str, batch: int, device: str) -> list[Step | Whole | _OfTask]:
     """The steps of a model that have rungs on the device. Raises InputError, ModelError, UnsupportedError."""
     by_name(options.LADDER, "batch").value.check(batch, "batch")
     path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
@@ -144,7 +150,36 @@ def _steps(model: str, batch: int, device: str) -> list[Step | Whole]:
     return [step for step in steps if ladder_plan.ladder_of(device, step.op)]
 
 
-def _chosen(steps: Sequence[Step | Whole], asked: LadderQuestion) -> Step | Whole:
+@dataclass(frozen=True)
+class _OfTask:
+    """A task of some sizes, where a ladder looks for steps."""
+
+    params: TaskParams
+
+    @property
+    def op(self) -> str:
+        return self.params.op
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.params.words,)
+
+
+def _tasks(device: str, folders: Sequence[Path], problems: list[KernelError]) -> list[Step | Whole | _OfTask]:
+    """All tasks that have rungs on the device, in the sizes that they are timed on: those of the user's
+    folders first. Files that are no tasks are added to `problems`."""
+    found = []
+    for folder in folders:
+        try:
+            found += [tasks.find(folder)] if (folder / tasks.FILE).is_file() else []
+        except InputError as error:
+            problems.append(KernelError(str(error)))
+    found += tasks.in_order()
+    able = [of for of in found if ladder_plan.ladder_of(device, of.op, folders, [])]
+    return [_OfTask(of(**sizes)) for of in able for sizes in of.task.spec.time]
+
+
+def _chosen(steps: Sequence[Step | Whole | _OfTask], asked: LadderQuestion) -> Step | Whole | _OfTask:
     """The step asked for, of this operator if the node has one; else of the steps that do the least beside
     what was asked for, the heaviest; else the first of the operator; else the first convolution, or of the
     operator with the most rungs. Raises InputError where there is nothing."""
@@ -167,7 +202,7 @@ def _ours(asked: LadderQuestion, op: str) -> Sequence[registry.Rung]:
     return ladder_plan.ladder_of(_device(asked), op)
 
 
-def _node(step: Step | Whole) -> NodeInfo:
+def _node(step: Step | Whole | _OfTask) -> NodeInfo:
     return NodeInfo(
         node=step.nodes[0],
         op=step.op,
@@ -177,7 +212,7 @@ def _node(step: Step | Whole) -> NodeInfo:
     )
 
 
-def _precisions(step: Step | Whole, rungs: Iterable[registry.Rung], device: str) -> tuple[str, ...]:
+def _precisions(step: Step | Whole | _OfTask, rungs: Iterable[registry.Rung], device: str) -> tuple[str, ...]:
     """Of a whole net those that it can be asked to compute in."""
     if isinstance(step, Whole):
         return registry.precisions(device)
@@ -187,7 +222,7 @@ def _precisions(step: Step | Whole, rungs: Iterable[registry.Rung], device: str)
 def _ladder(
     asked: LadderQuestion,
     device: str,
-    step: Step | Whole,
+    step: Step | Whole | _OfTask,
     rungs: Sequence[registry.Rung],
     folders: Sequence[Path],
 ) -> Ladder:
@@ -195,18 +230,18 @@ def _ladder(
     job = ladder_plan.job_of(
         step.params,
         device,
-        model=asked.model,
-        node=step.nodes[0],
+        model=asked.model if not isinstance(step, _OfTask) else "",
+        node=step.nodes[0] if not isinstance(step, _OfTask) else "",
         batch=asked.batch,
         precision=asked.precision if asked.precision in _precisions(step, rungs, device) else "",
         rungs=tuple(name for name in asked.rungs if name in names),
         kernel_dirs=tuple(map(str, folders)),
-        whole_model=asked.whole_model and not isinstance(step, Whole),
+        whole_model=asked.whole_model and not isinstance(step, Whole | _OfTask),
     )
     return ladder_plan.plan(job, broken=[])
 
 
-def _rung(rung: registry.Rung, step: Step | Whole, device: str, here: bool) -> RungInfo:
+def _rung(rung: registry.Rung, step: Step | Whole | _OfTask, device: str, here: bool) -> RungInfo:
     if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
         refused = numba_support.unavailable() if rung.compiled and here else None
     else:
@@ -219,7 +254,7 @@ def _rung(rung: registry.Rung, step: Step | Whole, device: str, here: bool) -> R
         headers=tuple(str(header.path) for header in registry.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
-        whole=isinstance(step, Whole),
+        whole=isinstance(step, Whole | _OfTask),
     )
 
 

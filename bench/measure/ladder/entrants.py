@@ -35,9 +35,10 @@ from engine.planning import tuned_defines
 from engine.rung_session import RungSession
 from kernels import launch, numba_support, nvrtc, registry
 from kernels.cache import atomic_file
-from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
-from kernels.ops import OPS, Params
+from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
+from kernels.ops import Params
 from kernels.registry import Rung
+from kernels.tasks import is_known, learn, record_of
 
 MAPS = "errors"  # folder of error maps in the ladder's
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
@@ -53,12 +54,32 @@ def params_of(op: str, fields: dict[str, Any]) -> Params:
             return params_of(name, value)
         return tuple(value) if isinstance(value, list) else value
 
-    return OPS[op](**{name: made(name, value) for name, value in fields.items()})
+    return record_of(op)(**{name: made(name, value) for name, value in fields.items()})
 
 
 def work_of(op: str, told: dict[str, Any]) -> Params | Net:
     """What a ladder is climbed on, of fields as JSON has them."""
     return net_of(told) if op == net.OP else params_of(op, told)
+
+
+def job_work(job: LadderJob) -> Params | Net:
+    """What a ladder's job is climbed on; a task of the user's is learnt from its folders of kernels."""
+    _learn(job)
+    return work_of(job.op, job.params)
+
+
+def job_params(job: LadderJob) -> Params:
+    """The same of one operator or task."""
+    _learn(job)
+    return params_of(job.op, job.params)
+
+
+def _learn(job: LadderJob) -> None:
+    """Another folder of the user's that is no task is no fault of this one. Raises InputError."""
+    broken: list[InputError] = []
+    learn(job.kernel_dirs, broken)
+    if broken and job.op != net.OP and not is_known(job.op):
+        raise broken[0]
 
 
 class KernelContender(Contender):

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from bench.measure.ladder import assembly, simulated
-from bench.measure.ladder.entrants import params_of
+from bench.measure.ladder.entrants import job_params
 from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions.ladder_questions import CountsAnswer, CountsQuestion, LineCount
 from bench.results.messages import Done
@@ -35,7 +35,7 @@ def answer(asked: CountsQuestion) -> CountsAnswer:
     """What there is; an error of ours is its `error`, and so is a mistake that was found."""
     try:
         job, rung = asked.job, assembly.rung_of(asked)
-        params, report = simulated.ran(rung, params_of(job.op, job.params), job.seed)
+        params, report = simulated.ran(rung, job_params(job), job.seed)
     except KernelscopeError as error:
         return CountsAnswer(rung=asked.rung, error=str(error))
     wrong = next((finding.words for finding in report.findings), "")

@@ -59,7 +59,7 @@ class LadderRunner(Runner):
             kinds = [*["engine" if self._job.op == net.OP else "rung"] * ours, *["ort"] * others, "empty"]
             pool.start_early(*kinds, alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
-        self._params = entrants.work_of(self._job.op, self._job.params)
+        self._params = entrants.job_work(self._job)
         self._probe()
         entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
         for scope in (("rung", "reference"), ("model",)):
@@ -78,7 +78,7 @@ class LadderRunner(Runner):
     def _simulated(self, case: RungCase) -> RungMeasurement:
         """A CUDA rung compiled, and judged on the CPU."""
         self._turn(case, "prepare")
-        job, params = self._job, entrants.params_of(self._job.op, self._job.params)
+        job, params = self._job, entrants.job_params(self._job)
         rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
         made = compiled.compiled(rung, params, compiled.meant_for(rung))
         self._turn(case, "check")

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.questions.ladder_questions import (
+    TASKS,
     AssemblyAnswer,
     AssemblyQuestion,
     CountsAnswer,
@@ -26,6 +27,7 @@ from bench.questions.ladder_questions import (
     LadderAnswer,
     LadderQuestion,
     RungInfo,
+    node_of,
 )
 from bench.results.ladder_records import REFERENCE, Ladder, RungCase
 from bench.results.ladder_rows import RungRow
@@ -465,7 +467,7 @@ class LadderBar(QWidget):
         if now == self._shown:
             return
         self._shown, self._question = now, question
-        names = dict.fromkeys([*models, question.model])
+        names = dict.fromkeys([*models, TASKS, question.model])
         self.model.offer({name: stem(name) for name in names}, question.model)
         fill(self.fields, question)
         if answer is not None:
@@ -495,8 +497,12 @@ class LadderBar(QWidget):
         ops = dict.fromkeys(node.op for node in answer.nodes)
         op = job.op if job is not None else question.op
         self.op.offer({name: name for name in ops}, op)
-        nodes = {node.node: f"{node.node}: {node.words}" for node in answer.nodes if node.op == op}
-        self.node.offer(nodes, job.node if job is not None else question.node)
+        nodes = {
+            node.node: f"{node.node}: {node.words}" if node.node != node.words else node.words
+            for node in answer.nodes
+            if node.op == op
+        }
+        self.node.offer(nodes, node_of(job) if job is not None else question.node)
         self.device.offer({d.name: d.name for d in answer.devices}, job.device if job else question.device)
         where = f"on {question.on}" if question.on else "here"
         items = self.device.model()

@@ -7,12 +7,13 @@ import pytest
 
 from bench.measure.ladder import describe as ladder_describe
 from bench.questions import ladder_plan
-from bench.questions.ladder_questions import LadderQuestion
+from bench.questions.ladder_questions import TASKS, LadderQuestion, node_of
 from bench.results.messages import Done
-from kernels import registry
+from kernels import registry, tasks
 from kernels.errors import InputError
 from kernels.ops import OPS
 from tests.engine.backends.nets import small_net
+from tests.kernels.test_tasks import made
 
 MODEL = "lenet5-digits"
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
@@ -119,3 +120,23 @@ def test_a_model_without_the_operator_shows_what_there_is_most_to_compare_of():
     counts = {node.op: len(registry.rungs("cpu", node.op)) for node in answer.nodes if node.op in OPS}
     assert "lrn" not in counts
     assert counts[answer.ladder.job.op] == max(counts.values()) > 1
+
+
+def test_tasks_stand_in_the_place_of_a_model(tmp_path):
+    """Each in the sizes that it is timed on, the user's first; a folder that is none is told."""
+    own = made(tmp_path / "turned", right="output[...] = (x * s[:, None]).T")
+    broken = made(tmp_path / "broken", "title = 1")
+    answer = ask(model=TASKS, op="turned", node="turned n 100, m 7", kernel_dirs=(str(own), str(broken)))
+    names = [node.node for node in answer.nodes]
+    assert names[:2] == ["turned n 40, m 30", "turned n 100, m 7"]
+    assert {node.op for node in answer.nodes} == {"turned", *tasks.shipped()}
+    job = answer.ladder.job
+    assert (answer.error, job.model, job.op, job.title) == ("", "", "turned", "turned n 100, m 7")
+    assert [(info.case.rung, info.case.user, info.whole) for info in answer.rungs] == [("right", True, True)]
+    assert [case.rung for case in answer.ladder.cases] == ["right"]  # a function has no time to beat
+    assert any("broken" in problem.path for problem in answer.problems)
+    assert node_of(job) == "turned n 100, m 7"  # by which it is asked for again
+    shipped = ask(model=TASKS, op="scan", device="cuda")
+    assert shipped.ladder.job.op == "scan"
+    told = shipped.to_read or shipped
+    assert [info.case.rung for info in told.rungs] == ["one_block", "three_kernels", "look_back"]

@@ -6,6 +6,7 @@ import gzip
 import io
 import itertools
 import os
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -18,9 +19,12 @@ from bench.extras.course import assignment, files, people, submissions, tasks, t
 from bench.extras.course.records import Asked, GradeCase, GradeJob, Student, Task
 from bench.measure.ladder.entrants import params_of
 from kernels import registry
+from kernels import tasks as of_ladder
 from kernels.errors import InputError
 from kernels.ops import OPS
+from kernels.tasks import spec
 from tests.bench.extras.course import classroom
+from tests.kernels.test_tasks import SCALE, made
 
 JOB = GradeJob(name="two", tasks=(Task(name="a", op="gemm", params={}), Task(name="b", op="pool", params={})))
 QUESTIONS = (
@@ -32,13 +36,39 @@ GEMM, POOL = (classroom.kernel(op, "right") for op in ("gemm", "pool"))
 
 
 def test_a_new_assignment_loads_for_every_operator(tmp_path: Path) -> None:
-    for device, op in itertools.product(("cpu", "cuda"), OPS):
+    for device, op in itertools.product(("cpu", "cuda"), (*OPS, *of_ladder.shipped())):
         (task,) = tasks.job_of(assignment.read(template.write(tmp_path / f"{op}-{device}", op, device))).tasks
         first = registry.rungs(device, op)[0]
         for params in (task.params, *task.hidden):
             assert first.refusal(params_of(op, params)) is None, (op, device)
         assert task.hidden
         assert task.hidden[0] != task.params
+
+
+def test_a_task_of_the_teacher_s_own_is_handed_out_and_stays_theirs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = made(tmp_path / "turned", secret="output[...] = (x * s[:, None]).T")
+    assert main.main(["course", "new", str(tmp_path / "a"), "--task", str(own)]) == 0
+    assert sorted(path.name for path in (tmp_path / "a").rglob("*")) == [
+        "assignment.toml", "reference.py", "task.toml", "turned",
+    ]  # fmt: skip
+    shutil.rmtree(own)
+    job = tasks.job_of(assignment.read(tmp_path / "a"))
+    (task,) = job.tasks
+    assert (task.op, task.params, task.hidden) == ("turned", {"n": 40, "m": 30}, ({"n": 100, "m": 7},))
+    assert task.text == SCALE
+    assert "x * s[:, None]" in task.reference
+    written = template.hand_out(tmp_path / "a", tmp_path / "b")
+    assert {path.name for path in written} == {
+        "assignment.toml", "README.md", "task.toml", "reference.py", "90_mine.py",
+    }  # fmt: skip
+    assert "secret" not in "".join(path.read_text() for path in written)
+    # Who judges knows the teacher's: a task that is handed in beside the kernel takes its place nowhere.
+    of_ladder.know(spec.parsed("turned", Path(task.folder), task.text, task.reference), pinned=True)
+    theirs = made(tmp_path / "student" / "turned", answer="def reference(x, s):\n    return 0 * x.T\n")
+    with pytest.raises(InputError, match="two tasks called turned"):
+        registry.rungs("cpu", "turned", [theirs])
 
 
 def test_a_whole_net_is_no_assignment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

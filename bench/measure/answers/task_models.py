@@ -1,0 +1,83 @@
+"""The reference of a task that is an ONNX model, as a graph of the task's own tensors: in0, in1, … and y."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import compose, helper, numpy_helper
+
+from bench.measure.answers import oracle
+from bench.run import confined
+from engine.graph import importer
+from engine.graph.graph import Graph
+from kernels.errors import InputError, ModelError
+from kernels.tasks import TaskParams
+
+_PREFIX = "task/"  # of all that the model names, so that the task's own names are free
+
+
+def answer(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> np.ndarray:
+    """What the model answers in float64. Raises as `oracle.golden` does."""
+    made = graph(p, inputs, output)
+    found = oracle.run(made, {f"in{i}": inputs[i] for i in p.data_inputs}, [output])[output]
+    if found.shape != p.output_shape:
+        where = f"{p.task.file} answers the shape {found.shape}"
+        raise InputError(f"{where}, and the task says {p.output_shape} ({p.words})")
+    return found
+
+
+def graph(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> Graph:
+    """The model for these sizes; inputs that are constant are initializers. Raises InputError where it does
+    not take what the task has."""
+    file = p.task.file
+    whole, digest = _model(file, file.stat().st_mtime_ns if file.is_file() else 0)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(whole)
+    of = proto.graph
+    held = {it.name for it in of.initializer}
+    given = [it.name for it in of.input if it.name not in held]
+    named = [f"{_PREFIX}{one.name}" for one in p.task.spec.input]
+    given = named if set(named) == set(given) else given
+    if len(given) != len(named) or len(of.output) != 1:
+        raise InputError(
+            f"{file} has {len(given)} inputs and {len(of.output)} outputs, and the task says {len(named)} "
+            "and 1"
+        )
+    own = [helper.make_node("Identity", [f"in{i}"], [name]) for i, name in enumerate(given)]
+    last = helper.make_node("Identity", [of.output[0].name], [output])
+    nodes = [*own, *of.node, last]
+    kept = [it for it in of.input if it.name in held]
+    del of.node[:], of.input[:], of.output[:]
+    of.node.extend(nodes)
+    shapes, types = p.input_shapes, p.input_dtypes
+    of.input.extend([*kept, *(_info(f"in{i}", types[i], shapes[i]) for i in p.data_inputs)])
+    of.output.append(_info(output, p.out_dtype, p.output_shape))
+    told = hashlib.sha256(digest + repr(p).encode())
+    for i in p.weight_inputs:
+        of.initializer.append(numpy_helper.from_array(np.ascontiguousarray(inputs[i]), f"in{i}"))
+        told.update(np.ascontiguousarray(inputs[i]).data)
+    return importer.from_proto(proto, p.op, sha256=told.hexdigest())
+
+
+def _info(name: str, dtype: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+
+
+@functools.lru_cache(maxsize=4)
+def _model(file: Path, changed_ns: int) -> tuple[onnx.ModelProto, bytes]:
+    """The model of a file with all its names apart, and its digest, read within limits."""
+    try:
+        with confined.confined(confined.seconds()):
+            data = file.read_bytes()
+            proto = onnx.load_model_from_string(data)
+            del proto.graph.value_info[:]
+            return compose.add_prefix(proto, _PREFIX), hashlib.sha256(data).digest()
+    except MemoryError:
+        raise ModelError(confined.too_large(f"the reference {file}")) from None
+    except Exception as error:
+        raise ModelError(f"the reference {file} is no ONNX model: {str(error).splitlines()[0]}") from error

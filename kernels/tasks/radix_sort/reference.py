@@ -1,0 +1,5 @@
+import numpy as np
+
+
+def reference(keys):
+    return np.sort(keys)

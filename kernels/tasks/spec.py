@@ -1,0 +1,321 @@
+"""`task.toml`: what a task says of itself, read within limits and checked.
+
+title = "Vector addition"
+story = "…"                    # what it is about, for whoever reads the page of tasks
+reference = "reference.py"     # what is right: see kernels.tasks.reference
+operations = "n"               # of one answer, for the roofline; a multiply-add is two
+bytes = "12 * n"               # that every kernel moves; default: each input and the output once
+bound = 1e-6                   # the relative L2 error that an answer in float32 may have
+require = ["k <= n"]           # what sizes have to be
+check = [{n = 1}, {n = 1000}]  # small sizes, which a kernel is tried on first
+time = [{n = 16777216}]        # what it is timed on; the first where nothing is said
+
+[sizes]                        # the symbols: members of the kernel's struct, in this order
+n = "elements of each vector"
+
+[[input]]                      # a pointer of the kernel each, in this order
+name = "a"
+type = "float32"
+shape = ["n"]                  # expressions of the symbols (kernels.expressions)
+draw = {kind = "normal"}       # one of DRAWS
+constant = true                # the same in all passes, as the weights of a model; absent: false
+
+[[output]]                     # the pointer behind them; there is one
+name = "y"
+type = "float32"
+shape = ["n"]
+compare = "close"              # one of COMPARES; whole numbers are compared exactly
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernels import expressions, toml
+from kernels.errors import InputError, system_words
+from kernels.nearest import did_you_mean
+from kernels.ops import ITEMSIZE, OPS
+
+FILE = "task.toml"
+ROOT = Path(__file__).parent  # of the shipped ones
+TYPES = {
+    "float32": "float",
+    "float16": "__half",
+    "float64": "double",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "uint32": "unsigned int",
+}
+"""The element types of tensors, as C++ has them."""
+DRAWS: Mapping[str, tuple[str, ...]] = {
+    "normal": ("mean", "std"),
+    "uniform": ("low", "high"),
+    "integers": ("low", "high"),
+    "offsets": ("total",),
+    "permutation": (),
+}
+"""How values are drawn, with what each may say beside. integers: from low up to, not including, high;
+offsets: of rows that lie one behind the other, from 0 up to total, some rows empty; permutation: each of 0,
+1, … once."""
+COMPARES = ("close", "sorted", "set")
+"""How an answer is compared: element by element; each row sorted first; all rows of the last axis in any
+order."""
+MOST_SIZES, MOST_TENSORS, MOST_AXES, MOST_CHECKS = 16, 12, 6, 24
+MOST_NBYTES = 64 << 30  # of a tensor
+SMALL_NBYTES = 16 << 20  # of all tensors of a size to check
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+# What a kernel could not be called, or a member or pointer of it.
+_TAKEN = {"p", "output", "inputs", "workspace", "int", "float", "double", "long", "short", "char", "void"}
+_TAKEN |= {"const", "struct", "register", "auto", "signed", "unsigned", "this", "template", "new", "delete"}
+_TAKEN |= {
+    "input_shapes",
+    "output_shape",
+    "dtype",
+    "words",
+    "rows",
+    "outputs",
+    "op",
+    "struct",
+    "nbytes",
+    "flops",
+}
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base: what is not known is refused, so that a typing error is no rule that nobody applies."""
+
+
+Side = int | str
+
+
+class Draw(_Entry, frozen=True, kw_only=True):
+    kind: str = "normal"
+    mean: float = 0.0
+    std: float = 1.0
+    low: Side | float = 0
+    high: Side | float = 1
+    total: Side = 0
+
+
+class Tensor(_Entry, frozen=True, kw_only=True):
+    name: str
+    type: str = "float32"
+    shape: tuple[Side, ...]
+
+
+class Input(Tensor, frozen=True, kw_only=True):
+    draw: Draw = Draw()
+    constant: bool = False
+    what: str = ""
+
+
+class Output(Tensor, frozen=True, kw_only=True):
+    compare: str = "close"
+    what: str = ""
+
+
+class Spec(_Entry, frozen=True, kw_only=True):
+    """A task as its file has it."""
+
+    title: str
+    story: str = ""
+    order: int = 99
+    reference: str = "reference.py"
+    operations: Side = 0
+    bytes: Side = ""
+    bound: float = 0.0
+    require: tuple[str, ...] = ()
+    sizes: dict[str, str]
+    input: tuple[Input, ...]
+    output: tuple[Output, ...]
+    check: tuple[dict[str, int], ...]
+    time: tuple[dict[str, int], ...]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(self.sizes)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task's file, read. name: by which its kernels are called; folder: where it lies; text: of the file;
+    answers: the text of its reference, "" where that is a model."""
+
+    name: str
+    folder: Path
+    text: str
+    answers: str
+    spec: Spec
+
+    @property
+    def file(self) -> Path:
+        """The file of its reference."""
+        return self.folder / self.spec.reference.partition(":")[0]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[str, ...]:
+    """The names of the tasks that come with the program."""
+    return tuple(sorted(path.parent.name for path in ROOT.glob(f"*/{FILE}")))
+
+
+def read(folder: Path) -> Task:
+    """The task in a folder, called as that is. Raises InputError, one sentence that names the file."""
+    folder = folder.absolute()
+    made = parsed(folder.name, folder, _text(folder / FILE))
+    return made if made.file.suffix == ".onnx" else replace(made, answers=_text(made.file))
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(4 * toml.CHARACTERS + 1).decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{file} of a task cannot be read: {system_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} of a task is no text in UTF-8") from error
+
+
+def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
+    """The task of these texts. Raises InputError."""
+    file = folder / FILE
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in _TAKEN:
+        raise InputError(
+            f"{file}: the kernels of a task are called as its folder, and {name!r} is no name for one; take "
+            "small letters, digits and _, a letter first"
+        )
+    if name in OPS or name == "net":
+        raise InputError(f"{file}: {name} is an operator of the ladder; call the task's folder differently")
+    try:
+        spec = msgspec.convert(toml.read(text), Spec)
+    except toml.UnreadableTomlError as error:
+        raise InputError(f"{file} {error}") from error
+    except msgspec.ValidationError as error:
+        raise InputError(f"{file}: {error}") from error
+    for problem in _problems(spec):
+        raise InputError(f"{file}: {problem}")
+    return Task(name, folder, text, answers, spec)
+
+
+def _problems(spec: Spec) -> Iterator[str]:
+    """What is wrong with a task, a sentence each."""
+    if not spec.sizes or len(spec.sizes) > MOST_SIZES:
+        yield f"[sizes] names 1 to {MOST_SIZES} symbols, and here are {len(spec.sizes)}"
+    if len(spec.output) != 1:
+        yield f"a task has one [[output]], and here are {len(spec.output)}; let several lie in one tensor"
+    if not 1 <= len(spec.input) <= MOST_TENSORS:
+        yield f"a task has 1 to {MOST_TENSORS} [[input]], and here are {len(spec.input)}"
+    tensors: tuple[Input | Output, ...] = (*spec.input, *spec.output)
+    names = [*spec.sizes, *(tensor.name for tensor in tensors)]
+    for name in names:
+        if name in _TAKEN or keyword.iskeyword(name):
+            yield f"{name!r} means something else already, so it can be no name of a size or tensor"
+        elif not _NAME.fullmatch(name):
+            yield f"{name!r} can be no name of a size or tensor; take small letters, digits and _"
+        if names.count(name) > 1:
+            yield f"{name!r} is named twice"
+    for tensor in tensors:
+        if tensor.type not in TYPES:
+            yield f"{tensor.name}: type {tensor.type!r} is none of {', '.join(TYPES)}"
+        if not 1 <= len(tensor.shape) <= MOST_AXES:
+            yield f"{tensor.name}: a shape has 1 to {MOST_AXES} axes (write [1] for one number)"
+    for given in spec.input:
+        yield from _of_draw(given)
+    if (compare := spec.output[0].compare) not in COMPARES:
+        hint = did_you_mean(compare, COMPARES)
+        yield f"compare = {compare!r} is unknown{hint}; there are {', '.join(COMPARES)}"
+    if not 0 <= spec.bound < 1:
+        yield f"bound is a relative error from 0 to below 1, not {spec.bound:g}"
+    suffix = Path(spec.reference.partition(":")[0]).suffix
+    if Path(spec.reference).name != spec.reference or suffix not in (".py", ".onnx"):
+        yield f"reference names a .py or .onnx file in the task's folder, not {spec.reference!r}"
+    if not spec.check or len(spec.check) > MOST_CHECKS:
+        yield f"check lists 1 to {MOST_CHECKS} small sizes, and here are {len(spec.check)}"
+    if not spec.time:
+        yield "time lists what kernels are timed on, and it is empty"
+    for which, listed in (("check", spec.check), ("time", spec.time)):
+        for sizes in listed:
+            yield from (f"{which} {_said(sizes)}: {told}" for told in unfit(spec, sizes, which == "check"))
+
+
+def _of_draw(given: Input) -> Iterator[str]:
+    draw, name, floating = given.draw, given.name, given.type.startswith("float")
+    if draw.kind not in DRAWS:
+        hint = did_you_mean(draw.kind, DRAWS)
+        yield f"{name}: draw kind {draw.kind!r} is unknown{hint}; there are {', '.join(DRAWS)}"
+        return
+    usual = Draw(kind=draw.kind)
+    for field in ("mean", "std", "low", "high", "total"):
+        if field not in DRAWS[draw.kind] and getattr(draw, field) != getattr(usual, field):
+            yield f"{name}: {field} means nothing for draw kind {draw.kind!r}"
+    if floating and draw.kind in ("offsets", "permutation"):
+        yield f"{name}: {draw.kind} draws whole numbers"
+    if not floating and draw.kind in ("normal", "uniform"):
+        yield f"{name}: whole numbers are drawn as integers, offsets or permutation, not {draw.kind}"
+
+
+def unfit(spec: Spec, sizes: Mapping[str, int], small: bool = False) -> Iterator[str]:
+    """What is wrong with sizes of a task. small: they are to be checked with, many times."""
+    if lacking := [name for name in spec.sizes if name not in sizes]:
+        yield f"{', '.join(lacking)} is not said"
+        return
+    if more := [name for name in sizes if name not in spec.sizes]:
+        yield f"{more[0]!r} is no size{did_you_mean(more[0], spec.sizes)}"
+        return
+    if bad := [name for name, size in sizes.items() if not 0 <= size < 1 << 31]:
+        yield f"{bad[0]} = {sizes[bad[0]]} is not from 0 to below 2³¹"
+        return
+    total = 0
+    try:
+        for text in spec.require:
+            if not expressions.value(text, sizes):
+                yield f"{text} does not hold"
+        for tensor in (*spec.input, *spec.output):
+            nbytes = ITEMSIZE[tensor.type]
+            for side in tensor.shape:
+                if (length := expressions.value(side, sizes)) < 1:
+                    yield f"{tensor.name} would have an axis of {length}"
+                    return
+                nbytes *= length
+            total += nbytes
+            if nbytes > MOST_NBYTES:
+                yield f"{tensor.name} would have {nbytes:,} bytes"
+        for text in (spec.operations, spec.bytes or 0):
+            if expressions.value(text, sizes) < 0:
+                yield f"{text} is below 0"
+        for given in spec.input:
+            yield from _unfit_draw(given, sizes)
+    except expressions.ExpressionError as error:
+        yield f"an expression {error}"
+        return
+    if small and total > SMALL_NBYTES:
+        yield f"{total:,} bytes are too many to be tried again and again; at most {SMALL_NBYTES:,}"
+
+
+def _unfit_draw(given: Input, sizes: Mapping[str, int]) -> Iterator[str]:
+    draw = given.draw
+    if draw.kind == "integers":
+        low, high = (expressions.value(whole(side), sizes) for side in (draw.low, draw.high))
+        if low >= high:
+            yield f"{given.name}: no whole number is from {low} to below {high}"
+    if draw.kind == "offsets" and expressions.value(draw.total, sizes) < 0:
+        yield f"{given.name}: its total is below 0"
+
+
+def whole(side: Side | float) -> Side:
+    """A bound of whole numbers."""
+    return side if isinstance(side, str) else int(side)
+
+
+def _said(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {size}" for name, size in sizes.items())

@@ -1,0 +1,350 @@
+"""Tasks: a folder is what an operator is."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from bench import judge
+from bench.measure.answers import of_tasks, one_node, samples
+from bench.measure.answers.comparison import compare
+from kernels import arguments, expressions, launch, registry, tasks
+from kernels.errors import InputError, KernelError
+from kernels.tasks import TaskParams, reference, spec
+
+SCALE = """
+title = "Scaled and turned"
+operations = "n * m"
+require = ["n <= 4096"]
+check = [{n = 1, m = 1}, {n = 3, m = 5}, {n = 33, m = 17}]
+time = [{n = 40, m = 30}, {n = 100, m = 7}]
+[sizes]
+n = "rows"
+m = "columns"
+[[input]]
+name = "x"
+shape = ["n", "m"]
+[[input]]
+name = "s"
+shape = ["n"]
+[[output]]
+name = "y"
+shape = ["m", "n"]
+"""
+REFERENCE = "def reference(x, s):\n    return (x * s[:, None]).T\n"
+KERNEL = """# op = "{op}"
+# rung = {number}
+# name = "{name}"
+# idea = "A test."
+import numpy as np
+
+
+def bind(p, inputs, output, workspace):
+    x, s = (array.reshape(shape) for array, shape in zip(inputs, p.input_shapes))
+
+    def run():
+        {body}
+
+    return run
+"""
+
+
+def made(folder: Path, text: str = SCALE, answer: str = REFERENCE, **kernels: str) -> Path:
+    """A task's folder with CPU kernels of these bodies."""
+    folder.mkdir(parents=True)
+    (folder / "task.toml").write_text(text)
+    (folder / "reference.py").write_text(answer)
+    for number, (name, body) in enumerate(kernels.items(), 1):
+        rung = KERNEL.format(op=folder.name, number=number, name=name, body=body)
+        (folder / f"{number:02d}_{name}.py").write_text(rung)
+    return folder
+
+
+def judged(folder: Path, name: str) -> str:
+    """The fault and the words for a kernel of a folder; "" where it is right."""
+    record = tasks.find(folder)
+    rung = registry.find("cpu", record.op, name, [folder])
+    try:
+        judge.examine(rung, record(**record.task.spec.time[0])).close()
+    except judge.Wrong as wrong:
+        return f"{wrong.finding.fault}: {wrong.finding.reason}"
+    return ""
+
+
+def test_expressions_are_worked_out_and_nothing_else_is() -> None:
+    names = {"n": 1000, "BLOCK": 256}
+    told = {"4 * ceil(n, BLOCK)": 16, "min(n, 7) - -1": 8, "n % 3 == 1": 1, "log2(n)": 10, "sqrt(n) // 2": 15}
+    assert {text: expressions.value(text, names) for text in told} == told
+    broken = ["n / 2", "m", "n ** 9", "__import__('os')", "n.real", "ceil(n)", "n // 0", "(" * 99]
+    broken += ["log2(0)", "'a'", "1.5", "n if n else 1", "n < n < n", "4611686018427387904 * 2"]
+    for text in (*broken, "n*" * 99 + "n"):
+        with pytest.raises(expressions.ExpressionError):
+            expressions.value(text, names)
+
+
+def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
+    folder = made(tmp_path / "turned", right="output[...] = (x * s[:, None]).T")
+    record = tasks.find(folder)
+    p = record(n=3, m=5)
+    assert (p.op, p.input_shapes, p.output_shape, p.flops) == ("turned", ((3, 5), (3,)), (5, 3), 15)
+    assert (p.nbytes, p.words, str(arguments.parameter(record))) == (
+        132,
+        "turned n 3, m 5",
+        "const TurnedParams p",
+    )
+    assert pickle.loads(pickle.dumps(p)) == p
+    assert tasks.record_of("turned") is record  # known by its name from here on
+    assert [rung.label for rung in registry.rungs("cpu", "turned", [folder])] == ["turned 01 right"]
+    assert registry.rungs("cuda", "turned", [folder]) == ()
+    sample = samples.draw(p, np.random.default_rng(0))
+    x, s = (array.astype(np.float64) for array in sample.inputs)
+    np.testing.assert_array_equal(sample.expected, (x * s[:, None]).T)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("[sizes]", "[size]"), "unknown field `size`"),
+        (('shape = ["m", "n"]', 'shape = ["m", "k"]'), "names 'k'"),
+        (('shape = ["m", "n"]', 'shape = ["m // 2", "n"]'), "would have an axis of 0"),
+        (("n = 33, m = 17", "n = 33"), "m is not said"),
+        (("n = 33, m = 17", "n = 33000, m = 17"), "n <= 4096 does not hold"),
+        (("n = 33, m = 17", "n = 4000, m = 4000"), "too many to be tried"),
+        (('name = "s"', 'name = "m"'), "named twice"),
+        (('name = "s"', 'name = "float"'), "means something else"),
+        (('name = "s"', 'name = "s"\ntype = "complex"'), "is none of float32"),
+        (('name = "s"', 'name = "s"\ndraw = {kind = "offsets"}'), "draws whole numbers"),
+        (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),
+        (("[[output]]", "[[output]]\nname = 'z'\nshape = [1]\n[[output]]"), "one [[output]]"),
+        (('title = "Scaled and turned"', 'title = "a"\nreference = "../x.py"'), "names a .py or .onnx file"),
+        (("operations", "operations = 1\nstory"), "Expected `str`"),
+    ],
+)
+def test_what_is_wrong_with_a_task_is_said(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    text = SCALE.replace(*change)
+    if change[0] == "operations":
+        text = SCALE.replace('operations = "n * m"', "operations = 1\nstory = 2")
+    assert text != SCALE
+    with pytest.raises(InputError) as error:
+        spec.parsed("turned", tmp_path, text)
+    assert said in str(error.value)
+
+
+def test_names_that_a_task_cannot_have(tmp_path: Path) -> None:
+    for name in ("conv", "net", "for", "Upper", "1st", "a-b", "int"):
+        with pytest.raises(InputError):
+            spec.parsed(name, tmp_path, SCALE)
+    with pytest.raises(InputError, match="ladder's own"):
+        tasks.find(made(tmp_path / "vector_add"))
+    with pytest.raises(InputError, match="did you mean 'vector_add'"):
+        tasks.find("vectoradd")
+
+
+WRONG = {
+    "sign": ("output[...] = (-x * s[:, None]).T", "sign: the sign of x is reversed"),
+    "lost_sign": ("output[...] = (x * np.abs(s)[:, None]).T", "sign: the sign of s is lost"),
+    "order": ("output[...] = (x[::-1] * s[:, None]).T[:]", "layout|place"),
+    "columns": ("output[...] = (x * s[:, None]).reshape(output.shape)", "layout: the answer is laid out by"),
+    "edge": (
+        "output[...] = (x * np.where(np.arange(p.n) < p.n - 1, s, 0)[:, None]).T",
+        "the last element of s",
+    ),
+    "whole": ("output[...] = (np.trunc(x) * s[:, None]).T", "kind: x is cut to whole numbers"),
+    "first": ("output[...] = (x * s[0]).T", "stride: all elements of s are read as the first one"),
+    "left": ("output[:-1] = (x * s[:, None]).T[:-1]", "unwritten"),
+    "input": ("np.multiply(x, s[:, None], x); output[...] = x.T", "input_written"),
+    "half": ("output[...] = (x * s[:, None]).T.astype(np.float16)", "half_precision"),
+    "twice": ("output[...] = 2 * (x * s[:, None]).T", "scale: every element is 2 times"),
+}
+
+
+def test_findings_that_know_no_operator(tmp_path: Path) -> None:
+    """Each planted mistake is found, and told by what was done."""
+    folder = made(
+        tmp_path / "turned", right="output[...] = (x * s[:, None]).T", **{k: v[0] for k, v in WRONG.items()}
+    )
+    assert judged(folder, "right") == ""
+    for name, (_, words) in WRONG.items():
+        told = judged(folder, name)
+        assert any(part in told for part in words.split("|")), (name, told)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("def other(x):\n    return x\n", "defines no reference"),
+        ("def reference(q):\n    return q\n", "has a parameter 'q'"),
+        ("def reference(x, s):\n    return x\n", "answers the shape"),
+        ("def reference(x, s):\n    return x.T.astype(complex)\n", "is no array of numbers"),
+        ("def reference(x, s):\n    return 1 / 0\n", "line 2: ZeroDivisionError"),
+        ("def reference(x, s)\n", "line 1"),
+        ("import os\ndef reference(x, s):\n    os._exit(3)\n", "ended without an answer"),
+        ("import os\ndef reference(x, s):\n    os.write(1, b'x' * 99); os.close(1); return x.T\n", ""),
+    ],
+)
+def test_a_reference_that_has_no_answer_is_told_in_a_sentence(tmp_path: Path, body: str, said: str) -> None:
+    p = tasks.find(made(tmp_path / "turned", answer=body))(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    if not said:  # what it prints goes nowhere
+        assert reference.answer(p, inputs).shape == (5, 3)
+        return
+    with pytest.raises(reference.NoAnswerError) as error:
+        reference.answer(p, inputs)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = tmp_path / "trace"
+    body = f"def reference(x, s):\n    open({str(trace)!r}, 'w').write('here')\n    return x.T\n"
+    p = tasks.find(made(tmp_path / "turned", answer=body))(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    with pytest.raises(reference.NoAnswerError, match="PermissionError"):
+        reference.answer(p, inputs)
+    assert not trace.exists()
+    (tmp_path / "turned" / "reference.py").write_text("def reference(x, s):\n    while True: pass\n")
+    p = tasks.find(tmp_path / "turned")(n=3, m=5)
+    monkeypatch.setenv(reference.SECONDS_VARIABLE, "1.5")
+    with pytest.raises(reference.NoAnswerError, match="given up"):
+        reference.answer(p, inputs)
+    (tmp_path / "turned" / "reference.py").write_text(REFERENCE)
+    p = tasks.find(tmp_path / "turned")(n=3, m=5)  # read anew
+    assert reference.answer(p, inputs).shape == (5, 3)
+
+
+def test_whole_numbers_are_exact_and_open_orders_are_compared_in_one(tmp_path: Path) -> None:
+    text = SCALE.replace('name = "y"', 'name = "y"\ntype = "int32"').replace(
+        'name = "s"\nshape = ["n"]',
+        'name = "s"\ntype = "int32"\nshape = ["n"]\ndraw = {kind = "integers", high = 99}',
+    )
+    exact = tasks.find(
+        made(tmp_path / "exact", text, "def reference(x, s, m):\n    return s[None] + x.T.astype(int) * 0\n")
+    )
+    p = exact(n=3, m=5)
+    sample = samples.draw(p, np.random.default_rng(0))
+    right = sample.expected.astype(np.int32)
+    assert compare(right, sample, "fp32").stats.ok
+    right[2, 1] += 1
+    assert not compare(right, sample, "fp32").stats.ok
+    for how in ("sorted", "set"):
+        open_text = SCALE.replace('name = "y"', f'name = "y"\ncompare = "{how}"')
+        record = tasks.find(made(tmp_path / f"open_{how}", open_text))
+        p = record(n=33, m=17)
+        sample = samples.draw(p, np.random.default_rng(0))
+        answer = sample.expected.astype(np.float32)
+        other = np.sort(answer, axis=1)[:, ::-1] if how == "sorted" else answer[::-1]
+        assert compare(np.ascontiguousarray(other), sample, "fp32").stats.ok
+        assert not compare(answer * np.float32(1.01), sample, "fp32").stats.ok
+        crossed = np.ascontiguousarray(answer.T.reshape(answer.shape))  # values in the rows of others
+        assert not compare(crossed, sample, "fp32").stats.ok
+        near = 1e-4
+        assert not of_tasks.strangers(p, answer[:3].reshape(-1), sample.expected, near).any()
+        assert of_tasks.strangers(p, answer[:3].reshape(-1) + np.float32(0.5), sample.expected, near).any()
+
+
+def test_a_model_is_a_reference_too(tmp_path: Path) -> None:
+    """An ONNX file with names of its own, and an axis left open: it answers, and is what a backend runs."""
+    folder = made(tmp_path / "turned", SCALE.replace("operations", 'reference = "net.onnx"\noperations', 1))
+    made_by = [
+        helper.make_node("Unsqueeze", ["factors", "one"], ["y"]),
+        helper.make_node("Mul", ["in0", "y"], ["z"]),
+        helper.make_node("Transpose", ["z"], ["answer"], perm=[1, 0]),
+    ]
+    given = [
+        helper.make_tensor_value_info(name, 1, shape) for name, shape in (("in0", "ab"), ("factors", "a"))
+    ]
+    last = helper.make_tensor_value_info("answer", 1, "ba")
+    one = numpy_helper.from_array(np.array([1]), "one")
+    opset = [helper.make_opsetid("", 20)]
+    proto = helper.make_model(
+        helper.make_graph(made_by, "net", given, [last], [one]), opset_imports=opset, ir_version=9
+    )
+    onnx.save(proto, str(folder / "net.onnx"))
+    p = tasks.find(folder)(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    x, s = (array.astype(np.float64) for array in inputs)
+    np.testing.assert_array_equal(one_node.answer(p, inputs), (x * s[:, None]).T)
+    assert one_node.is_graph(p)
+    assert [info.shape for info in one_node.graph(p, inputs).inputs] == [(3, 5), (3,)]
+    (folder / "net.onnx").write_bytes(b"no model")
+    with pytest.raises(InputError, match="is no ONNX model"):
+        one_node.answer(p, inputs)
+
+
+def test_what_is_drawn_is_valid() -> None:
+    random = np.random.default_rng(1)
+    for rows, total in ((1, 0), (1, 9), (2, 1), (40, 300)):
+        offsets = of_tasks._offsets(rows + 1, total, random)
+        assert len(offsets) == rows + 1
+        assert (offsets[0], offsets[-1]) == (0, total)
+        assert (np.diff(offsets) >= 0).all()
+    lengths = np.diff(of_tasks._offsets(401, 5000, random))
+    assert (lengths == 0).any()
+    assert lengths.max() > 3 * lengths.mean()
+
+
+@pytest.mark.parametrize("name", tasks.shipped())
+def test_shipped_tasks_are_whole(name: str) -> None:
+    """Its file, its drawing, its reference and the launches of its kernels, on every size that it names."""
+    record = tasks.record_of(name)
+    assert issubclass(record, TaskParams)
+    told = record.task.spec
+    assert len(told.story) > 100
+    ladders = [rung for device in ("cuda", "cpu") for rung in registry.rungs(device, name)]
+    assert 2 <= sum(rung.device == "cuda" for rung in ladders) <= 5
+    for sizes in told.check:
+        p = record(**sizes)
+        sample = samples.draw(p, np.random.default_rng(0))
+        assert sample.expected.shape == p.output_shape
+        assert np.isfinite(sample.expected).all()
+    for sizes in (*told.check, *told.time):
+        p = record(**sizes)
+        for rung in ladders:
+            if rung.device == "cuda" and rung.refusal(p) is None:
+                launch.launch(p, rung)
+
+
+@pytest.mark.parametrize("name", tasks.shipped())
+def test_python_kernels_of_shipped_tasks_are_right(name: str) -> None:
+    record = tasks.record_of(name)
+    for rung in registry.rungs("cpu", name):
+        p = record(**record.task.spec.check[-1])
+        if rung.refusal(p) is None:
+            judge.examine(rung, p, quick=False).close()
+
+
+def test_a_launch_of_a_header_is_checked(tmp_path: Path) -> None:
+    folder = made(tmp_path / "turned")
+    tasks.find(folder)
+    head = '/*\nop = "turned"\nrung = 1\nname = "a"\nidea = "b"\n%s*/\n'
+    p = tasks.find(folder)(n=3, m=5)
+    file = folder / "01_a.cu"
+    for text, said in (
+        ("", "lacks 'launch'"),
+        ("[[launch]]\ngrid = 1\n", "says no block"),
+        ("[[launch]]\ngrid = 1\nblock = 1.5\n", "is not a number"),
+        ("[[launch]]\ngrid = [1, 2, 3, 4]\nblock = 1\n", "is not a number"),
+        ("[[launch]]\ngrid = 1\nblock = 1\nthreads = 1\n", "unknown key 'threads'"),
+        ('workspace = 8\nlaunch = "one_thread_an_output"\n', "workspace is said beside"),
+        ('[[launch]]\ngrid = "q"\nblock = 1\n', "names 'q'"),
+        ('[[launch]]\nkernel = "other"\ngrid = 1\nblock = 1\n', "are called turned"),
+        ('[[launch]]\ngrid = "n - 3"\nblock = 1\n', "no kernel would start"),
+        ('[[launch]]\ngrid = 1\nblock = "n - 4"\n', "not from 0"),
+        ("[[launch]]\ngrid = 1\nblock = 2048\n", "more than the 1024"),
+        ('launch = "softmax_rows"\n', "is not for turned"),
+    ):
+        file.write_text(head % text)
+        with pytest.raises(KernelError) as error:
+            launch.launch(p, registry.find("cuda", "turned", "a", [folder]))
+        assert said in str(error.value), text
+    stages = '[[launch]]\nkernel = "turned_x"\ngrid = ["n", "m"]\nblock = 64\n'
+    stages += '[[launch]]\ngrid = "n - 3"\nblock = 1\n'
+    file.write_text(head % ('workspace = "4 * n * outputs"\n' + stages))
+    how = launch.launch(p, registry.find("cuda", "turned", "a", [folder]))
+    assert [(stage.function, stage.grid) for stage in how.stages("turned")] == [("turned_x", (3, 5, 1))]
+    assert how.workspace_nbytes == 180
