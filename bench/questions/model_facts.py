@@ -109,7 +109,7 @@ def _steps(made: Plan, better: Mapping[int, LayoutRung]) -> tuple[tuple[str, ...
         (
             step.name,
             ", ".join(step.nodes),
-            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
+            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.mixed or made.finer(step) else ""),
             _chosen(made, step, better.get(place)),
             "×".join(map(str, made.tensors[step.output].shape)),
             _layout(made, step),
@@ -157,8 +157,8 @@ def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
         words = {"ladder": "by the ladder", "layout": "for its layout"}
         return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
-    rungs = choices.candidates(plan.device, step.params, plan.precision, known)
-    choice = choices.read(plan.device, step.params, plan.precision, rungs)
+    rungs = choices.candidates(plan.device, step.params, step.asked, known)
+    choice = choices.read(plan.device, step.params, step.asked, rungs)
     own = choice.of(choice.best) if choice else None
     if choice is None or own is None or own.ns is None:
         return "timed"

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from bench.results.surroundings import Record
+from kernels.precision import budget
 
 SCHEMA = 1
 # What was measured of a machine is not all that it can. Reads alone are faster than the copies that were
@@ -82,4 +83,6 @@ class MachineLimits(Record, frozen=True):
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of a lower precision make one of float32
             return max(self.matrix_flops_per_s.values(), default=0.0) / 3
+        if budget(precision) is not None:  # each layer has one of its own: no rate is above the highest
+            return max(self.flops_per_s, *self.matrix_flops_per_s.values())
         return self.flops_per_s if precision == "fp32" else self.matrix_flops_per_s.get(precision, 0.0)

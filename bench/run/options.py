@@ -27,7 +27,7 @@ from bench.words.option import (
     integers_of,
 )
 from kernels.errors import InputError
-from kernels.precision import NAMES
+from kernels.precision import ASKED, MAX_ERROR, MIXED, NAMES, written
 
 MAX_BATCH = 100_000
 LONG = 10_000_000  # seconds or milliseconds
@@ -232,8 +232,9 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "precision",
-            Names(known=NAMES, joined=True),
-            f"One or more of {', '.join(NAMES)}.",
+            Names(known=ASKED, joined=True),
+            f"One or more of {', '.join(ASKED)}. {MIXED}: each layer of our engine in its own, so that the "
+            "answer stays within --max-error.",
             "P,P,…",
             on=(C, S),
             fields=("precisions",),
@@ -248,11 +249,22 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "precision",
-            Text(known=NAMES),
-            f"One of {', '.join(NAMES)}.",
+            Text(known=ASKED),
+            f"One of {', '.join(ASKED)}.",
             "P",
             on=(P,),
             fields=("precision",),
+        ),
+        Option(
+            "max-error",
+            Number(kind=float, least=1e-7, most=0.5, words=written(MAX_ERROR)),
+            f"How far the answer for an image may be off in precision {MIXED}: the relative L2 error of each "
+            f"output against float64; default: {written(MAX_ERROR)}.",
+            "E",
+            on=(C, P),
+            fields=("max_error",),
+            label="Ma&x error",
+            hint=f"of {MIXED}; {written(MAX_ERROR)}",
         ),
         Option("times", Number(), "Comparisons in all; the cases take turns.", "N", on=(S,)),
     ),
