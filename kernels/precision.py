@@ -155,6 +155,12 @@ def of(name: str) -> Precision:
     return replace(_MIXED, bound=error / PROPAGATED_FACTOR, model_bound=error)
 
 
+def of_layer(case: str, layer: str) -> str:
+    """By whose rates a layer of a case is judged: in a mixed one by those of what it computes in itself,
+    where that is known. layer: its own precision ("": not known)."""
+    return (layer or case) if budget(case) is not None else case
+
+
 def known(name: str) -> bool:
     """Whether a case can have a precision of this name."""
     return name in PRECISIONS or budget(name) is not None

@@ -83,8 +83,9 @@ class LayerCheck:
         step = next((self._steps[node] for node in layer.nodes if node in self._steps), None)
         if step is None:
             return layer
-        rung, chosen = (step.rung, step.chosen) if not layer.rung else (layer.rung, layer.chosen)
-        return msgspec.structs.replace(layer, rung=rung, chosen=chosen, precision=step.precision)
+        if layer.rung not in ("", step.rung):  # one kernel did it together with others
+            return layer
+        return msgspec.structs.replace(layer, rung=step.rung, chosen=step.chosen, precision=step.precision)
 
     def measured(self, session: Session, seconds: float, alone: bool = False) -> tuple[Layer, ...]:
         """Every layer's time at the case's batch, its errors, and their ratio to the reference's own. alone:

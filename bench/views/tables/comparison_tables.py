@@ -323,7 +323,7 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
     Column("nbytes", lambda r: r.layer.nbytes),
     _layer_word("rung", lambda r: r.layer.rung or None),
     _layer_word("chosen", lambda r: r.layer.chosen or None),
-    _layer_word("computed_in", lambda r: r.layer.precision or None,
+    _layer_word("computed_in", lambda r: r.layer.precision or None, title="in",
                 tip="the precision of the layer's kernel, which may be finer than was asked for"),
     Column("time_s", lambda r: _s(r.layer.time_ns), seconds, title="time"),
     Column("share", lambda r: r.share, lambda share: units.percent(share, 1)),
