@@ -545,10 +545,10 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 class MachineLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
-    matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
-    known ("" where it is, and for a device that has none). cache_nbytes: of the caches together;
-    cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may lie nearer than these
-    from one pass to the next. 0 where not known.
+    matrix_flops_per_s: of the matrix units, by the type of the factors (WHOLE: whole numbers);
+    matrix_missing: why that is not known ("" where it is, and for a device that has none). cache_nbytes: of
+    the caches together; cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may
+    lie nearer than these from one pass to the next. 0 where not known.
     """
 
     device: str
