@@ -17,11 +17,12 @@ from engine.cuda.stages import Launches
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
-from engine.planning import choices, runs, traffic
+from engine.planning import choices, mixed, runs, traffic
 from engine.planning.layouts import LayoutRung, Timed
 from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
 from kernels import layouts
+from kernels import precision as precisions
 from models import catalogue, names
 
 
@@ -47,10 +48,14 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
     if asked.device:
-        planned = _counted(plan(graph, asked.batch, asked.device, asked.precision))
+        precision = precisions.asked(asked.precision)
+        planned = _counted(plan(graph, asked.batch, asked.device, precision))
         known = _timed_layouts(graph, planned)
         rows = _steps(planned, _layout_rungs(known, planned))
-        below = "\n".join(filter(None, (_total(planned), _tried(known, planned))))
+        told = ""
+        if precisions.budget(precision) is not None:
+            told = f"{precision}: {mixed.fact(planned, graph, precision, Options())}"
+        below = "\n".join(filter(None, (_total(planned), _tried(known, planned), told)))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
