@@ -276,18 +276,18 @@ class LoadedModel:
             for info, axis in ((info, axes.get(info.name, 0)) for info in self.graph.inputs)
         }
 
-    def unseen(self, batch: int) -> dict[str, np.ndarray]:
-        """A full batch of images that `golden` does not answer for; the same in each process. Raises as
-        `golden`."""
+    def unseen(self, count: int) -> dict[str, np.ndarray]:
+        """So many images that `golden` does not answer for, a few of them again and again; the same in each
+        process. Raises as `golden`."""
         if not self.takes_images:
-            return self._drawn(batch, self._job.seed + 1)
+            return self._drawn(count, self._job.seed + 1)
         pixels = self.feed.first_pixels(
             self.dataset(self.golden_images + FILLERS), self.golden_images + FILLERS
         )
         others = pixels[self.golden_images :]
         if not len(others):  # a small data set: what a pass of comparisons is disturbed by
-            return accuracy.disturbed(self.feed.inputs(pixels[np.arange(batch) % len(pixels)]))
-        return self.feed.inputs(np.ascontiguousarray(others[np.arange(batch) % len(others)]))
+            return accuracy.disturbed(self.feed.inputs(pixels[np.arange(count) % len(pixels)]))
+        return self.feed.inputs(np.ascontiguousarray(others[np.arange(count) % len(others)]))
 
     def doubts(self, batch: int) -> list[str]:
         """What speaks against the judgement of answers at this batch size, in sentences."""

@@ -34,6 +34,8 @@ LONG = 10_000_000  # seconds or milliseconds
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
 JUDGE_BUDGET_S = 0.1  # of samples, where one kernel is judged and somebody waits
+# Of an answer in a mixed precision: float32 itself is off by more than the least.
+LEAST_ERROR, MOST_ERROR = 1e-8, 0.5
 DEVICES = ("cpu", "cuda")
 # Who has an option, by first letters.
 C, L, P, S, J = COMMANDS = ("compare", "ladder", "profile", "selfcheck", "judge")
@@ -63,6 +65,19 @@ def _factors(text: str) -> tuple[float, ...]:
     if not factors or not all(1 <= factor < math.inf for factor in factors):
         raise InputError(f"--slower {text!r} is not numbers of 1 or more: write it as in 1,1.05,2")
     return factors
+
+
+def _budget(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"max-error {text!r} is no number: write it as in 1e-3") from None
+
+
+def _within(max_error: float) -> None:
+    if not LEAST_ERROR <= max_error <= MOST_ERROR:
+        least, most = written(LEAST_ERROR), f"{MOST_ERROR:g}"
+        raise InputError(f"max-error {max_error:g} is out of range; {least} to {most} works")
 
 
 _SIDE = {
@@ -257,7 +272,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "max-error",
-            Number(kind=float, least=1e-7, most=0.5, words=written(MAX_ERROR)),
+            Text(keep=_budget, look=_within),
             f"How far the answer for an image may be off in precision {MIXED}: the relative L2 error of each "
             f"output against float64; default: {written(MAX_ERROR)}.",
             "E",

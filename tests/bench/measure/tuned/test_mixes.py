@@ -92,8 +92,8 @@ class Loaded:
     def golden(self) -> Any:
         return SimpleNamespace(inputs=self.images, tensors={"y": RIGHT}, images=IMAGES)
 
-    def unseen(self, batch: int) -> dict[str, np.ndarray]:
-        return {"x": np.ones((batch, 1), np.float32)}
+    def unseen(self, count: int) -> dict[str, np.ndarray]:
+        return {"x": np.ones((count, 1), np.float32)}
 
     def placement(self, batch: int, seed: int) -> Placement:
         return GOLDEN
