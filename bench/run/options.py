@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.words.option import (
     Names,
@@ -74,7 +75,7 @@ def _budget(text: str) -> float:
         raise InputError(f"max-error {text!r} is no number: write it as in 1e-3") from None
 
 
-def _within(max_error: float) -> None:
+def _within(max_error: Any) -> None:
     if not LEAST_ERROR <= max_error <= MOST_ERROR:
         least, most = written(LEAST_ERROR), f"{MOST_ERROR:g}"
         raise InputError(f"max-error {max_error:g} is out of range; {least} to {most} works")
