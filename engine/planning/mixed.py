@@ -26,6 +26,7 @@ from engine.planning.choices import Choice
 from engine.planning.step_fusion import better_fused, never
 from kernels import registry
 from kernels.cache import Key
+from kernels.errors import InputError
 from kernels.ops import Params
 from kernels.ops.attention import Attention
 from kernels.ops.conv import Conv
@@ -64,13 +65,27 @@ def uniform(graph: Graph, batch: int, precision: str) -> Mix:
 
 
 def planned(graph: Graph, batch: int, device: str, precision: str, options: Options) -> dict[str, str]:
-    """The precision of every product in a plan of this mixed precision: as the options say, else as was found
-    on this machine, else fp32. Raises as `program`."""
+    """The precision of every product in a plan of this mixed precision: that of a rung that is named for it,
+    else as the options say, else as was found on this machine, else fp32. Raises as `program`."""
     mix = options.mix
     if mix is None and options.tuned:
         known = read(graph, batch, device, precision)
         mix = dict(known.choice.best or ()) if known is not None and known.choice.done else None
-    return {node: (mix or {}).get(node, FP32) for node in products(graph, batch)}
+    found = {node: (mix or {}).get(node, FP32) for node in products(graph, batch)}
+    for item in _kernels(graph, batch):
+        node = item.nodes[0]
+        if node in found and node in options.rungs:
+            named = _named(device, item.params.op, options, node)
+            found[node] = found[node] if named in (None, FP32) else named
+    return found
+
+
+def _named(device: str, op: str, options: Options, node: str) -> str | None:
+    """The precision of the rung that is named for a node; None where there is none of its operator."""
+    try:
+        return registry.find(device, op, options.rungs[node], options.kernel_dirs).precision
+    except InputError:
+        return None
 
 
 def only(mix: Mapping[str, str]) -> str | None:
@@ -150,7 +165,8 @@ def fact(plan: Plan, graph: Graph, precision: str, options: Options) -> str:
     beyond = [tried for tried in known.choice.tried if tried.refused]
     if len(beyond) < len(known.choice.tried) - 1:
         return f"{said}, which is the fastest within the budget"
-    told = "; ".join(f"{words(dict(tried.variant))}: {tried.refused}" for tried in beyond)
+    alone = [tried for tried in beyond if only(dict(tried.variant)) is not None]
+    told = "; ".join(f"{words(dict(tried.variant))}: {tried.refused}" for tried in alone)
     return f"{said}: nothing narrower stays within the budget ({told})"
 
 

@@ -52,6 +52,7 @@ PARTS = 16  # of a model: neighbours are looked at together where it has more pr
 BUDGETS, CHANGES = (ROOM, 0.6, 0.4), (0.0, 0.03)
 MOST = 6  # mixes that are tried beside the precisions alone
 STEPS_S = 0.1  # of the times of all steps of a plan
+ALIKE = 1.01  # so many times the least time of a part is as fast
 BUCKETS = 400  # into which the budget is parted to look for the fastest mix
 
 
@@ -275,6 +276,8 @@ def _variants(subject: Subject, judge: Budget) -> list[Mix]:
                 raise
             _told(subject, f"{graph.name} in {precision}", error)
     alone = [mixed.uniform(graph, batch, precision) for precision in whole]
+    if any(_best_alone(parts, precision) for precision in whole if whole[precision] <= ROOM * subject.within):
+        return [alone[0], *alone[:0:-1]]
     _add_shares(subject, judge, parts, whole)
     found: dict[Mix, float] = {}
     for part_of, change in itertools.product(BUDGETS, CHANGES):
@@ -282,6 +285,11 @@ def _variants(subject: Subject, judge: Budget) -> list[Mix]:
         if mix not in alone:
             found.setdefault(mix, ns)
     return [alone[0], *sorted(found, key=lambda mix: found[mix])[:MOST], *alone[:0:-1]]
+
+
+def _best_alone(parts: Sequence[Part], precision: str) -> bool:
+    """Whether no part is faster in another precision."""
+    return all(part.ns.get(precision, math.inf) <= ALIKE * min(part.ns.values()) for part in parts if part.ns)
 
 
 def _add_times(parts: Sequence[Part], precision: str, times: Sequence[OpTime]) -> None:

@@ -142,7 +142,9 @@ def test_each_layer_gets_what_the_budget_buys() -> None:
 
 
 def test_a_whole_precision_is_taken_where_it_stays_within_and_is_the_fastest() -> None:
-    assert set(found(Backend(), "mixed-5e-3").values()) == {"fp16"}
+    backend = Backend()
+    assert set(found(backend, "mixed-5e-3").values()) == {"fp16"}
+    assert all(len({*mix.values()}) == 1 for mix in backend.opened), "then no layer is looked at by itself"
     made = planner.plan(network(), BATCH, "cuda", "mixed-5e-3")
     whole = planner.plan(network(), BATCH, "cuda", "fp16")
     assert (made.steps, made.precision) == (whole.steps, "fp16"), (
@@ -269,6 +271,15 @@ def test_a_plan_follows_its_mix() -> None:
     assert "was not measured" in mixed.fact(unknown, graph, WITHIN, Options())
     apart = planner.plan(graph, BATCH, "cuda", WITHIN, Options(mix=dict.fromkeys(NODES, "fp16")))
     assert apart.steps == planner.plan(graph, BATCH, "cuda", "fp16").steps
+
+
+def test_a_kernel_that_is_named_brings_its_precision() -> None:
+    graph = network()
+    how = Options(rungs={"conv2": "wgmma_tf32"}, mix=dict.fromkeys(NODES, "fp16"))
+    made = planner.plan(graph, BATCH, "cuda", WITHIN, how)
+    assert {step.name: step.precision for step in made.steps if step.name in NODES} == {
+        **dict.fromkeys(NODES, "fp16"), "conv2": "tf32",
+    }  # fmt: skip
 
 
 def test_a_budget_has_one_name() -> None:
