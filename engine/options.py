@@ -61,6 +61,8 @@ class Options:
     that are kept.
     turns: steps that hand on large tensors may take turns, some images at a time, where a backend can.
     rungs: chosen rung (its name) by node name; others get the backend's default.
+    mix: in a mixed precision, what each product computes in, by the name of its node; the others in fp32
+    (None: as was found to be the fastest within the budget on this machine, where it was).
     tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
     kernel_dirs: folders of the user's own rungs.
     anyway: one_kernel, faster or not, wherever it can be had (facts["one_kernel"] says what became of it).
@@ -79,6 +81,7 @@ class Options:
     layout_rungs: Mapping[int, str] = field(default_factory=dict)
     turns: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
+    mix: Mapping[str, str] | None = None
     tuned: bool = True
     kernel_dirs: tuple[Path, ...] = ()
     anyway: bool = False

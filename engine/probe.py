@@ -39,22 +39,25 @@ TILES_S = 0.005  # of multiply-adds, a thread, between two looks at the clock
 FMA_ROUNDS, FMA_A_ROUND = 512, 16 * 8  # a thread; as in probe/fma.cu
 BLOCK, BLOCKS_A_MULTIPROCESSOR = 256, 16
 WARPS = BLOCK // 32
-MMA_ROUNDS, MMA_A_ROUND = 512, 4 * 8  # a warp; as in probe/mma_*.cu
-# By the precision of the factors: operations of one product of a warp.
-MMA = {"tf32": 2 * 16 * 8 * 8, "fp16": 2 * 16 * 8 * 16}
+# By the type of the factors, as in probe/mma.cu and probe/wgmma.cu; and how many are added up at once.
+FORMATS = {"tf32": 32, "fp16": 16, "bf16": 8, "int8": 1}
+_STEPS = {"tf32": 8, "fp16": 16, "bf16": 16, "int8": 32}
+MMA_ROUNDS, MMA_A_ROUND = 512, 4 * 8  # a warp
 MMA_CAPABILITY = (8, 0)
 WGMMA_CAPABILITY = (9, 0)  # that one alone
-WGMMA_A_ROUND, WGMMA_FORMATS = 4, {"tf32": 32, "fp16": 16}  # a group of four warps; as in probe/wgmma.cu
-# Operations of one product of a group.
-WGMMA = {"tf32": 2 * 64 * 192 * 8, "fp16": 2 * 64 * 192 * 16}
+WGMMA_A_ROUND = 4  # a group of four warps
+# Operations of one product of a warp, and of a group.
+MMA = {name: 2 * 16 * 8 * steps for name, steps in _STEPS.items()}
+WGMMA = {name: 2 * 64 * 192 * steps for name, steps in _STEPS.items()}
 
 
 @dataclass(frozen=True)
 class Reached:
     """Rates in a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units,
-    by precision of the factors; matrix_missing: why a GPU's rates are not known. cache_nbytes: of all caches
-    together, 0 where not known. cache_bytes_per_s: of all second-level caches together. nearest_nbytes: what
-    may stay in caches nearer than these from one pass to the next. Both are 0 where not known."""
+    by type of the factors (FORMATS); matrix_missing: why a GPU's rates are not known. cache_nbytes: of all
+    caches together, 0 where not known. cache_bytes_per_s: of all second-level caches together.
+    nearest_nbytes: what may stay in caches nearer than these from one pass to the next. Both are 0 where not
+    known."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -197,8 +200,8 @@ def _matrix_units(
     }  # fmt: skip
     best = {precision: max(ways, key=lambda way: rates[precision, way]) for precision in MMA}
     words = {
-        "mma": "kernels of mma.sync in registers, sums in float32",
-        "wgmma": "kernels of wgmma with both operands in shared memory, sums in float32",
+        "mma": "kernels of mma.sync in registers, sums of 32 bits",
+        "wgmma": "kernels of wgmma with both operands in shared memory, sums of 32 bits",
     }
     said = " and ".join(words[way] for way in dict.fromkeys(best.values()))
     return {precision: rates[precision, way] for precision, way in best.items()}, said
@@ -216,9 +219,10 @@ def probe(name: str) -> Rung:
     """A kernel of the probe as the compiler takes it. The file is read once."""
     rounds = {"cache": CACHE_ROUNDS, "memory": 1}.get(name)
     way, _, precision = name.partition("_")
-    if way == "wgmma":
-        found = registry.code(FOLDER / "wgmma.cu", "probe", FORMAT=WGMMA_FORMATS[precision])
-        return replace(found, needs=MappingProxyType({"architecture": WGMMA_CAPABILITY}))
+    if precision:
+        found = registry.code(FOLDER / f"{way}.cu", "probe", FORMAT=FORMATS[precision])
+        needs = {"architecture": WGMMA_CAPABILITY} if way == "wgmma" else {}
+        return replace(found, needs=MappingProxyType(needs))
     file = name if rounds is None else "reading"
     return registry.code(FOLDER / f"{file}.cu", "probe", **({} if rounds is None else {"ROUNDS": rounds}))
 

@@ -2,11 +2,16 @@
 
 The names stand in headers of kernels, in records and on command lines. They are ordered from the strictest to
 the coarsest.
+
+A session can also be asked for a mixed precision: each of its steps computes in one of these, so that the
+error of the model's answer stays within a budget. Its name says the budget: "mixed-1e-3".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import math
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +41,11 @@ class Precision:
     dash: str = "--"
     colour: str = ""
 
+
+# A model's answer carries the errors of all its layers. Each adds about its own and passes on what it was
+# given (norms and activations here have slope near 1), so they add up with depth; the nets in reach are some
+# ten layers deep. An answer may be off by so many times the bound of a layer.
+PROPAGATED_FACTOR = 10.0
 
 # Strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in float32.
 PRECISIONS = {
@@ -90,3 +100,67 @@ NAMES = tuple(PRECISIONS)
 FP32 = NAMES[0]
 # Those whose answers are float32's.
 EXACT = tuple(name for name in NAMES if PRECISIONS[name].reference == FP32)
+
+MIXED = "mixed"
+MAX_ERROR = 1e-3  # the budget where nobody says another
+ASKED = (*NAMES, MIXED)  # what a user may ask for
+
+# No layer of a mixed net has a bound of its own here: each is held to that of what it computes in.
+_MIXED = Precision(
+    bound=MAX_ERROR / PROPAGATED_FACTOR,
+    model_bound=MAX_ERROR,
+    pass_rounding=PRECISIONS["fp16"].pass_rounding,
+    reference=FP32,
+    weight_nbytes=min(precision.weight_nbytes for precision in PRECISIONS.values()),
+    tensor_nbytes=min(precision.tensor_nbytes for precision in PRECISIONS.values()),
+    title=MIXED,
+    marker="P",
+    colour="#999933",
+)
+
+
+def written(max_error: float) -> str:
+    """ "1e-3", "2.5e-4": seven digits at the most."""
+    digits, exponent = f"{max_error:e}".split("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def within(max_error: float) -> str:
+    """The name of the mixed precision with this budget, a number above 0 and below 1: "mixed-1e-3"."""
+    return f"{MIXED}-{written(max_error)}"
+
+
+def asked(name: str, max_error: float | None = None) -> str:
+    """The precision of a case for which a user has asked by this name, one of ASKED. max_error: the budget
+    of a mixed one (None: MAX_ERROR)."""
+    return within(MAX_ERROR if max_error is None else max_error) if name == MIXED else name
+
+
+@functools.lru_cache(maxsize=1024)
+def budget(name: str) -> float | None:
+    """The budget of a mixed precision of this name: the largest relative L2 error that the model's answer for
+    an image may have. None for any other name."""
+    start = f"{MIXED}-"
+    try:
+        found = float(name.removeprefix(start)) if name.startswith(start) else math.nan
+    except ValueError:
+        return None
+    return found if 0 < found < 1 and within(found) == name else None
+
+
+def of(name: str) -> Precision:
+    """What is known of a precision that a case may have, mixed ones included. Raises KeyError."""
+    if (error := budget(name)) is None:
+        return PRECISIONS[name]
+    return replace(_MIXED, bound=error / PROPAGATED_FACTOR, model_bound=error)
+
+
+def of_layer(case: str, layer: str) -> str:
+    """By whose rates a layer of a case is judged: in a mixed one by those of what it computes in itself,
+    where that is known. layer: its own precision ("": not known)."""
+    return (layer or case) if budget(case) is not None else case
+
+
+def known(name: str) -> bool:
+    """Whether a case can have a precision of this name."""
+    return name in PRECISIONS or budget(name) is not None

@@ -114,7 +114,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="mar
 class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """A step of the model at this batch size: the nodes that run as one, and what they cost at least, bytes
     as the backend keeps weights and tensors (engine.planning.traffic; 0 where not known). unread: of these,
-    what a kernel may do without.
+    what a kernel may do without. precision: what the rung computes in ("": not known).
     """
 
     nodes: tuple[str, ...]
@@ -123,6 +123,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     flops: int = 0
     nbytes: int = 0
     unread: int = 0
+    precision: str = ""
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,6 +326,7 @@ class ComparisonLayer(msgspec.Struct, frozen=True, kw_only=True):
     nbytes: int | None
     rung: str | None
     chosen: str | None
+    computed_in: str | None
     time_s: float | None
     share: float | None
     gflops_per_s: float | None
@@ -543,10 +545,10 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 class MachineLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
-    matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
-    known ("" where it is, and for a device that has none). cache_nbytes: of the caches together;
-    cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may lie nearer than these
-    from one pass to the next. 0 where not known.
+    matrix_flops_per_s: of the matrix units, by the type of the factors (WHOLE: whole numbers);
+    matrix_missing: why that is not known ("" where it is, and for a device that has none). cache_nbytes: of
+    the caches together; cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may
+    lie nearer than these from one pass to the next. 0 where not known.
     """
 
     device: str
@@ -668,6 +670,7 @@ class ProfileJob(msgspec.Struct, frozen=True, kw_only=True):
     counters: bool = False
     apart: bool = False
     copies: Literal["", "managed", "pageable", "pinned"] = ""
+    max_error: float | None = None
     threads: int | None = None
     timeout_s: float = 600.0
     kernel_dirs: tuple[str, ...] = ()

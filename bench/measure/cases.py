@@ -21,6 +21,7 @@ from engine import backends
 from engine.backend import Backend, Swapping, Variant, by_default
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
+from kernels.precision import MIXED, asked
 from models import catalogue, datasets, names
 
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
@@ -77,7 +78,7 @@ def plan(
     rung_check.check(job, sound, chosen, progress)
     rung_check.check_swaps(job, sound, chosen, progress)
     for spec in specs:
-        for precision in dict.fromkeys(job.precisions):
+        for precision in dict.fromkeys(asked(name, job.max_error) for name in job.precisions):
             # A file that fixes its batch runs at that one, whatever was asked for of all.
             for batch in sorted({fixed[spec.name]} if spec.name in fixed else set(job.batches_of(spec.name))):
                 for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
@@ -256,6 +257,12 @@ def check(job: Job) -> None:
     if not job.models:
         raise InputError(f"no model was named; known are {', '.join(names.models())}")
     check_options(job, options.COMPARE)
+    if job.max_error is not None and MIXED not in job.precisions:
+        others = ",".join(job.precisions)
+        raise InputError(
+            f"max-error is what a mixed precision keeps, and none is asked for: add it, as in --precision "
+            f"{others},{MIXED}, or leave max-error away"
+        )
     called = [*job.models, *map(stem, job.models)]
     for what, own in (("batch", job.own_batches), ("images", job.own_images)):
         for model in own:

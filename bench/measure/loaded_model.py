@@ -255,14 +255,7 @@ class LoadedModel:
                     f"model {self.graph.name} has no inputs, so that all of it is one constant: there is "
                     "nothing to compare or to time"
                 )
-            random = np.random.default_rng(self._job.seed)
-            given, axes = self.feed.constants, self.graph.batch_axes
-            return {
-                info.name: np.repeat(np.expand_dims(given[info.name], axis), count, axis)
-                if info.name in given
-                else _random_input(info, count, random)
-                for info, axis in ((info, axes.get(info.name, 0)) for info in self.graph.inputs)
-            }
+            return self._drawn(count, self._job.seed)
         pixels = self.feed.first_pixels(self.dataset(max(count, FILLERS)), max(count, FILLERS))
         pixels = pixels[np.arange(count) % len(pixels)]
         if not np.isfinite(pixels).all():
@@ -271,6 +264,30 @@ class LoadedModel:
                 f"{self.spec.preprocess}; use another --preprocess"
             )
         return self.feed.inputs(pixels)
+
+    def _drawn(self, count: int, seed: int) -> dict[str, np.ndarray]:
+        """Random inputs for so many images."""
+        random = np.random.default_rng(seed)
+        given, axes = self.feed.constants, self.graph.batch_axes
+        return {
+            info.name: np.repeat(np.expand_dims(given[info.name], axis), count, axis)
+            if info.name in given
+            else _random_input(info, count, random)
+            for info, axis in ((info, axes.get(info.name, 0)) for info in self.graph.inputs)
+        }
+
+    def unseen(self, count: int) -> dict[str, np.ndarray]:
+        """So many images that `golden` does not answer for, a few of them again and again; the same in each
+        process. Raises as `golden`."""
+        if not self.takes_images:
+            return self._drawn(count, self._job.seed + 1)
+        pixels = self.feed.first_pixels(
+            self.dataset(self.golden_images + FILLERS), self.golden_images + FILLERS
+        )
+        others = pixels[self.golden_images :]
+        if not len(others):  # a small data set: what a pass of comparisons is disturbed by
+            return accuracy.disturbed(self.feed.inputs(pixels[np.arange(count) % len(pixels)]))
+        return self.feed.inputs(np.ascontiguousarray(others[np.arange(count) % len(others)]))
 
     def doubts(self, batch: int) -> list[str]:
         """What speaks against the judgement of answers at this batch size, in sentences."""

@@ -151,7 +151,7 @@ def _beyond(layer: Layer, limits: MachineLimits) -> Layer:
 
 def _rate(limits: MachineLimits, work: Work) -> float:
     """Operations a second that nothing of this precision and method is faster than; 0.0 where not known."""
-    plain, matrix = limits.flops_per_s, WGMMA * max(limits.matrix_flops_per_s.values(), default=0.0)
+    plain, matrix = limits.flops_per_s, WGMMA * limits.matrix_most
     narrow = work.precision not in EXACT
     if limits.device == "cpu" or (work.precision == "fp32" and work.method not in ("", "split")):
         return 0.0 if limits.device == "cpu" and narrow else plain

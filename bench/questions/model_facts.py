@@ -17,11 +17,12 @@ from engine.cuda.stages import Launches
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
-from engine.planning import choices, runs, traffic
+from engine.planning import choices, mixed, runs, traffic
 from engine.planning.layouts import LayoutRung, Timed
 from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
 from kernels import layouts
+from kernels import precision as precisions
 from models import catalogue, names
 
 
@@ -47,10 +48,14 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
     if asked.device:
-        planned = _counted(plan(graph, asked.batch, asked.device, asked.precision))
+        precision = precisions.asked(asked.precision)
+        planned = _counted(plan(graph, asked.batch, asked.device, precision))
         known = _timed_layouts(graph, planned)
         rows = _steps(planned, _layout_rungs(known, planned))
-        below = "\n".join(filter(None, (_total(planned), _tried(known, planned))))
+        told = ""
+        if precisions.budget(precision) is not None:
+            told = f"{precision}: {mixed.fact(planned, graph, precision, Options())}"
+        below = "\n".join(filter(None, (_total(planned), _tried(known, planned), told)))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
@@ -109,7 +114,7 @@ def _steps(made: Plan, better: Mapping[int, LayoutRung]) -> tuple[tuple[str, ...
         (
             step.name,
             ", ".join(step.nodes),
-            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
+            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.mixed or made.finer(step) else ""),
             _chosen(made, step, better.get(place)),
             "×".join(map(str, made.tensors[step.output].shape)),
             _layout(made, step),
@@ -157,8 +162,8 @@ def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
         words = {"ladder": "by the ladder", "layout": "for its layout"}
         return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
-    rungs = choices.candidates(plan.device, step.params, plan.precision, known)
-    choice = choices.read(plan.device, step.params, plan.precision, rungs)
+    rungs = choices.candidates(plan.device, step.params, step.asked, known)
+    choice = choices.read(plan.device, step.params, step.asked, rungs)
     own = choice.of(choice.best) if choice else None
     if choice is None or own is None or own.ns is None:
         return "timed"

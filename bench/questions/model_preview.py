@@ -28,6 +28,7 @@ from engine.graph import importer
 from engine.graph.graph import Graph, TensorInfo
 from engine.graph.plan import TensorSpec
 from engine.passes import known
+from kernels import precision as precisions
 from kernels.errors import InputError, KernelscopeError, UnsupportedError
 from models import catalogue, datasets, names
 
@@ -49,7 +50,7 @@ def preview(asked: WhichPreview, progress: Progress | None = None) -> Preview:
     whole = importer.load(path)
     takes, graph, feed = model_takes.feed_and_facts(spec, whole, job)
     batch = graph.fixed_batch or asked.batch
-    precision = job.precisions[0]
+    precision = precisions.asked(job.precisions[0], job.max_error)
     runs_by_device = {device: runs(graph, batch, device, precision) for device in DEVICES}
     specs = _specs(graph, batch)
     images, note = _images(spec, feed, job)

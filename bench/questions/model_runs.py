@@ -18,7 +18,7 @@ from engine.planning.planner import Choose, Chosen, ladder_choice, plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.ops import Params
-from kernels.precision import FP32
+from kernels.precision import FP32, budget
 
 FOLDED = "computed once, before the first run"
 VIEW = "nothing to run: another view of the same bytes"
@@ -29,24 +29,24 @@ Runs = dict[str, Run]
 def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, str]:
     """By the node's name; and a sentence for the whole model. A precision that the device does not have
     becomes fp32."""
-    if not registry.offers(device, precision):
+    if budget(precision) is None and not registry.offers(device, precision):
         precision = FP32
-    choose = _with_reason(ladder_choice(Options(), precision=precision))
+    choose = _with_reason(ladder_choice(Options()))
     try:
         planned = plan(graph, batch, device, precision, choose=choose)
     except InputError as error:
         return {}, f"does not run it: {error}"
     except UnsupportedError:
-        return _one_by_one(graph, batch, device, choose)
+        return _one_by_one(graph, batch, device, precision, choose)
     return _planned(graph, planned)
 
 
 def _with_reason(usual: Choose) -> Choose:
     """Chooses a rung as `usual`; if there is none, the reason stands in `by`."""
 
-    def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
+    def choose(device: str, wanted: Params, node: str, weights_known: bool, asked: str) -> Chosen:
         try:
-            return usual(device, wanted, node, weights_known)
+            return usual(device, wanted, node, weights_known, asked)
         except UnsupportedError as error:
             return Chosen("", str(error))
 
@@ -86,7 +86,7 @@ def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
     return by_node, words
 
 
-def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[Runs, str]:
+def _one_by_one(graph: Graph, batch: int, device: str, precision: str, choose: Choose) -> tuple[Runs, str]:
     """Each node as if it ran alone; what would be fused is not known."""
     try:
         scope = start(graph, batch)
@@ -108,7 +108,7 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
                 by_node.setdefault(node.name, Run(note=VIEW))
             elif isinstance(item, Kernel):
                 known_weights = all(name in scope.constants for name in item.inputs[1:])
-                chosen = choose(device, item.params, node.name, known_weights)
+                chosen = choose(device, item.params, node.name, known_weights, precision)
                 before = by_node.get(node.name)
                 before = None if before is not None and before.note else before
                 by_node[node.name] = _run(item.params.op, chosen, (node.name,), before)

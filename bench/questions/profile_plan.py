@@ -19,6 +19,7 @@ def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
         models=(job.model,),
         backends=job.backends,
         precisions=(job.precision,),
+        max_error=job.max_error,
         batches=job.batches,
         dataset=job.dataset,
         preprocess=job.preprocess,

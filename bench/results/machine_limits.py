@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from bench.results.surroundings import Record
+from kernels.precision import budget
 
 SCHEMA = 1
 # What was measured of a machine is not all that it can. Reads alone are faster than the copies that were
@@ -16,6 +17,7 @@ MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
 # A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
 MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
 LEAST_RATE, MOST_RATE = 1.0, 1e24  # what a machine may reach: of the rest no chart can be drawn
+WHOLE = ("int8",)  # types of factors that are no floats
 MARGIN = 0.9  # of what a machine takes at least: what is faster is a fault of measuring
 
 # Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
@@ -24,10 +26,10 @@ Beyond = Literal["", "cache", "impossible"]
 
 class MachineLimits(Record, frozen=True):
     """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
-    matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
-    known ("" where it is, and for a device that has none). cache_nbytes: of the caches together;
-    cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may lie nearer than these
-    from one pass to the next. 0 where not known."""
+    matrix_flops_per_s: of the matrix units, by the type of the factors (WHOLE: whole numbers);
+    matrix_missing: why that is not known ("" where it is, and for a device that has none). cache_nbytes: of
+    the caches together; cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may
+    lie nearer than these from one pass to the next. 0 where not known."""
 
     device: str
     bytes_per_s: float
@@ -78,8 +80,17 @@ class MachineLimits(Record, frozen=True):
         """Bytes a second of what is used again after so many: the caches' rate, or the memory's."""
         return self.cache_bytes_per_s if self.cached(between) else self.bytes_per_s
 
+    @property
+    def matrix_most(self) -> float:
+        """Operations a second of the matrix units in the fastest type that is no whole number; 0.0 where not
+        known."""
+        rates = self.matrix_flops_per_s.items()
+        return max((rate for name, rate in rates if name not in WHOLE), default=0.0)
+
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of a lower precision make one of float32
-            return max(self.matrix_flops_per_s.values(), default=0.0) / 3
+            return self.matrix_most / 3
+        if budget(precision) is not None:  # each layer has one of its own: no rate is above the highest
+            return max(self.flops_per_s, self.matrix_most)
         return self.flops_per_s if precision == "fp32" else self.matrix_flops_per_s.get(precision, 0.0)

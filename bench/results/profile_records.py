@@ -16,6 +16,7 @@ import msgspec
 
 from bench.results.events import Mark
 from bench.results.records import Asked, Case, CaseResult, Header, Record, Telemetry
+from kernels.precision import asked
 
 TIMELINE = "timeline"  # the picture of a pass, where one of several is named
 
@@ -43,6 +44,7 @@ class ProfileJob(Asked, frozen=True):
     counters: bool = False
     apart: bool = False
     copies: Literal["", "pageable", "pinned", "managed"] = ""
+    max_error: float | None = None
 
 
 # ------------------------------------------------------------------------------------------------ the results
@@ -51,7 +53,7 @@ class ProfileJob(Asked, frozen=True):
 class Operator(Record, frozen=True):
     """A step of the model at this batch size: the nodes that run as one, and what they cost at least, bytes
     as the backend keeps weights and tensors (engine.planning.traffic; 0 where not known). unread: of these,
-    what a kernel may do without."""
+    what a kernel may do without. precision: what the rung computes in ("": not known)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -59,6 +61,7 @@ class Operator(Record, frozen=True):
     flops: int = 0
     nbytes: int = 0
     unread: int = 0
+    precision: str = ""
 
 
 class Clock(Record, frozen=True):
@@ -188,7 +191,7 @@ class Profile(Header[ProfileJob, Case], frozen=True):
 def planned(job: ProfileJob) -> tuple[Case, ...]:
     """The cases of a job: batch by batch, the backends next to each other."""
     return tuple(
-        Case(model=job.model, backend=backend, precision=job.precision, batch=batch)
+        Case(model=job.model, backend=backend, precision=asked(job.precision, job.max_error), batch=batch)
         for batch in job.batches
         for backend in job.backends
     )

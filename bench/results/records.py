@@ -19,7 +19,7 @@ from bench.results.surroundings import BackendInfo as BackendInfo
 from bench.results.surroundings import Environment as Environment
 from bench.results.surroundings import ModelInfo as ModelInfo
 from bench.results.surroundings import Record as Record
-from kernels.precision import PRECISIONS
+from kernels import precision as precisions
 
 J = TypeVar("J")
 C = TypeVar("C")
@@ -98,6 +98,8 @@ class Job(Sampled, frozen=True):
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
     sweep of a case. end_to_end: also measure host images to host answers as a sustained rate; top_k: of which
     the best so many classes alone are wanted back (0: all).
+    max_error: the budget of a mixed precision: how far the answer for an image may be off, as a relative L2
+    error (None: kernels.precision.MAX_ERROR).
     dims: sizes of axes that a model's file leaves open, by name, "height", or for one model "MODEL:height".
     """
 
@@ -124,6 +126,7 @@ class Job(Sampled, frozen=True):
     end_to_end: bool = False
     top_k: int = 0
     dims: dict[str, int] = {}
+    max_error: float | None = None
 
     def dims_of(self, model: str) -> dict[str, int]:
         """The sizes that hold for a model, by the axes' names."""
@@ -174,8 +177,9 @@ class Case(Record, frozen=True):
 
 
 def compared_in(precision: str) -> str:
-    """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32."""
-    return PRECISIONS[precision].reference if precision in PRECISIONS else precision
+    """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32, and
+    so does a mixed one."""
+    return precisions.of(precision).reference if precisions.known(precision) else precision
 
 
 class ErrorStats(Record, frozen=True):
@@ -208,7 +212,8 @@ class Layer(Record, frozen=True):
     time_ns: median (None where not measured); clock: "host", "events", "stamps" or "isolated"
     (see engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
-    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no rung).
+    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no rung). precision: what the
+    rung computes in ("": not known).
     nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
     where that is not known. unread: how much of it a kernel may do without, of inputs not read whole.
     least_nbytes: what no kernel of this precision does without; None in records from before it was told,
@@ -225,6 +230,7 @@ class Layer(Record, frozen=True):
     nbytes: int = 0
     rung: str = ""
     chosen: str = ""
+    precision: str = ""
     time_ns: float | None = None
     clock: str = ""
     isolated: ErrorStats | None = None

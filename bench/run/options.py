@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.words.option import (
     Names,
@@ -27,13 +28,15 @@ from bench.words.option import (
     integers_of,
 )
 from kernels.errors import InputError
-from kernels.precision import NAMES
+from kernels.precision import ASKED, MAX_ERROR, MIXED, NAMES, written
 
 MAX_BATCH = 100_000
 LONG = 10_000_000  # seconds or milliseconds
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
 JUDGE_BUDGET_S = 0.1  # of samples, where one kernel is judged and somebody waits
+# Of an answer in a mixed precision: float32 itself is off by more than the least.
+LEAST_ERROR, MOST_ERROR = 1e-8, 0.5
 DEVICES = ("cpu", "cuda")
 # Who has an option, by first letters.
 C, L, P, S, J = COMMANDS = ("compare", "ladder", "profile", "selfcheck", "judge")
@@ -68,6 +71,19 @@ def _factors(text: str) -> tuple[float, ...]:
     if not factors or not all(1 <= factor < math.inf for factor in factors):
         raise InputError(f"--slower {text!r} is not numbers of 1 or more: write it as in 1,1.05,2")
     return factors
+
+
+def _budget(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"max-error {text!r} is no number: write it as in 1e-3") from None
+
+
+def _within(max_error: Any) -> None:
+    if not LEAST_ERROR <= max_error <= MOST_ERROR:
+        least, most = written(LEAST_ERROR), f"{MOST_ERROR:g}"
+        raise InputError(f"max-error {max_error:g} is out of range; {least} to {most} works")
 
 
 _SIDE = {
@@ -245,8 +261,9 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "precision",
-            Names(known=NAMES, joined=True),
-            f"One or more of {', '.join(NAMES)}.",
+            Names(known=ASKED, joined=True),
+            f"One or more of {', '.join(ASKED)}. {MIXED}: each layer of our engine in its own, so that the "
+            "answer stays within --max-error.",
             "P,P,…",
             on=(C, S),
             fields=("precisions",),
@@ -261,11 +278,22 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "precision",
-            Text(known=NAMES),
-            f"One of {', '.join(NAMES)}.",
+            Text(known=ASKED),
+            f"One of {', '.join(ASKED)}.",
             "P",
             on=(P,),
             fields=("precision",),
+        ),
+        Option(
+            "max-error",
+            Text(keep=_budget, look=_within),
+            f"How far the answer for an image may be off in precision {MIXED}: the relative L2 error of each "
+            f"output against float64; default: {written(MAX_ERROR)}.",
+            "E",
+            on=(C, P),
+            fields=("max_error",),
+            label="Ma&x error",
+            hint=f"of {MIXED}; {written(MAX_ERROR)}",
         ),
         Option("times", Number(), "Comparisons in all; the cases take turns.", "N", on=(S,)),
     ),

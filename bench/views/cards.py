@@ -19,6 +19,7 @@ from bench.views.charts.series import most_images
 from bench.views.sentences import limits
 from bench.views.sentences.verdicts import Clause, ModelVerdict
 from bench.words import orders, palette, units
+from kernels.precision import of_layer
 
 # What a colour says: "good" is decided and right, "bad" is wrong or slower, "warn" has gaps or doubts.
 Role = Literal["good", "bad", "warn", ""]
@@ -269,7 +270,7 @@ def limit_of(layer: Layer, measurement: Measurement, runs: Sequence[Run]) -> tup
         return None
     moved = layer.nbytes if layer.least_nbytes is None else layer.least_nbytes
     between = sum(each.nbytes for each in measurement.layers)
-    rate = known.rate(measurement.case.precision) or known.flops_per_s
+    rate = known.rate(of_layer(measurement.case.precision, layer.precision)) or known.flops_per_s
     computing, moving = layer.flops / rate, moved / known.moved_per_s(between)
     if not max(computing, moving):
         return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernels.precision import PRECISIONS
+from kernels import precision as precisions
 
 BACKENDS = {
     "engine-cuda": "#0A78BA",
@@ -90,12 +90,18 @@ def backend(name: str, user: bool = False) -> str:
 
 def marker(precision: str) -> str:
     """The point shape of a precision, as a letter that matplotlib and pyqtgraph both have."""
-    return PRECISIONS[precision].marker if precision in PRECISIONS else "v"
+    return precisions.of(precision).marker if precisions.known(precision) else "v"
 
 
 def dash(precision: str) -> Any:
     """The dash of what is dashed, by its precision."""
-    return ":" if precision == "floor" else PRECISIONS[precision].dash if precision in PRECISIONS else "--"
+    return (
+        ":"
+        if precision == "floor"
+        else precisions.of(precision).dash
+        if precisions.known(precision)
+        else "--"
+    )
 
 
 def overlaid(marker: str, number: int) -> str:

@@ -15,10 +15,11 @@ from engine.graph.plan import Plan, Step
 from engine.isolated.memory import Spec
 from engine.isolated.session import IsolatedSession
 from engine.machine import host
+from engine.planning import mixed
 from engine.planning.planner import plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
-from kernels.precision import FP32
+from kernels.precision import FP32, MIXED, budget
 from kernels.registry import Rung
 
 NAME = "engine-cpu"
@@ -37,6 +38,11 @@ class _Planned:
         self.what = f"{graph.name} on {NAME} at batch {batch}"
         self.threads = options.threads or host.physical_cores()
         self.joined = options.one_kernel
+        self._mixed = (
+            {"mixed": mixed.fact(self.made, graph, precision, options)}
+            if budget(precision) is not None
+            else {}
+        )
         self._op_types = {node.name: node.op_type for node in graph.nodes}
 
     def op_times(self, taken: Sequence[float]) -> tuple[OpTime, ...]:
@@ -57,7 +63,7 @@ class _Planned:
         return tuple((step, *between) for step, between in zip(self.made.steps, taken, strict=True))
 
     def facts(self, facts: Mapping[str, str]) -> dict[str, str]:
-        return {**facts, "kernels": self.made.chosen_words}
+        return {**facts, "kernels": self.made.chosen_words, **self._mixed}
 
     def phases(self, phases: Mapping[str, int]) -> dict[str, int]:
         return {"load": self.load_ns, **phases}
@@ -152,7 +158,7 @@ class EngineCpu:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        return registry.precisions(self.device)
+        return (*registry.precisions(self.device), MIXED)
 
     def unavailable(self) -> str | None:
         return None

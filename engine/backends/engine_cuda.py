@@ -17,7 +17,7 @@ from engine.machine import driver as cuda_driver
 from engine.planning import planner
 from kernels import nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
-from kernels.precision import FP32
+from kernels.precision import FP32, MIXED
 
 _CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
 _CUPY_BUILDS = {"cupy-cuda13x": 13, "cupy-cuda12x": 12}
@@ -48,7 +48,7 @@ class EngineCuda:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        return registry.precisions(self.device)
+        return (*registry.precisions(self.device), MIXED)
 
     def unavailable(self) -> str | None:
         reason = cuda_driver.unavailable() or _no_device()

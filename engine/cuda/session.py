@@ -29,10 +29,11 @@ from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import early as planned_early
-from engine.planning import planner, traffic
+from engine.planning import mixed, planner, traffic
 from engine.rung_rows import Given
 from kernels.errors import InputError, KernelError
 from kernels.net.text import FILE
+from kernels.precision import budget
 
 
 class EngineCudaSession(KernelSession):
@@ -77,7 +78,7 @@ class EngineCudaSession(KernelSession):
         cupy, clock = self._cupy, time.perf_counter_ns
         started = clock()
         capability = capability_of(cupy)
-        choose = planner.ladder_choice(options, capability, self.precision)
+        choose = planner.ladder_choice(options, capability)
         launches = Launches(options)
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
@@ -99,6 +100,8 @@ class EngineCudaSession(KernelSession):
         )  # fmt: skip
         self._calls = in_turns(self._plan, self._of_steps)
         self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
+        if budget(self.precision) is not None:
+            self._facts["mixed"] = mixed.fact(self._plan, graph, self.precision, options)
         if self._plan.turns is not None:
             self._facts["turns"] = self._plan.turns_words
         # Loads the code onto the device and shows a launch that fails, before any capture.
@@ -110,7 +113,7 @@ class EngineCudaSession(KernelSession):
             if self._graph is not None and early and options.early:
                 self._begin_early(early, options)
                 self._of_steps = self._calls
-            apart = self._plan.turns is not None or not options.one_kernel
+            apart = self._plan.turns is not None or not options.one_kernel or self._plan.mixed
             if self._graph is not None and not apart and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
         else:

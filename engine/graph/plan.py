@@ -40,7 +40,8 @@ class Step:
     "named" (the user), "timed", "ladder" (its order) or "layout" (see engine.planning.planner.Chosen).
     `nodes`: the names of the ONNX nodes that it covers, in order (Conv + BatchNormalization + Relu is one
     step). `inputs`: tensor names in the order of the params' docstring, weights included. `output`: the name
-    of the last node's output. `precision`: what the rung computes in; it may be finer than the plan's.
+    of the last node's output. `asked`: the precision that was asked for, the plan's where that is not a mixed
+    one; `precision`: what the rung computes in, which may be finer.
     `reads`, `writes`: the layouts of the first input and of the output (kernels.layouts). `moved`: the bytes
     that it reads and writes in these layouts, counted by engine.planning.traffic; None if not counted.
     """
@@ -52,6 +53,7 @@ class Step:
     output: str
     rung: str
     chosen: str = "ladder"
+    asked: str = FP32
     precision: str = FP32
     reads: str = PLAIN
     writes: str = PLAIN
@@ -101,6 +103,7 @@ class Turns:
 class Plan:
     """What a Session runs.
 
+    `precision`: what all steps were asked for in, or a mixed one (kernels.precision) where they were not.
     `steps`: in the order in which they run. `tensors`: shape and dtype by name. `placements`: where in the
     arena a tensor is, by name; tensors that are never live at the same time may share bytes. `arena_nbytes`:
     size of the arena; `workspace_nbytes`: of the scratch memory beside it. `aliases`: a tensor that only
@@ -148,10 +151,15 @@ class Plan:
         return ", ".join(counted)
 
     def finer(self, step: Step) -> bool:
-        """Whether this step multiplies floats by weights (as Conv and Gemm do) in another precision than the
-        plan's, which is then a finer one."""
+        """Whether this step multiplies floats by weights (as Conv and Gemm do) in another precision than was
+        asked for, which is then a finer one."""
         real = np.dtype(step.params.dtype).kind == "f"
-        return real and bool(step.params.weight_inputs) and step.precision != self.precision
+        return real and bool(step.params.weight_inputs) and step.precision != step.asked
+
+    @property
+    def mixed(self) -> bool:
+        """Whether not all steps were asked for in the same precision."""
+        return any(step.asked != self.precision for step in self.steps)
 
     @property
     def turns_words(self) -> str:

@@ -10,6 +10,7 @@ parts:
     defines    the values of what a rung's header lists under [tune]    bench.measure.ladder.tuning
     layouts    how a plan's tensors travel, and the rungs for that      bench.measure.tuned.layouts
     nets       which steps are one kernel                               engine.cuda.replays.one_kernel
+    mixes      what each product of a mixed net computes in             bench.measure.tuned.mixes
     early      which steps begin before the one in front has ended      engine.cuda.replays.overlap
     reference  the configuration of ONNX Runtime: `Choice`              bench.measure.tuned.reference
     errors     the layer errors of a reference                          bench.measure.answers.kept_errors
@@ -383,7 +384,7 @@ def of_plan(plan: Plan) -> Key | None:
         **machine_key,
         "steps": steps,
         "batch": str(plan.batch),
-        "precision": plan.precision,
+        "precision": " ".join(step.asked for step in plan.steps) if plan.mixed else plan.precision,
     }
 
 

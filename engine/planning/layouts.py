@@ -96,7 +96,7 @@ def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
     """The steps of a plan in the layouts that were chosen, with the rungs that are faster in them. plan:
     without layouts."""
     way, wanted = options.layouts, options.layout_rungs
-    if plan.device != "cuda" or plan.precision == FP32 or way == "none":
+    if plan.device != "cuda" or way == "none" or all(step.asked == FP32 for step in plan.steps):
         return plan.steps
     known = read(plan) if options.tuned and not way else None
     known = known if known is not None and known.ways.done else None
@@ -130,7 +130,7 @@ def able_rungs(plan: Plan, step: Step) -> tuple[Rung, ...]:
 def candidates(plan: Plan, step: Step) -> tuple[Rung, ...]:
     """The rungs among which the rung of a step was chosen alone."""
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
-    return choices.candidates(plan.device, step.params, plan.precision, known)
+    return choices.candidates(plan.device, step.params, step.asked, known)
 
 
 def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
@@ -163,17 +163,18 @@ def forget(plan: Plan) -> None:
 
 
 def _on(plan: Plan) -> Key:
-    rungs = [rung for op in sorted({step.op for step in plan.steps}) for rung in _knowing(plan, op)]
+    wanted = sorted({(step.op, step.asked) for step in plan.steps})
+    rungs = [rung for op, precision in wanted for rung in _knowing(plan, op, precision)]
     return {
         "rungs": ", ".join(step.rung for step in plan.steps),
         "sources": choices.digest(plan.device, tuple(rung.source for rung in rungs)),
     }
 
 
-def _knowing(plan: Plan, op: str) -> list[Rung]:
-    """The rungs of ours in the precision of a plan that know other layouts than ONNX's, best guess first."""
+def _knowing(plan: Plan, op: str, precision: str) -> list[Rung]:
+    """The rungs of ours in a precision that know other layouts than ONNX's, best guess first."""
     ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
-    return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == plan.precision]
+    return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == precision]
 
 
 @dataclass
@@ -197,12 +198,14 @@ class _Assignment:
             free = known and step.params.weight_inputs and step.chosen != "named"
             if not free or len(rungs[place].reads) > 1 or len(rungs[place].writes) > 1:
                 continue
-            meant = (r for r in _knowing(plan, step.op) if len(r.reads) > 1 and r.suits(step.params))
+            meant = (
+                r for r in _knowing(plan, step.op, step.asked) if len(r.reads) > 1 and r.suits(step.params)
+            )
             able = (r for r in meant if _able(step, r, PLAIN, PLAIN))
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other
-        run = runs.worthwhile(plan) if options.one_kernel else None
+        run = runs.worthwhile(plan) if options.one_kernel and not plan.mixed else None
         in_one_kernel = range(run.start, run.end) if run is not None else ()
         return cls(plan, steps, rungs, _readers(plan), frozenset(in_one_kernel))
 
@@ -228,7 +231,7 @@ class _Assignment:
             return own
         if step.chosen == "named" or step.params.weight_inputs:
             return None
-        beside = registry.side_rungs(self.plan.device, step.op, self.plan.precision)
+        beside = registry.side_rungs(self.plan.device, step.op, step.asked)
         return next((rung for rung in beside if _able(step, rung, layout, PLAIN)), None)
 
     def _take(self, place: int, rung: Rung, layout: str) -> None:

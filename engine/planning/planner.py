@@ -18,8 +18,9 @@ from engine.graph.plan import ArenaSlot, Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.options import Options
 from engine.passes import Joins, Program, program, widen
-from engine.planning import choices, image_turns, layouts
+from engine.planning import choices, image_turns, layouts, mixed
 from engine.planning.step_fusion import always, better_fused, never
+from kernels import precision as precisions
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
@@ -27,7 +28,7 @@ from kernels.nearest import did_you_mean
 from kernels.ops import WIDER, Params
 from kernels.ops.cast import Cast
 from kernels.ops.unary import Unary
-from kernels.precision import FP32, NAMES
+from kernels.precision import FP32, NAMES, budget
 
 
 class Chosen(NamedTuple):
@@ -39,9 +40,9 @@ class Chosen(NamedTuple):
     precision: str = FP32
 
 
-Choose = Callable[[str, Params, str, bool], Chosen]
-"""(device, params, ONNX node name, whether its weights are constants) → the rung. Raises UnsupportedError
-with the reason."""
+Choose = Callable[[str, Params, str, bool, str], Chosen]
+"""(device, params, ONNX node name, whether its weights are constants, the precision asked for) → the rung.
+Raises UnsupportedError with the reason."""
 
 Workspace = Callable[[Step], int]
 """Bytes of scratch memory that the launch of a step needs."""
@@ -58,7 +59,8 @@ def plan(
     workspace: Workspace | None = None,
     joined: bool | Joins | None = None,
 ) -> Plan:
-    """The plan of a model at one batch size.
+    """The plan of a model at one batch size. A mixed precision in which all products have the same is a plan
+    of that one (engine.planning.mixed).
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
@@ -70,12 +72,20 @@ def plan(
     """
     options = options or Options()
     check_precision(precision, device)
-    joins = better_fused(device, options, precision) if joined is None else joined
+    mix: dict[str, str] = {}
+    if budget(precision) is not None:
+        mix = mixed.planned(graph, batch, device, precision, options)
+        if (one := mixed.only(mix)) is not None:
+            plain = replace(options, mix=None)
+            return plan(graph, batch, device, one, plain, choose=choose, workspace=workspace, joined=joined)
+        joins = mixed.joins(device, options, mix) if joined is None else joined
+    else:
+        joins = better_fused(device, options, precision) if joined is None else joined
     if isinstance(joins, bool):
         joins = always if joins else never
     lowered = widen(program(graph, batch, joins), partial(_taken, device))
     _check_rungs(options, graph)
-    choose = choose or ladder_choice(options, precision=precision)
+    choose = choose or ladder_choice(options)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
     used = Counter[str]()
     steps = []
@@ -83,7 +93,7 @@ def plan(
     for item in kernels:
         for node in item.nodes:
             ops.setdefault(node, set()).add(item.params.op)
-    for item in kernels:
+    for item, wanted in zip(kernels, mixed.asked(kernels, precision, mix), strict=True):
         name = item.nodes[0]
         used[name] += 1
         named = (node for node in item.nodes if node in options.rungs)
@@ -93,7 +103,7 @@ def plan(
             chosen_for = f"{name}:{item.params.op}" if name in options.rungs else name
         # A product's weights, its second and later inputs, may be constants of the model.
         known = all(aliases.get(name, name) in weights for name in item.inputs[1:])
-        chosen = choose(device, item.params, chosen_for, known)
+        chosen = choose(device, item.params, chosen_for, known, wanted)
         steps.append(
             Step(
                 name=name if used[name] == 1 else f"{name}:{used[name]}",
@@ -103,6 +113,7 @@ def plan(
                 output=item.output,
                 rung=chosen.rung,
                 chosen=chosen.by,
+                asked=wanted,
                 precision=chosen.precision,
             )
         )
@@ -180,28 +191,26 @@ def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Opti
 
 def check_precision(precision: str, device: str) -> None:
     """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
-    if precision not in NAMES:
-        raise InputError(f"precision {precision!r} is unknown: there are {', '.join(NAMES)}")
-    if not registry.offers(device, precision):
+    if not precisions.known(precision):
+        few = f"{', '.join(NAMES)}, and mixed ones such as {precisions.asked(precisions.MIXED)}"
+        raise InputError(f"precision {precision!r} is unknown: there are {few}")
+    if budget(precision) is None and not registry.offers(device, precision):
         raise UnsupportedError(
             f"precision {precision} is not offered by the engine on {device}: it computes in "
             f"{', '.join(registry.precisions(device))}"
         )
 
 
-def ladder_choice(
-    options: Options, capability: tuple[int, int] | None = None, precision: str = FP32
-) -> Choose:
+def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -> Choose:
     """The rung that `options.rungs` names for a node, else (with options.tuned) the one that was timed to be
     the fastest on this machine, else the first of `registry.candidates` that takes the params. A library's
     rungs and the user's own run only where they are named, others beside the ladder also where they were
     timed.
 
-    capability: compute capability of the device, which some rungs depend on. precision: what the session
-    computes in, or fp32, which is as good as any.
+    capability: compute capability of the device, which some rungs depend on.
     """
 
-    def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
+    def choose(device: str, wanted: Params, node: str, weights_known: bool, precision: str) -> Chosen:
         extra = options.kernel_dirs
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)

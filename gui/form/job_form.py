@@ -52,6 +52,7 @@ from gui.sessions.where import Where
 from gui.widgets.controls import Combo, Label, TermLabel, push_button, set_role
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
+from kernels.precision import MIXED
 from models import labels, names, preparation
 
 AXES = "axes"
@@ -177,7 +178,7 @@ class JobFields(QWidget):
         )
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
+        self._rows = form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setContentsMargins(0, 0, 0, 0)
         form.setVerticalSpacing(TIGHT)
@@ -294,6 +295,8 @@ class JobForm(JobFields):
             raise InputError("Choose a precision.")
         fields = values(self.fields.values())
         fields["tune_reference"] &= self.tune.isEnabled()
+        if not self._mixes:
+            fields["max_error"] = None
         tuned = {info.variant_of for info in self._variants}
         if fields["tune_reference"] and self._infos and not tuned & set(chosen):
             raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
@@ -316,6 +319,11 @@ class JobForm(JobFields):
             kernel_dirs=self.rungs.folders,
             **fields,
         )
+
+    @property
+    def _mixes(self) -> bool:
+        """Whether a mixed precision is chosen, which has a budget."""
+        return MIXED in self.precisions.checked
 
     def set_job(self, job: Job) -> None:
         """Show a job's values."""
@@ -482,6 +490,7 @@ class JobForm(JobFields):
         self.copy_button.clicked.connect(self.copy_command)
 
     def _update(self, *_: object) -> None:
+        self._rows.setRowVisible(self.fields["max-error"].widget, self._mixes)
         try:
             job = self.job()
         except InputError as error:

@@ -235,6 +235,9 @@ def layer_table(
                lambda r: (*own, *tables.impossible(r)), "GB/s", f"{who}; of bytes as it keeps them"),
         Column("rung", lambda r: kernel_words(r.layer), title="kernel", left=True,
                tip=f"{who}; timed: the fastest here"),
+        *([Column("computed_in", lambda r: r.layer.precision or None, title="in", left=True,
+                  tip=f"{who}: what the kernel computes in, which may be finer than was asked for")]
+          if any(layer.precision not in ("", focus.case.precision) for layer in focus.layers) else []),
         *(Column(f"{contender(m)} rung", partial(_kernel_of, name=contender(m)), left=True,
                  title=f"kernel of {contender(m)}")
           for m in measurements if contender(m) != who and any(layer.rung for layer in m.layers)),

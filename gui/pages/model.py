@@ -848,6 +848,7 @@ def _shown_of(job: Job) -> Job:
         models=job.models,
         backends=(),
         precisions=job.precisions[:1],
+        max_error=job.max_error,
         dataset=job.dataset,
         preprocess=job.preprocess,
         labels=job.labels,

@@ -108,7 +108,7 @@ def widest_side(value: QRect, room: QRect) -> int:
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
 FAILED_HEIGHT = 20.0  # pixels of the band in which failures are marked
-SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
+SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star", "P": "+"}
 
 
 class PanelPlot(pg.PlotWidget):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
 import numpy as np
 
+from kernels import precision as precisions
 from kernels.errors import KernelError
-from kernels.precision import PRECISIONS
 
 # How a kernel works out its sums: term by term, long ones in pieces; by Winograd's, Fourier's or Strassen's
 # way, with fewer multiplications; with each number as a sum of narrower ones, whose products add up; or
@@ -213,7 +213,7 @@ class Params(ABC):
     def least_nbytes(self, precision: str, given: bool = False) -> int:
         """The bytes that every kernel of a precision moves at least (kernels.precision). given: tensors that
         are computed in a pass are float32."""
-        of = PRECISIONS[precision]
+        of = precisions.of(precision)
         least = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
         return max(0, least - self.unread)
 

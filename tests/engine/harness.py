@@ -88,13 +88,13 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 
-def first_rung(device: str, wanted: Any, node: str, weights_known: bool) -> Chosen:
+def first_rung(device: str, wanted: Any, node: str, weights_known: bool, precision: str) -> Chosen:
     return Chosen(registry.rungs(device, wanted.op)[0].name)
 
 
 def bare(graph: Graph, batch: int) -> Plan:
     """A plan without rungs, for questions of structure."""
-    return plan(graph, batch, choose=lambda device, wanted, node, known: Chosen(""))
+    return plan(graph, batch, choose=lambda device, wanted, node, known, precision: Chosen(""))
 
 
 def run_plan(graph: Graph, batch: int, feeds: Feeds, joined: bool | None = None) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.words import palette
-from kernels.precision import EXACT, NAMES, PRECISIONS
+from kernels.precision import EXACT, NAMES, PRECISIONS, of
 
 
 def test_they_are_listed_from_the_strictest_to_the_coarsest():
@@ -22,7 +22,7 @@ def test_what_the_reference_computes_is_no_coarser(name):
 
 
 def test_they_are_told_apart_in_a_chart_where_one_is_not_known_as_well():
-    assert len({palette.marker(name) for name in (*NAMES, "int8")}) == len(NAMES) + 1
-    colours = [precision.colour for precision in PRECISIONS.values()]
+    assert len({palette.marker(name) for name in (*NAMES, "mixed-1e-3", "int8")}) == len(NAMES) + 2
+    colours = [precision.colour for precision in (*PRECISIONS.values(), of("mixed-1e-3"))]
     assert len(set(colours)) == len(colours)
     assert palette.dash("int8") == "--"

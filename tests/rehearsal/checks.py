@@ -28,6 +28,7 @@ from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.run.kinds.profile import ProfileFolder
 from kernels.errors import InputError
+from kernels.precision import MIXED, budget
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import Expect, Step
 
@@ -196,11 +197,12 @@ def _left_out(held: Folder[Any, Any], step: Step, machine: Machine) -> Iterator[
 
 
 def _unsupported(case: Case, offered: tuple[str, ...], machine: Machine) -> bool:
-    """Whether a case is to be refused here. A GPU's backends offer every precision; only 3xTF32 is ours
-    alone."""
+    """Whether a case is to be refused here. A GPU's backends offer every precision; only 3xTF32 and mixed
+    ones are ours alone."""
+    own = case.precision == "fp32-tc" or budget(case.precision) is not None
     if case.backend.partition("-")[2].startswith("cuda"):
-        return not machine.has_gpu or (case.precision == "fp32-tc" and case.backend != machine.backends[0])
-    return case.precision not in offered
+        return not machine.has_gpu or (own and case.backend != machine.backends[0])
+    return case.precision not in offered and not (budget(case.precision) is not None and MIXED in offered)
 
 
 def _comparison(folder: RunFolder, expect: Expect, machine: Machine) -> Iterator[str]:

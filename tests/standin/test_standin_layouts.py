@@ -58,6 +58,22 @@ for batch in (1, 130):
     (ways, found), (plain, expected) = of_products(batch, "all"), of_products(batch, "none")
     assert ways == ["nhwc float16", "nhwc float16", "nchw float32"] and set(plain) == {{"nchw float32"}}
     assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < 2e-3, batch
+
+# A net of several precisions, whose layers hand on what both of two neighbours know.
+mix = dict(conv1="fp16", conv2="fp16", conv3="tf32", fc4="fp32")
+made = {{}}
+for how in (mix, dict.fromkeys(mix, "fp32")):
+    session = BACKEND.prepare(network(), 7, "mixed-1e-3", Options(tuned=False, mix=how))
+    session.bind({{"x": np.random.default_rng(1).standard_normal((7, 3, 35, 35)).astype(np.float32)}})
+    session.run()
+    session.synchronize()
+    made[session.facts["mixed"]] = session.plan, session.fetch()["y"]
+    session.close()
+(said, (plan, mixed)), (plain, (_, expected)) = made.items()
+assert (said, plain) == ("conv1 to conv2 in fp16, conv3 in tf32, fc4 in fp32", "all in fp32")
+assert {{s.name: s.precision for s in plan.steps if s.name in mix}} == mix
+assert {{s.name: s.writes for s in plan.steps if s.name in mix}}["conv1"] == "nhwc float16"
+assert 1e-6 < np.linalg.norm(mixed - expected) / np.linalg.norm(expected) < 2e-3
 print("alike")
 """
 

@@ -16,15 +16,12 @@ import msgspec
 import numpy as np
 
 from bench.results.records import ErrorStats
-from kernels.precision import NAMES, PRECISIONS
+from kernels import precision as precisions
+from kernels.precision import NAMES, PRECISIONS, PROPAGATED_FACTOR
 
 Moved = TypeVar("Moved")  # how far the right answer moves: an array, or several by name
 LOOSEST = max(NAMES, key=lambda name: PRECISIONS[name].bound)
 ELEMENT_FACTOR = 100.0
-# A propagated tensor carries the errors of every layer before it. Each layer adds about its own and passes
-# on what it was given (norms and activations here have slope near 1), so they add up with depth; the nets
-# in reach are some ten layers deep.
-PROPAGATED_FACTOR = 10.0
 _WITHOUT_MEASURE = float(np.finfo(np.float64).max)  # of a tensor with NaN: JSON has no infinity
 
 
@@ -74,7 +71,7 @@ def error_stats(
     """
     if actual.shape != expected.shape:
         raise ValueError(f"shape {actual.shape} is compared with shape {expected.shape}")
-    bound = PRECISIONS[precision].bound * factor
+    bound = precisions.of(precision).bound * factor
     reference, values = _comparable(actual, expected)
     unknown = ~np.isfinite(reference)
     note = ""
@@ -128,7 +125,7 @@ def error_stats(
         index = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
         reason = (
             f"element {index} is {values[index]:.6g} instead of {reference[index]:.6g}, off by more than "
-            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {PRECISIONS[precision].bound * factor:.0e} of the "
+            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {precisions.of(precision).bound * factor:.0e} of the "
             f"tensor's largest value{'' if moved is None else ', and what the right answer itself moves by'})"
         )
     return ErrorStats(
@@ -183,7 +180,7 @@ def judged(
     """As `error_stats`; an answer of another shape is a wrong one."""
     if actual.shape != expected.shape:
         return failure(
-            PRECISIONS[precision].bound * factor,
+            precisions.of(precision).bound * factor,
             f"the shape is {actual.shape} and should be {expected.shape}",
         )
     return error_stats(actual, expected, precision, factor=factor, moved=moved, typical=typical, lossy=lossy)
@@ -222,7 +219,7 @@ def moving(stats: ErrorStats | None, precision: str, ties: bool = False, stored:
     right answer itself moves; "" if it was not widened. ties: whether the reason is how QuantizeLinear
     rounds. stored: the largest rounding of the types of the model's tensors; an error of that size needs no
     note."""
-    plain = max(PRECISIONS[precision].bound, stored) * PROPAGATED_FACTOR
+    plain = max(precisions.of(precision).bound, stored) * PROPAGATED_FACTOR
     if stats is None or not stats.ok or stats.rel_l2 <= plain or stats.bound <= plain:
         return ""
     moved = (stats.bound - plain) / PROPAGATED_FACTOR
@@ -366,7 +363,7 @@ def decided(margin: np.ndarray, precision: str, moved: float = 0.0) -> np.ndarra
     the image's row of scores; moved: what part of that length may be off beside rounding. Two elements of a
     row within the bound of a whole model's output can move against each other by √2 of it, in either
     answer."""
-    return np.asarray(margin > 2 * np.sqrt(2) * (PROPAGATED_FACTOR * PRECISIONS[precision].bound + moved))
+    return np.asarray(margin > 2 * np.sqrt(2) * (PROPAGATED_FACTOR * precisions.of(precision).bound + moved))
 
 
 def agreement(predicted: np.ndarray, reference: np.ndarray) -> float:

@@ -21,7 +21,7 @@ from engine.ort import tuning as ort_tuning
 from engine.planning.choices import Part
 from kernels.cache import Key
 from kernels.errors import KernelError
-from kernels.precision import PRECISIONS
+from kernels.precision import of
 
 Known = dict[str, ErrorStats]
 """By output tensor."""
@@ -53,7 +53,7 @@ def _on(what: str, graph: Graph, precision: str, options: Options, golden: Golde
         "what": what,
         "devices": ", ".join(graph.devices),
         "answers": oracle.content_key(graph, golden.inputs),
-        "judged": f"{PRECISIONS[precision].bound}, {accuracy.PROPAGATED_FACTOR}",
+        "judged": f"{of(precision).bound}, {accuracy.PROPAGATED_FACTOR}",
         "cpu": host.cpu_name(),
         "threads": str(options.threads),
         "options": ", ".join(f"{name}={value}" for name, value in sorted(options.provider_options.items())),

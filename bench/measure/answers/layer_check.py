@@ -24,6 +24,7 @@ from engine.graph.plan import Plan, Step
 from engine.planning import groups
 from kernels import registry
 from kernels.errors import KernelscopeError
+from kernels.precision import budget
 
 
 class LayerCheck:
@@ -35,6 +36,7 @@ class LayerCheck:
         self._loaded = loaded
         self._isolated: dict[str, ErrorStats] | None = None
         self._steps: dict[str, Step] = {}  # of the plan that was looked at, each by its first node
+        self._precision = case.precision  # of the plan: of a mixed case perhaps that of all its layers
         self.warnings: list[str] = []
 
     @property
@@ -50,6 +52,10 @@ class LayerCheck:
         self._steps = {step.nodes[0]: step for step in plan.steps}
         # By name: at another batch size other rungs would run.
         self._options = replace(self._options, rungs={node: step.rung for node, step in self._steps.items()})
+        if budget(self._case.precision) is not None:
+            self._precision = plan.precision
+            asked = {node: step.asked for step in plan.steps for node in step.nodes}
+            self._options = replace(self._options, mix=asked if plan.mixed else None)
         self._isolated = self._taken(plan)
         self._unchecked()
         wrong = {name: stats for name, stats in self._isolated.items() if not stats.ok}
@@ -64,7 +70,7 @@ class LayerCheck:
         if self._isolated is None:
             return ()
         golden = self._loaded.golden()
-        at = (self._loaded.graph, self._backend, self._case.precision, self._options, golden)
+        at = (self._loaded.graph, self._backend, self._precision, self._options, golden)
         propagated: dict[str, ErrorStats] = {}
         if along:
             with contextlib.suppress(KernelscopeError, MemoryError):  # what is known is told without it
@@ -73,9 +79,13 @@ class LayerCheck:
         return tuple(self._by(layer) for layer in found)
 
     def _by(self, layer: Layer) -> Layer:
-        """With the rung that runs it, and what chose that."""
+        """With the rung that runs it, what chose that, and what it computes in."""
         step = next((self._steps[node] for node in layer.nodes if node in self._steps), None)
-        return layer if step is None else msgspec.structs.replace(layer, rung=step.rung, chosen=step.chosen)
+        if step is None:
+            return layer
+        if layer.rung not in ("", step.rung):  # one kernel did it together with others
+            return layer
+        return msgspec.structs.replace(layer, rung=step.rung, chosen=step.chosen, precision=step.precision)
 
     def measured(self, session: Session, seconds: float, alone: bool = False) -> tuple[Layer, ...]:
         """Every layer's time at the case's batch, its errors, and their ratio to the reference's own. alone:
@@ -86,12 +96,12 @@ class LayerCheck:
             self._isolated = self._taken(None)
         propagated: dict[str, ErrorStats] = {}
         if not alone:
-            propagated = layer_errors.propagated(graph, self._backend, case.precision, self._options, golden)
+            propagated = layer_errors.propagated(graph, self._backend, self._precision, self._options, golden)
         reference = backends.get(self._backend.reference)
         found = layers.measure(
             graph,
             self._backend,
-            case.precision,
+            self._precision,
             self._options,
             golden,
             case.batch,
@@ -100,6 +110,7 @@ class LayerCheck:
             found=Errors(self._isolated, propagated),
             seconds=seconds,
         )
+        found = tuple(self._by(layer) for layer in found)
         self._mark(found)
         return found
 
@@ -112,7 +123,7 @@ class LayerCheck:
         loaded.golden()
         if loaded.judge != ORACLE:
             return {}
-        at = (loaded.graph, self._backend, case.precision, self._options, loaded.golden())
+        at = (loaded.graph, self._backend, self._precision, self._options, loaded.golden())
         steps = () if plan is None else [step.nodes for step in plan.steps]
         refused: list[str] = []
         found = layer_errors.isolated(*at, steps, loaded.tell, refused)

@@ -19,7 +19,7 @@ from bench.results.records import ErrorStats
 from engine.backend import Backend, Options
 from engine.graph.graph import Graph
 from engine.planning import groups as grouping
-from engine.planning import submodel
+from engine.planning import mixed, submodel
 from engine.planning.groups import Group
 from engine.planning.submodel import SeparateParts
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
@@ -69,14 +69,19 @@ def isolated(
     steps: what a session runs as one; groups whose operators are one step are looked at together, as one. A
     group is left out where the golden answers lack its inputs (a judge other than the oracle knows the
     model's outputs alone) or the backend refuses it alone. refused: takes the nodes of groups whose rungs
-    refuse so few images; the backend's own choice at these was looked at in their place.
+    refuse so few images; the backend's own choice at these was looked at in their place. In a mixed
+    precision each group is looked at in its own (engine.planning.mixed.of_nodes).
     """
     content = _content(golden)
     found: dict[str, ErrorStats] = {}
-    at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
+    at = (graph.sha256, graph.devices, backend.name, golden.images, content)
+
+    def own(part: Group) -> str:
+        return mixed.of_nodes(part.nodes, precision, options)
 
     def key_of(part: Group) -> Any:
-        return None if options.kernel_dirs else (*at, part.nodes, _asked(options_of(part.nodes, options)))
+        asked = _asked(options_of(part.nodes, options))
+        return None if options.kernel_dirs else (*at, own(part), part.nodes, asked)
 
     with kept_errors.kept("isolated", graph, backend, precision, options, golden) as kept:
         units = [
@@ -88,7 +93,9 @@ def isolated(
         ready: dict[str, ErrorStats] = {}
         if len(unknown) > MANY and not options.kernel_dirs:
             progress(f"checking {len(unknown):,} layers")
-            ready = _side_by_side(graph, backend, precision, options, golden, unknown)
+            for each in dict.fromkeys(map(own, unknown)):
+                few = [part for part in unknown if own(part) == each]
+                ready |= _side_by_side(graph, backend, each, options, golden, few)
         for part, outputs in units:
             of = options_of(part.nodes, options)
             key = key_of(part)
@@ -101,7 +108,7 @@ def isolated(
                     stats, fits = ready[part.output], True
                 else:
                     progress(f"checking {part.nodes[0]} alone")
-                    stats, fits = _alone(graph, backend, precision, of, golden, part)
+                    stats, fits = _alone(graph, backend, own(part), of, golden, part)
                 if key is not None:
                     _keep(key, (stats, fits))
                 if stats is not None and stats.ok:
@@ -121,7 +128,7 @@ def propagated(
     key = None
     if not options.kernel_dirs:
         at = (graph.sha256, graph.devices, backend.name, precision, golden.images, _content(golden))
-        key = (*at, _asked(options))
+        key = (*at, _asked(options), *sorted((options.mix or {}).items()))
         if key in _known:
             return dict(_known[key])
     with kept_errors.kept("propagated", graph, backend, precision, options, golden) as kept:
@@ -147,7 +154,8 @@ def _along(
         session = backend.prepare(told, golden.images, precision, replace(options, rungs={}))
     with closing(session):
         actual = answers(session, golden.inputs)
-    factor = accuracy.PROPAGATED_FACTOR
+    # Any of them may carry the errors of the coarsest layer before it.
+    factor, precision = accuracy.PROPAGATED_FACTOR, mixed.coarsest(precision, options)
     found = {
         name: accuracy.judged(actual[name], golden.tensors[name], precision, factor)
         for name in names
@@ -191,8 +199,9 @@ def errors_at(
         if wanted is not None and wanted.isdisjoint(part.nodes):
             continue
         sub = submodel.extract(graph, part.nodes, batch)
-        fed = oracle.feeds(sub, golden, precision)
-        expected = oracle.right_of_group(graph, whole[part.output], golden, precision)
+        own = mixed.of_nodes(part.nodes, precision, options)
+        fed = oracle.feeds(sub, golden, own)
+        expected = oracle.right_of_group(graph, whole[part.output], golden, own)
         tensors = [(info.shape, fed[info.name]) for info in sub.inputs] + [(part.shape, expected)]
         if any(
             not shape or shape[0] != batch or array.shape != (golden.images, *shape[1:])
@@ -205,19 +214,19 @@ def errors_at(
         placed = accuracy.place(fed, batch)
         try:
             of = options_of(part.nodes, options)
-            with closing(backend.prepare(sub, sub.fixed_batch or batch, precision, of)) as session:
+            with closing(backend.prepare(sub, sub.fixed_batch or batch, own, of)) as session:
                 actual = answers(session, placed.inputs)[part.output]
         except OutOfMemoryError:
             raise
         except KernelscopeError:
             continue
         if golden.together:
-            yield part, _whole(sub, part.output, actual, placed.inputs, precision)
+            yield part, _whole(sub, part.output, actual, placed.inputs, own)
             continue
         rows, golden_rows = list(placed.rows), list(placed.golden)
         right = (actual[rows], expected[golden_rows], golden_rows)
-        moves = partial(oracle.moved, graph, whole[part.output], golden, precision)
-        yield part, accuracy.judged_further(partial(_at_rows, *right, precision), moves)
+        moves = partial(oracle.moved, graph, whole[part.output], golden, own)
+        yield part, accuracy.judged_further(partial(_at_rows, *right, own), moves)
 
 
 def _at_rows(
@@ -235,7 +244,7 @@ def _whole(
 
 def options_of(nodes: Sequence[str], options: Options) -> Options:
     """The options of these nodes alone: a model that lacks a node refuses a rung that is named for it."""
-    return replace(options, rungs={n: options.rungs[n] for n in nodes if n in options.rungs})
+    return replace(options, mix=None, rungs={n: options.rungs[n] for n in nodes if n in options.rungs})
 
 
 # ------------------------------------------------------------------------------------------- the inside

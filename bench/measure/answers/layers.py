@@ -24,7 +24,7 @@ from engine.backend import Backend, OpTime, Options, Planned, Queued, Session, i
 from engine.graph.graph import Graph, TensorInfo
 from engine.ort import precision as ort_precision
 from engine.planning import groups as grouping
-from engine.planning import submodel
+from engine.planning import mixed, submodel
 from engine.planning.groups import Group
 from kernels.errors import KernelscopeError
 
@@ -89,7 +89,9 @@ def measure(
                 flops=part.flops,
                 nbytes=_nbytes(graph, part, times_of, backend, precision),
                 unread=sum(p.unread for p in part.params),
-                least_nbytes=sum(p.least_nbytes(precision) for p in part.params),
+                least_nbytes=sum(
+                    p.least_nbytes(mixed.of_nodes(part.nodes, precision, options)) for p in part.params
+                ),
                 rung=next((time.rung for time in times_of if time.rung), ""),
                 chosen=next((time.chosen for time in times_of if time.rung), ""),
                 time_ns=sum(time.time_ns for time in times_of) if times_of else None,
@@ -161,7 +163,8 @@ def _times(
         try:
             sub = submodel.extract(whole, part.nodes, batch)
             of = options_of(part.nodes, options)
-            with closing(backend.prepare(sub, sub.fixed_batch or batch, precision, of)) as alone:
+            own = mixed.of_nodes(part.nodes, precision, options)
+            with closing(backend.prepare(sub, sub.fixed_batch or batch, own, of)) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
                 steps = alone.plan.steps if isinstance(alone, Planned) else None

@@ -27,7 +27,7 @@ from engine.graph.graph import Graph
 from engine.machine.host import free_nbytes
 from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
-from kernels.precision import PRECISIONS
+from kernels.precision import of
 
 # float64 is not asked for a whole batch that needs more operations than MOST_FLOPS. Each value that is
 # written counts as A_VALUE operations: onnx.reference does about 5e9 operations a second, and writes about
@@ -124,7 +124,7 @@ class RightAnswers:
             shape = self.layout[name].shape(array.shape, count)
             if outputs[name].shape != shape:
                 reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
-                return accuracy.failure(PRECISIONS[precision].bound, reason)
+                return accuracy.failure(of(precision).bound, reason)
         got, right = (self._rows({name: of[name] for name in self._names}) for of in (outputs, expected))
         if (row := accuracy.unfounded(got, placement)) is not None:
             # The right answer of an image that is not golden may be NaN: float64 decides.

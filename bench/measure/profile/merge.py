@@ -301,6 +301,7 @@ class _Merging:
                 flops=step.params.flops + (before.flops if before else 0),
                 nbytes=step.nbytes + (before.nbytes if before else 0),
                 unread=step.params.unread + (before.unread if before else 0),
+                precision=step.precision,
             )
         return tuple(found.values())
 

@@ -56,6 +56,7 @@ def asked(job: ProfileJob, case: Case) -> Job:
         models=(job.model,),
         backends=(case.backend,),
         precisions=(job.precision,),
+        max_error=job.max_error,
         batches=(case.batch,),
         dataset=job.dataset,
         preprocess=job.preprocess,

@@ -57,7 +57,7 @@ def rivals(plan: Plan, step: Step, options: Options) -> tuple[str, ...]:
     if not able:
         return ()
     rungs = layouts.candidates(plan, step)
-    at = (plan.device, step.params, plan.precision, rungs, options.threads)
+    at = (plan.device, step.params, step.asked, rungs, options.threads)
     kept = choices.read(*at)
     if kept is None or not kept.done:
         return ()
@@ -196,7 +196,7 @@ class LayoutRungs:
         if (place, name) not in self._judged:
             rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == name)
             self.progress(f"checking {step.name}'s kernel in full: {name}", None)
-            reason = wrong(step.params, rung, self.plan.precision, self.options.threads)
+            reason = wrong(step.params, rung, step.asked, self.options.threads)
             self._judged[place, name] = not reason
             if reason:
                 self._refused[place, name] = reason

@@ -35,7 +35,7 @@ def untimed(graph: Graph, batch: int, precision: str, options: Options) -> Ways 
     gpu = cuda_driver.device()
     if gpu is None or precision == FP32 or options.layouts or not options.tuned:
         return None
-    choose = planner.ladder_choice(options, gpu.capability, precision)
+    choose = planner.ladder_choice(options, gpu.capability)
     how = replace(options, layouts="none")
     try:
         plain = planner.plan(graph, batch, "cuda", precision, how, choose=choose)

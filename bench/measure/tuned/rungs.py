@@ -53,14 +53,14 @@ def wanted(graph: Graph, batch: int, device: str, precision: str, options: Optio
     if device == "cuda" and gpu is None:
         return ()
     capability = gpu.capability if gpu else None
-    untold = planner.ladder_choice(replace(options, tuned=False), capability, precision)
+    untold = planner.ladder_choice(replace(options, tuned=False), capability)
     found: dict[tuple[Params, bool], Untimed] = {}
 
-    def choose(on: str, params: Params, node: str, weights_known: bool) -> Chosen:
+    def choose(on: str, params: Params, node: str, weights_known: bool, asked: str) -> Chosen:
         if node not in options.rungs:
             rungs = choices.candidates(on, params, precision, weights_known, capability)
             found.setdefault((params, weights_known), Untimed(params, node, rungs))
-        return untold(on, params, node, weights_known)
+        return untold(on, params, node, weights_known, asked)
 
     try:
         for joins in step_fusion.ways(device, options, precision):

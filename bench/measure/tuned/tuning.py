@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace as replace_record
+
 from bench.measure.answers.samples import repeated
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.tuned import layouts, reference, rungs
+from bench.measure.tuned import layouts, mixes, reference, rungs
 from bench.measure.tuned.rungs import Untimed, wanted
 from bench.measure.tuned.sweep import DeviceLost, Progress
 from bench.results.records import Case, Job
@@ -30,9 +32,11 @@ from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
 from engine.planning import groups, planner, submodel
-from kernels import launch, nvrtc
+from engine.planning.mixed import Mix
+from kernels import launch, nvrtc, registry
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 from kernels.header import Define
+from kernels.precision import budget
 from kernels.registry import Rung
 
 
@@ -56,6 +60,9 @@ def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], p
     if not _chooses(backend, job):
         return
     how = options(backend, loaded, job)
+    if budget(case.precision) is not None:
+        _mix(case, loaded, job, how, begin, progress)
+        return
     missing = wanted(loaded.graph, case.batch, backend.device, case.precision, how)
     if missing:
         begin()
@@ -66,6 +73,30 @@ def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], p
         _choose(item, case, backend, how, progress)
     if backend.device == "cuda":
         _lay_out(case, loaded, backend, how, begin, progress)
+
+
+def _mix(
+    case: Case, loaded: LoadedModel, job: Job, how: Options, begin: Callable[[], None], progress: Progress
+) -> None:
+    """What each product of a mixed net computes in; first the kernels of every precision."""
+    backend = backends.get(case.backend)
+    lost = _lost if backend.device == "cuda" else _never
+    subject = mixes.Subject(backend, loaded, case.batch, case.precision, how, progress, lost)
+    if not mixes.wanted(subject):
+        return
+    for precision in registry.precisions(backend.device):
+        tune(replace_record(case, precision=precision), loaded, job, begin, progress)
+    begin()
+
+    def lay_out(mix: Mix) -> None:
+        _lay_out(case, loaded, backend, replace(how, mix=dict(mix)), begin, progress)
+
+    try:
+        mixes.choose(subject, lay_out)
+    except DeviceLost:
+        raise
+    except (KernelError, OutOfMemoryError, UnsupportedError) as error:
+        progress(f"{loaded.graph.name} stays in fp32: {error}", None)
 
 
 def _chooses(backend: Backend, job: Job) -> bool:
@@ -191,7 +222,7 @@ def _nets(
     changes nothing of the one kernel for all of them. With clock stamps, which the times of layers take,
     where there are cores for what may not be needed."""
     stamped = job.times_layers(case.backend) and _cores_to_spare()
-    choose = planner.ladder_choice(how, gpu.capability, case.precision)
+    choose = planner.ladder_choice(how, gpu.capability)
     found: list[tuple[Rung, Mapping[str, Define]]] = []
     for batch in batches:
         with contextlib.suppress(KernelscopeError):  # it is told where the case is prepared

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.results.machine_limits import WHOLE, MachineLimits
 from bench.words import units
 
 BOUND = 0.6  # of the limit
@@ -35,6 +36,14 @@ def standing(share: float, limit: str, known: Sequence[str] = ()) -> str:
         return f"bound by {name} ({percent(share)} of that limit)"
     text = f"far from every limit ({percent(share)} of {name})"
     return "; ".join((text, *known))
+
+
+def matrix_rates(limits: MachineLimits) -> list[str]:
+    """What a machine's matrix units reach: "800 TFLOP/s in fp16", "1.6 POP/s in int8"."""
+    return [
+        f"{units.si(rate, 'OP/s' if name in WHOLE else 'FLOP/s')} in {name}"
+        for name, rate in limits.matrix_flops_per_s.items()
+    ]
 
 
 def percent(share: float) -> str:

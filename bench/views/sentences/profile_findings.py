@@ -25,6 +25,7 @@ from bench.views.tables.profile_columns import ProfileColumn, ProfileTable
 from bench.views.tables.profile_tables import COUNTED_NOTE
 from bench.views.tables.table import Table
 from bench.words import units
+from kernels.precision import of_layer
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class OpFinding:
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
     that they could be; bound: by "arithmetic", by "memory", or by the "cache" where a pass has room in the
     caches; beyond: whether its bytes came faster than the memory gives them. counters: what the hardware
-    counted, of a pass (None: it did not)."""
+    counted, of a pass (None: it did not). precision: what it computes in ("": not known)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -52,6 +53,7 @@ class OpFinding:
     launch_ns: float | None = None
     blocks: int | None = None
     counters: Counters | None = None
+    precision: str = ""
     sentence: str = ""
 
     @property
@@ -142,13 +144,15 @@ def _judged(
             base,
             flops=cost.flops,
             nbytes=cost.nbytes,
+            precision=cost.precision,
             intensity=cost.flops / cost.nbytes if cost.nbytes else None,
             flops_per_s=cost.flops / seconds if cost.flops else None,
             bytes_per_s=cost.nbytes / seconds if cost.nbytes else None,
         )
         if limits is not None and cost.nbytes:
             surely = max(0, cost.nbytes - cost.unread)
-            needs = (cost.nbytes / limits.moved_per_s(of_a_pass(made)), cost.flops / rate_of(limits, made))
+            rate = limits.rate(of_layer(made.case.precision, cost.precision)) or limits.flops_per_s
+            needs = (cost.nbytes / limits.moved_per_s(of_a_pass(made)), cost.flops / rate)
             moving = "cache" if limits.cached(of_a_pass(made)) else "memory"
             base = replace(
                 base,
@@ -191,6 +195,7 @@ COLUMNS = (
     kinds.share("roof", "of the roof"),
     kinds.words("sentence", "diagnosis"),
 )
+COMPUTED_IN = kinds.words("precision", "in")  # where operators differ in it from what was asked for
 # What the hardware counted, where it did.
 COUNTED = (
     kinds.nbytes("nbytes", "bytes needed"),
@@ -209,6 +214,8 @@ def table(made: CaseProfile, events: Events, limits: MachineLimits | None) -> Pr
     columns: tuple[ProfileColumn, ...] = COLUMNS
     if made.device == "cpu":
         columns = tuple(replace(c, title="steps") if c.name == "launches" else c for c in COLUMNS)
+    if any(finding.precision not in ("", made.case.precision) for finding in found):
+        columns = (*columns[:2], COMPUTED_IN, *columns[2:])
     if any(finding.counters is not None for finding in found):
         columns = (*columns[:-1], *COUNTED, columns[-1])
     for finding in found:

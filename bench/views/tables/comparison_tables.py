@@ -323,6 +323,8 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
     Column("nbytes", lambda r: r.layer.nbytes),
     _layer_word("rung", lambda r: r.layer.rung or None),
     _layer_word("chosen", lambda r: r.layer.chosen or None),
+    _layer_word("computed_in", lambda r: r.layer.precision or None, title="in",
+                tip="the precision of the layer's kernel, which may be finer than was asked for"),
     Column("time_s", lambda r: _s(r.layer.time_ns), seconds, title="time"),
     Column("share", lambda r: r.share, lambda share: units.percent(share, 1)),
     Column("gflops_per_s", lambda r: r.per_ns(r.layer.flops), lambda v: units.digits(v) if v else "",
@@ -338,7 +340,7 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
 
 READABLE_LAYERS = pick(
     LAYER_COLUMNS,
-    *("model", "backend", "batch", "nodes", "op_type", "shape", "rung", "time_s", "share"),
+    *("model", "backend", "batch", "nodes", "op_type", "shape", "rung", "computed_in", "time_s", "share"),
     *("gflops_per_s", "gb_per_s", "isolated_rel_l2", "isolated_ok", "propagated_rel_l2", "propagated_ok"),
 )
 

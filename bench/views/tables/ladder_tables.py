@@ -13,6 +13,7 @@ from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
+from bench.views.sentences.limits import matrix_rates
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import count_columns
 from bench.views.tables.grid import Grid
@@ -343,9 +344,8 @@ def limit_lines(ladder: Ladder) -> list[str]:
     if ladder.cached("fp32"):
         rate = units.si(limits.cache_bytes_per_s, "B/s")
         lines.append(f"a pass has room in the caches: its bytes count at their rate, {rate} as measured")
-    if rates := limits.matrix_flops_per_s:
-        told = ", ".join(f"{units.si(rate, 'FLOP/s')} in {precision}" for precision, rate in rates.items())
-        lines.append(f"limits of the matrix units measured here: {told} ({limits.matrix_by})")
+    if rates := matrix_rates(limits):
+        lines.append(f"limits of the matrix units measured here: {', '.join(rates)} ({limits.matrix_by})")
     if limits.matrix_missing:
         lines.append(f"no limit is known for the matrix units: {limits.matrix_missing}")
     return lines

@@ -190,7 +190,7 @@ def accuracies(rows: Sequence[Row]) -> list[str]:
 _OF_TIMES = ("time_s", "share", "gflops_per_s", "gb_per_s")
 _LAYERS = pick(
     LAYER_COLUMNS,
-    *("nodes", "op_type", "shape", "rung", *_OF_TIMES),
+    *("nodes", "op_type", "shape", "rung", "computed_in", *_OF_TIMES),
     *(
         replace(column, title=kind, style=failing(kind))
         for kind in ("isolated", "propagated")
@@ -215,6 +215,8 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
         if all(layer.time_ns is None for layer in measurement.layers):
             heading += ", layers not timed"
             columns = tuple(column for column in _LAYERS if column.name not in _OF_TIMES)
+        if all(layer.precision in ("", case.precision) for layer in measurement.layers):
+            columns = tuple(column for column in columns if column.name != "computed_in")
         table = replace(layer_table([measurement]), columns=columns)
         made.append(Grid(table, heading=heading, most=26, below=True, framed=True))
     return Group(*made) if made else Text("No case has its layers measured.")

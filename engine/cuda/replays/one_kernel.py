@@ -34,7 +34,7 @@ from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
-from kernels.precision import EXACT, PRECISIONS
+from kernels.precision import EXACT, of
 from kernels.registry import Rung
 
 GAIN = 0.02  # of a pass, below which a difference is noise
@@ -306,8 +306,7 @@ class Trial:
         graph.launch(self.stream.on)
         got = self._output()
         return bool(
-            np.linalg.norm(got - wanted)
-            <= PRECISIONS[self.plan.precision].model_bound * np.linalg.norm(wanted)
+            np.linalg.norm(got - wanted) <= of(self.plan.precision).model_bound * np.linalg.norm(wanted)
         )
 
     def _times(self, graphs: Sequence[Any]) -> list[float]:

@@ -46,6 +46,7 @@ from gui.widgets.controls import (
     tool_buttons,
 )
 from kernels.errors import InputError
+from kernels.precision import MIXED
 
 ORDER = 40
 LOW, LOW_WIDTH = 700, 1100  # pixels of the page: below that height, from that width on, its halves are beside
@@ -363,8 +364,10 @@ class ProfileControls(QWidget):
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = Combo()
         self.precision.offer({"fp32": "fp32"})
-        self.fields = [option_field(by_name(options.PROFILE, name)) for name in ("runs", "counters")]
-        self.runs, self.counters = (each.widget for each in self.fields)
+        self.fields = [
+            option_field(by_name(options.PROFILE, name)) for name in ("runs", "counters", "max-error")
+        ]
+        self.runs, self.counters, self.max_error = (each.widget for each in self.fields)
         fill(self.fields, ProfileJob(model="", backends=()))
         self.run_button = push_button(
             "&Profile",
@@ -380,6 +383,7 @@ class ProfileControls(QWidget):
             "Bac&kends": self.backends,
             "Batch si&zes": self.batches,
             "Pre&cision": self.precision,
+            "Ma&x error": self.max_error,
             "Pa&sses": self.runs,
         }
         buttons = [
@@ -391,6 +395,9 @@ class ProfileControls(QWidget):
             )
         ]
         pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
+        budget = pairs[[*fields].index("Ma&x error")]
+        self.precision.currentTextChanged.connect(lambda text: budget.setVisible(text == MIXED))
+        budget.setVisible(False)
         last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
         flowing(self, *pairs, WhereRow(session.where), *last, spacing=6)
         # The same height for all, because the layout aligns their upper edges.
@@ -415,6 +422,9 @@ class ProfileControls(QWidget):
         if self.model.currentData() is None:
             raise InputError("Choose a model to profile.")
         rungs, folders = self._kernels(self.model.currentData())
+        fields = values(self.fields)
+        if self.precision.currentText() != MIXED:
+            fields["max_error"] = None
         return ProfileJob(
             model=self.model.currentData(),
             backends=backends,
@@ -422,7 +432,7 @@ class ProfileControls(QWidget):
             precision=self.precision.currentText(),
             rungs=dict(rungs),
             kernel_dirs=tuple(folders),
-            **values(self.fields),
+            **fields,
         )
 
     def set_job(self, job: ProfileJob) -> None:

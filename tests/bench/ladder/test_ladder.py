@@ -556,7 +556,7 @@ def test_the_gpus_limits_are_measured_in_every_precision_it_has(
     def best(cupy: object, name: str, arch: str, blocks: int, arguments: tuple[object, ...]) -> float:
         asked.append(name)
         assert (arch, blocks) == (f"sm_{digits}", 160)
-        return 1e-2 if name == "wgmma_tf32" else 1e-3
+        return 1e-2 if name in ("wgmma_tf32", "wgmma_int8") else 1e-3
 
     monkeypatch.setattr(probe, "import_cupy", lambda: SimpleNamespace(cuda=cuda))
     monkeypatch.setattr(probe, "_best_on_device", best)
@@ -570,12 +570,14 @@ def test_the_gpus_limits_are_measured_in_every_precision_it_has(
     else:
         # 160 blocks of 8 warps, 512 rounds of 32 products.
         tf32 = 160 * 8 * 512 * 32 * (2 * 16 * 8 * 8) / 1e-3
-        fp16 = 2 * tf32
+        fp16, int8 = 2 * tf32, 4 * tf32
         if capability == (9, 0):  # the faster instruction is the limit: 2 groups, 4 products each a round
             fp16 = 160 * 2 * 512 * 4 * (2 * 64 * 192 * 16) / 1e-3
             assert "mma.sync" in reached.matrix_by
             assert "wgmma" in reached.matrix_by
-        assert reached.matrix_flops_per_s == pytest.approx({"tf32": tf32, "fp16": fp16})
+        assert reached.matrix_flops_per_s == pytest.approx(
+            {"tf32": tf32, "fp16": fp16, "bf16": fp16, "int8": int8}
+        )
         assert not reached.matrix_missing
 
 

@@ -77,6 +77,8 @@ def test_random_images_are_few():
         ({"images": (0,)}, "images 0 is out of range"),
         ({"threads": 0}, "threads 0 is out of range"),
         ({"precisions": ("fp64",)}, r"precision 'fp64' is not known; "),
+        ({"precisions": ("fp32", "fp16"), "max_error": 1e-3}, r"add it, as in --precision fp32,fp16,mixed"),
+        ({"precisions": ("mixed",), "max_error": 2.0}, "max-error 2 is out of range; 1e-8 to 0.5 works"),
         ({"budget_s": 0.0}, "budget 0.0 is out of range"),
         ({"timeout_s": float("nan")}, "timeout nan is out of range"),
         ({"dataset": "fashion"}, r"did you mean 'fashion-mnist'\?"),
@@ -91,6 +93,13 @@ def test_bad_input_is_one_sentence(fields, sentence):
     with pytest.raises(InputError, match=sentence) as told:
         cases.plan(changed(**fields))
     assert "\n" not in str(told.value)
+
+
+def test_a_mixed_case_says_its_budget():
+    """So that runs with another budget are told apart wherever cases are."""
+    found = cases.plan(changed(precisions=("fp32", "mixed"), max_error=2.5e-4))
+    assert {case.precision for case in found} == {"fp32", "mixed-2.5e-4"}
+    assert {case.precision for case in cases.plan(changed(precisions=("mixed",)))} == {"mixed-1e-3"}
 
 
 def test_a_broken_model_file_is_told_before_anything_runs(tmp_path):

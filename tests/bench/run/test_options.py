@@ -69,7 +69,8 @@ JOBS = (
         model="alexnet",
         backends=("engine-cpu", "ort-cpu"),
         batches=(1, 16),
-        precision="fp16",
+        precision="mixed",
+        max_error=2.5e-4,
         runs=7,
         counters=True,
         apart=True,
@@ -152,6 +153,8 @@ def test_help_has_every_option_under_a_heading_with_what_applies_without_it(name
         ("preprocess", "half"),
         ("labels", "/no/such.txt"),
         ("l2", "hot"),
+        ("max-error", "little"),
+        ("max-error", "nan"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_same_words_in_a_terminal_and_in_the_form(

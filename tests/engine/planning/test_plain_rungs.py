@@ -29,7 +29,7 @@ def test_none_is_taken_for_a_long_sum(p: Params, capability: tuple[int, int]) ->
     assert not {rung.name for rung in found} & PLAIN
     assert registry.default("cuda", p, capability).name not in PLAIN
     choose = ladder_choice(Options(tuned=False), capability)
-    assert choose("cuda", p, "node", True).rung not in PLAIN
+    assert choose("cuda", p, "node", True, "fp32").rung not in PLAIN
 
 
 def test_for_a_short_one_they_are_as_good() -> None:
@@ -39,4 +39,4 @@ def test_for_a_short_one_they_are_as_good() -> None:
 
 def test_one_that_is_named_is_taken() -> None:
     choose = ladder_choice(Options(rungs={"node": "naive"}), (9, 0))
-    assert choose("cuda", LONG[0], "node", True).rung == "naive"
+    assert choose("cuda", LONG[0], "node", True, "fp32").rung == "naive"

@@ -263,7 +263,7 @@ def test_workspace_is_the_largest_of_any_step() -> None:
     made = plan(
         network(),
         1,
-        choose=lambda d, p, n, w: Chosen(""),
+        choose=lambda d, p, n, w, a: Chosen(""),
         workspace=lambda step: sizes[step.op],
     )
     assert made.workspace_nbytes == 3000

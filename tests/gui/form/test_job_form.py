@@ -276,6 +276,25 @@ def test_end_to_end_is_a_box_to_tick(make_window):
     assert not {"--end-to-end", "--top-k"} & set(COMPARISON.arguments(form.job()))
 
 
+def test_a_mixed_precision_brings_its_budget(make_window):
+    form = make_window("ok", begin=False).form
+    able = BackendInfo(name="engine-cpu", device="cpu", precisions=("fp32", "mixed"), reference="ort-cpu")
+    form.show_backends([able])
+    budget = form.fields["max-error"].widget
+    assert not budget.isVisibleTo(form)
+    budget.box.setEditText("1e-4")
+    assert form.job().max_error is None, "without a mixed precision it means nothing"
+    form.precisions.check(("fp32", "mixed"))
+    assert budget.isVisibleTo(form)
+    assert (form.job().precisions, form.job().max_error) == (("fp32", "mixed"), 1e-4)
+    assert "--max-error 0.0001" in shlex.join(COMPARISON.arguments(form.job()))
+    for text, words in (("2", "max-error 2 is out of range"), ("little", "'little' is no number")):
+        budget.box.setEditText(text)
+        assert words in form.summary
+    budget.box.setEditText("")
+    assert form.job().max_error is None
+
+
 def test_sizes_of_open_axes_are_kept_with_the_model(make_window, tmp_path):
     form = make_window("ok").form
     files = [tmp_path / name / "net.onnx" for name in ("one", "other")]

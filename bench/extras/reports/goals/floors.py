@@ -24,6 +24,7 @@ from bench.results.store import read_file, write_atomically
 from bench.views.tables.comparison_tables import layer_name
 from bench.words import units
 from kernels.errors import InputError, KernelscopeError
+from kernels.precision import of_layer
 
 LIMITS_FILE = "limits.json"  # beside runs
 
@@ -131,7 +132,7 @@ def _least(layer: Layer) -> int:
 
 def _floor(layer: Layer, made: Measurement, limits: MachineLimits, between: int) -> tuple[float, str]:
     """Nanoseconds, and which of the two it is. between: bytes from one reading of its weights to the next."""
-    rate = limits.rate(made.case.precision) or limits.flops_per_s
+    rate = limits.rate(of_layer(made.case.precision, layer.precision)) or limits.flops_per_s
     computing, moving = layer.flops / rate, _least(layer) / limits.moved_per_s(between)
     if computing >= moving:
         return computing * 1e9, "arithmetic"

@@ -6,6 +6,7 @@ open, and so is a figure of one sample alone. Why a goal is not reached is deriv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,9 @@ from bench.extras.reports.goals.presets import AT_MOST, Goal, Goals
 from bench.extras.reports.needs import NOT_MEASURED, Taken
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, Measurement, compared_in
-from bench.results.rows import Row
+from bench.results.rows import Row, derive
 from bench.words import units
+from kernels.precision import NAMES, budget, written
 
 ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
@@ -128,6 +130,25 @@ def _speedup(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
     return Figure(row.speedup, row.speedup_low, row.speedup_high, row.speedup_doubts)
 
 
+def _narrowed(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
+    """Timed in the same run and not in the same turns, as precisions are."""
+    within = budget(goal.precision) or 0.0
+    for _, measurements in run.of(goal.need):
+        named = (find(measurements, goal.model, goal.backend, name, batch) for name in NAMES)
+        kept = [made for made in named if made is not None and made.samples_ns and _off(made) <= within]
+        rows = [derive(made, None) for made in kept]
+        fastest = min(rows, key=lambda whole: whole.median_ns or math.inf, default=None)
+        if fastest is not None:
+            return _speedup(goal, batch, derive(row.measurement, fastest.measurement), run)
+    return Figure(why=f"{goal.backend}: no whole precision that stays within {written(within)} was measured")
+
+
+def _off(made: Measurement) -> float:
+    """How far an answer is from float64's; infinity where that is not known."""
+    output = made.accuracy.output if made.accuracy is not None else None
+    return math.inf if output is None else output.rel_l2
+
+
 def _time(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
     if row.median_ns is None:
         return Figure(why="no time was measured")
@@ -172,6 +193,7 @@ def _peak(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
 
 _VALUES = {
     "speedup": _speedup,
+    "narrowed": _narrowed,
     "time": _time,
     "launched": _launched,
     "end_to_end": _end_to_end,
@@ -305,6 +327,7 @@ def of_words(goal: Goal) -> str:
     """What a goal is of."""
     named = {
         "speedup": "forward pass",
+        "narrowed": f"beside the fastest whole precision within {written(budget(goal.precision) or 0.0)}",
         "time": "time of a pass",
         "launched": "launched and waited for",
         "end_to_end": "end to end",

@@ -18,6 +18,7 @@ from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import EndToEndRow, Row, derive, title
 from bench.views.diff import tables as diff_tables
 from bench.views.diff.records import Change
+from bench.views.sentences.limits import matrix_rates
 from bench.views.tables.comparison_tables import layer_name, seconds
 from bench.views.tables.table import Column, Table, pick
 from bench.words import orders, units
@@ -268,7 +269,7 @@ def _known(run: Measured, limits: Sequence[MachineLimits]) -> tuple[str, ...]:
 
 def _reached(limits: MachineLimits) -> str:
     rates = [f"{units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by})"]
-    rates += [f"{units.si(rate, 'FLOP/s')} in {name}" for name, rate in limits.matrix_flops_per_s.items()]
+    rates += matrix_rates(limits)
     by = f" ({limits.matrix_by})" if limits.matrix_by else ""
     memory = f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
     return f"Measured: {', '.join(rates)}{by}, {memory}."

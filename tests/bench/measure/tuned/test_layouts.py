@@ -96,10 +96,10 @@ def test_products_take_other_kernels_where_the_whole_is_faster_so(monkeypatch: p
     def slow(options: Options, *rest: Any, **more: Any) -> planner.Choose:
         choose = chosen(options, *rest, **more)
 
-        def timed(device: str, params: Any, node: str, known: bool) -> planner.Chosen:
+        def timed(device: str, params: Any, node: str, known: bool, asked: str) -> planner.Chosen:
             if params.op == "conv":
                 return planner.Chosen("tensor_fp16", "timed", "fp16")
-            return choose(device, params, node, known)
+            return choose(device, params, node, known, asked)
 
         return timed
 

@@ -19,7 +19,7 @@ from bench.extras.reports.goals.presets import Goal, Goals
 from bench.extras.reports.needs import Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
+from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement
 from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
@@ -335,6 +335,25 @@ def test_three_products_for_one_are_held_against_plain_float32(tmp_path: Path) -
         timed("ort-cuda-tuned", 12, precision="fp16"),
     )
     assert one(speedup(2.5, precision="fp16"), run).outcome == MISSED
+
+
+def test_a_mixed_precision_is_held_against_the_fastest_whole_one_that_keeps_the_budget(
+    tmp_path: Path,
+) -> None:
+    def off(error: float, us: float, precision: str) -> Measurement:
+        stats = ErrorStats(rel_l2=error, max_abs=0.0, mean_abs=0.0, max_rel=0.0, bound=1.0, ok=True)
+        accuracy = Accuracy(images=0, labelled=False, output=stats)
+        return msgspec.structs.replace(timed("engine-cuda", us, precision=precision), accuracy=accuracy)
+
+    whole = (off(1e-7, 20, "fp32"), off(4e-4, 10, "tf32"), off(2e-3, 5, "fp16"))
+    goal = Goal(model="lenet5-digits", value="narrowed", precision="mixed-1e-3", wanted=(1.2,))
+    assert one(goal, saved(tmp_path / "faster", *whole, off(8e-4, 8, "mixed-1e-3"))).outcome == REACHED
+    assert one(goal, saved(tmp_path / "slower", *whole, off(8e-4, 9, "mixed-1e-3"))).outcome == MISSED
+    alone = one(goal, saved(tmp_path / "alone", whole[-1], off(8e-4, 8, "mixed-1e-3")))
+    assert (alone.outcome, alone.why) == (
+        UNKNOWN, "engine-cuda: no whole precision that stays within 1e-3 was measured",
+    )  # fmt: skip
+    assert "fastest whole precision within 1e-3" in judged.of_words(goal)
 
 
 def test_where_plain_float32_failed_that_is_the_reason_not_what_is_not_offered(tmp_path: Path) -> None:
