@@ -182,12 +182,13 @@ class ChartView(QFrame):
             self._title.setText("")
             self._title.meaning = ""
             return
-        lined = not chart.panels[0].bars
+        first = chart.panels[0]
+        lined = not first.bars
         self._switchable = tuple(
             switch
             for switch, able in (
-                (self._scale_x, lined),
-                (self._scale_y, lined and any(p.y.unit != "%" for p in chart.panels)),
+                (self._scale_x, lined and not first.x.labels),
+                (self._scale_y, lined and not first.y.labels and any(p.y.unit != "%" for p in chart.panels)),
             )
             if able
         )
@@ -482,13 +483,19 @@ LEAST_HEIGHT = 250
 
 
 class ChartGrid(QScrollArea):
-    """Charts in a grid. A chart that asks for all the room gets it until it gives it back."""
+    """Charts in a grid. A chart that asks for all the room gets it until it gives it back. shares: of the
+    width, of charts beside each other (none: all alike)."""
 
     def __init__(
-        self, views: Sequence[ChartView], parent: QWidget | None = None, least_height: int = LEAST_HEIGHT
+        self,
+        views: Sequence[ChartView],
+        parent: QWidget | None = None,
+        least_height: int = LEAST_HEIGHT,
+        shares: Sequence[int] = (),
     ) -> None:
         super().__init__(parent)
         self._views: list[ChartView] = []
+        self._shares = tuple(shares)
         self._least_height = least_height
         self._alone: ChartView | None = None
         self._charts = QWidget()
@@ -556,7 +563,8 @@ class ChartGrid(QScrollArea):
                 self._grid.addWidget(view, index // columns, index % columns, 1, span)
             for i in range(max(4, len(self._views))):  # a row without a view must not keep its share
                 self._grid.setRowStretch(i, 1 if i < rows else 0)
-                self._grid.setColumnStretch(i, 1 if i < columns else 0)
+                share = self._shares[i] if 1 < columns == len(self._shares) > i else 1
+                self._grid.setColumnStretch(i, share if i < columns else 0)
         # Without this the content would be as high as its wrapped texts.
         self._charts.resize(room.width(), max(room.height(), rows * self._least_height))
 

@@ -76,6 +76,11 @@ class _Cell(QAbstractButton):
         """The colour of the text."""
         return str(getattr(self._theming.theme, self._role or "ink"))
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text does not fit."""
+        return QFontMetricsF(self._fonts()[0]).horizontalAdvance(self.text()) > self.width() - 2 * GAP + 1
+
     def _fonts(self) -> tuple[QFont, QFont]:
         small = QFont(self.font())
         small.setPointSizeF(points("caption"))
@@ -85,7 +90,8 @@ class _Cell(QAbstractButton):
         large, small = (QFontMetricsF(font) for font in self._fonts())
         wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
         high = large.height() + small.height() + 2 * TIGHT
-        return QSize(min(self._most, round(wide) + 2 * GAP + 2), round(high))
+        most = self._most * self._theming.zoom // 100  # larger text is not cut sooner
+        return QSize(min(most, round(wide) + 2 * GAP + 2), round(high))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(60, self.sizeHint().height())
@@ -135,7 +141,8 @@ class AnswersRow(QWidget):
         self._last: object = None
         self._text = ""
         self.who = Elided(role="heading")
-        self.who.setMaximumWidth(NAME_MOST)
+        self.who.setMaximumWidth(NAME_MOST * theming.zoom // 100)
+        theming.changed.connect(lambda: self.who.setMaximumWidth(NAME_MOST * theming.zoom // 100))
         self.cells = {question: _Cell(theming, ANSWER, most=WIDE_MOST) for question in (RIGHT, FAST, HELD)}
         line = filled(QHBoxLayout(self), (self.who, 1), margins=(0, 0, 0, 0), spacing=GAP)
         for question, cell in self.cells.items():

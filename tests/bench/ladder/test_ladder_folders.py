@@ -109,10 +109,10 @@ def test_a_ladders_charts_and_numbers_are_exported(
     assert main.main(["export", "one", "--charts", "svg,csv", "--csv", "--out", "there"]) == 0
     names = {path.name for path in Path("there").iterdir()}
     assert names == {
-        "ladder-speed.svg", "ladder-speed.csv", "ladder-roofline.svg", "ladder-roofline.csv", "results.csv"
+        "ladder-speed.svg", "ladder-speed.csv", "ladder-limits.svg", "ladder-limits.csv", "results.csv"
     }  # fmt: skip
     capsys.readouterr()
-    assert main.main(["export", "one", "--chart", "ladder-roofline", "--file", "roof.png"]) == 0
+    assert main.main(["export", "one", "--chart", "ladder-limits", "--file", "roof.png"]) == 0
     assert Path("roof.png").read_bytes().startswith(b"\x89PNG")
     assert main.main(["export", "one", "--charts", "svg", "--over", "one"]) == 2
     assert "--over" in capsys.readouterr().err
