@@ -620,7 +620,7 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
         for s in panel.series:
             if not s.named and (s.points or s.marks or s.provisional):
                 lines.setdefault(
-                    s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay)
+                    s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker or LINE, s.overlay)
                 )
     return (*lines.values(), *doubtful)
 

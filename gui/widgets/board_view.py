@@ -21,7 +21,7 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import Theming
+from gui.base.theme import GAP, Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
@@ -80,6 +80,7 @@ class BoardView(TableView):
         compares = board is not None and board.has_comparisons
         if board is not None and compares:
             self.show_table(scoreboard.table(board, small=True))
+            self._squeeze()
         self.setVisible(compares)
         self.updateGeometry()
 
@@ -104,6 +105,7 @@ class BoardView(TableView):
         if self._narrow:
             high += self.horizontalScrollBar().sizeHint().height()
         wide = self.horizontalHeader().length() + frame
+        wide += sum(self._usual(place) - self.columnWidth(place) for place in self._batches())
         if count > MOST_LINES:
             wide += self.verticalScrollBar().sizeHint().width()
         return QSize(wide, high)
@@ -113,10 +115,34 @@ class BoardView(TableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._squeeze()
         narrow = self.horizontalHeader().length() > self.width()
         if narrow != self._narrow:
             self._narrow = narrow
             self.updateGeometry()
+
+    def _batches(self) -> list[int]:
+        """The places of the columns that are batch sizes."""
+        of = map(scoreboard.batch_of, self.source.columns)
+        return [place for place, batch in enumerate(of) if batch is not None]
+
+    def _usual(self, place: int) -> int:
+        """The width of a column where there is room."""
+        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
+        return max(super().heading_width(place), wide)
+
+    def _squeeze(self) -> None:
+        """Make the batch sizes narrower before any of them is out of sight, down to what is in them."""
+        places = self._batches()
+        if not places:
+            return
+        rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
+        each = (self.viewport().width() - rest) // len(places)
+        for place in places:
+            texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
+            texts = [str(text or "") for text in texts]
+            least = max((self.fontMetrics().horizontalAdvance(text) for text in texts), default=0) + GAP
+            self.setColumnWidth(place, min(self._usual(place), max(least, each)))
 
     # ---------------------------------------------------------------------------------- what a table is asked
 
@@ -146,9 +172,8 @@ class BoardView(TableView):
         return False
 
     def heading_width(self, place: int) -> int:
-        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
         of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
-        return max(super().heading_width(place), wide if of_batch else 0)
+        return self._usual(place) if of_batch else super().heading_width(place)
 
     def copied(self) -> Table[Any]:
         """The numbers behind the cells, as an exported picture has them."""

@@ -23,6 +23,7 @@ MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
 NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+NAME_LEAST = 140  # of a name: where room is short the scoreboard gives it
 LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
 ANSWER = 1.1
 INKS = {"good": "good", "bad": "failed", "warn": "warning"}  # colours of the theme, by an answer's role
@@ -36,10 +37,12 @@ USUAL = {
 class _Cell(QAbstractButton):
     """A text and a smaller one below it, painted, so that neither pushes its neighbours about."""
 
-    def __init__(self, theming: Theming, larger: float = ANSWER, most: int = TEXT_MOST) -> None:
+    def __init__(
+        self, theming: Theming, larger: float = ANSWER, most: int = TEXT_MOST, least: int = 60
+    ) -> None:
         super().__init__()
         self._theming = theming
-        self._larger, self._most = larger, most
+        self._larger, self._most, self._least = larger, most, least
         self._detail = ""
         self._role = ""
         self._over = False
@@ -94,7 +97,8 @@ class _Cell(QAbstractButton):
         return QSize(min(most, round(wide) + 2 * GAP + 2), round(high))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(60, self.sizeHint().height())
+        hint = self.sizeHint()
+        return QSize(min(self._least, hint.width()), hint.height())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._over = True
@@ -289,7 +293,7 @@ class _Row:
 
     def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
         self.card: Card
-        self.name = _Cell(theming, most=NAME_MOST)
+        self.name = _Cell(theming, most=NAME_MOST, least=NAME_LEAST)
         self.name.clicked.connect(lambda: view.model_wanted.emit(*self._of))
         self.cells = {
             question: _Cell(theming, LARGER.get(question, ANSWER)) for question in (RIGHT, FAST, HELD)
