@@ -52,13 +52,13 @@ from bench.views.tables.profile_columns import Line, ProfileColumn, ProfileTable
 from bench.views.tables.table import Table, with_headings
 from bench.words import palette, units
 from gui.base.background import Background, timer
-from gui.base.boxes import HORIZONTAL, as_column, filled, scrolled, splitter
+from gui.base.boxes import HORIZONTAL, as_column, filled, flowing, scrolled, splitter
 from gui.base.theme import Theming, resized, write
 from gui.pages.timeline.timeline_view import TimelinePlace, colour
 from gui.plots.chart import ChartView
 from gui.sessions.profile_session import MARK, Read
 from gui.widgets.colour_scale import ink_on
-from gui.widgets.controls import Combo, Elided, Label, line_edit, tool_button
+from gui.widgets.controls import Combo, Elided, Label, labelled, line_edit, tool_button
 from gui.widgets.table_view import TableView
 
 LINE = 30  # of a case
@@ -520,9 +520,10 @@ class ProfileTables(QWidget):
             button.setChecked(number == 0)
             self._which.addButton(button, number)
         self._which.idClicked.connect(self._fold)
-        bar = filled(QHBoxLayout(), *self._which.buttons(), Label("Of"), self.window_box)
-        filled(bar, Label("grouped by"), self.by_box, self.filter, 1)
-        bar.insertSpacing(2, 10)
+        fields = {"Of": self.window_box, "grouped by": self.by_box}
+        pairs = [labelled(box, words, gap=4) for words, box in fields.items()]
+        bar = QWidget()
+        flowing(bar, *self._which.buttons(), *pairs, self.filter, spacing=6)
         tables = {"activities": self.activities, "calls": self.calls}
         self._sides = {key: self._side(key, table) for key, table in tables.items()}
         split = splitter(
