@@ -32,7 +32,7 @@ from bench.views.charts.definitions import Chart, Panel
 from bench.views.charts.doubts import LEGEND, has_doubts
 from bench.views.sentences import findings
 from gui.base.boxes import filled, fitting_height
-from gui.base.theme import GAP, Theming, put_icon
+from gui.base.theme import GAP, Theming, points, put_icon, scaled
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot, hatched
 from gui.plots.lines import LinePlot
@@ -101,10 +101,10 @@ def columns(count: int, width: int, height: int) -> int:
     0 if they do not."""
     if count == 1:
         return 1
-    for wanted in (min(count, IN_A_ROW), min(count, width // PANEL_WIDTH)):
+    for wanted in (min(count, IN_A_ROW), min(count, width // scaled(PANEL_WIDTH))):
         rows = -(-count // max(1, wanted))
-        high = rows == 1 or (height - ABOVE) / rows >= PANEL_HEIGHT
-        if wanted > 1 and width / wanted >= PANEL_WIDTH and high:
+        high = rows == 1 or (height - scaled(ABOVE)) / rows >= scaled(PANEL_HEIGHT)
+        if wanted > 1 and width / wanted >= scaled(PANEL_WIDTH) and high:
             return wanted
     return 0
 
@@ -393,7 +393,8 @@ class ChartView(QFrame):
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
             heading = panel.title if len(wanted) > 1 and panel.title else None
-            plot.getPlotItem().setTitle(heading, size="9pt", color=self._theming.theme.muted)
+            size, colour = f"{points('caption')}pt", self._theming.theme.muted
+            plot.getPlotItem().setTitle(heading, size=size, color=colour)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
@@ -417,7 +418,7 @@ class ChartView(QFrame):
     def _place_switches(self) -> None:
         """Hide the switches if they would cut the title. The context menu has them, too."""
         for switch in (self._scale_x, self._scale_y):
-            switch.setVisible(switch in self._switchable and self.width() >= NARROW)
+            switch.setVisible(switch in self._switchable and self.width() >= scaled(NARROW))
 
     def _on_chosen(self) -> None:
         self._chosen = self.choice.currentData()
@@ -434,7 +435,7 @@ class ChartView(QFrame):
 
     def _limit_finding(self) -> None:
         """Give the finding fewer lines if the chart is low. Its tooltip has all of it."""
-        most = 1 + sum(self.height() >= height for height in LINES)
+        most = 1 + sum(self.height() >= scaled(height) for height in LINES)
         most = 8 if self._expand.isChecked() else most
         if most != self._finding.most:
             self._finding.most = most

@@ -423,7 +423,7 @@ class MainWindow(QMainWindow):
         self.form = JobForm(self.settings, self.where)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
-        self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
+        self._docks = docks = Docks(self, self.theming, self.form, self.inspector, self.problems)
         self.form_dock, self.inspector_dock, self.problems_dock = docks.form, docks.inspector, docks.problems
         for dock in (docks.form, docks.inspector, docks.problems):
             dock.visibilityChanged.connect(self.redraw.wake)

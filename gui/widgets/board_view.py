@@ -111,7 +111,11 @@ class BoardView(TableView):
         return QSize(wide, high)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(100, self.sizeHint().height())
+        """With room for the names, and one batch size."""
+        names = self.columnWidth(0) if self.source.columns else 0
+        return QSize(
+            max(100, names + max(map(self._usual, self._batches()), default=0)), self.sizeHint().height()
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -9,13 +9,13 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QSizePolicy, QWidget
 
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Card
-from gui.base.boxes import ScrollArea, filled
-from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, write
+from gui.base.boxes import ScrollArea, as_row, flowing
+from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, scaled, write
 from gui.widgets.board_view import BoardView
 from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 
@@ -23,6 +23,7 @@ MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
 NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+ANY_WIDTH = (1 << 24) - 1  # Qt's own: no most
 NAME_LEAST = 140  # of a name: where room is short the scoreboard gives it
 LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
 ANSWER = 1.1
@@ -93,12 +94,11 @@ class _Cell(QAbstractButton):
         large, small = (QFontMetricsF(font) for font in self._fonts())
         wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
         high = large.height() + small.height() + 2 * TIGHT
-        most = self._most * self._theming.zoom // 100  # larger text is not cut sooner
-        return QSize(min(most, round(wide) + 2 * GAP + 2), round(high))
+        return QSize(min(scaled(self._most), round(wide) + 2 * GAP + 2), round(high))
 
     def minimumSizeHint(self) -> QSize:
         hint = self.sizeHint()
-        return QSize(min(self._least, hint.width()), hint.height())
+        return QSize(min(scaled(self._least), hint.width()), hint.height())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._over = True
@@ -145,14 +145,14 @@ class AnswersRow(QWidget):
         self._last: object = None
         self._text = ""
         self.who = Elided(role="heading")
-        self.who.setMaximumWidth(NAME_MOST * theming.zoom // 100)
-        theming.changed.connect(lambda: self.who.setMaximumWidth(NAME_MOST * theming.zoom // 100))
+        self.who.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._fit_name()
+        theming.changed.connect(self._fit_name)
         self.cells = {question: _Cell(theming, ANSWER, most=WIDE_MOST) for question in (RIGHT, FAST, HELD)}
-        line = filled(QHBoxLayout(self), (self.who, 1), margins=(0, 0, 0, 0), spacing=GAP)
+        pairs = [as_row(Label(question, role="caption"), cell) for question, cell in self.cells.items()]
+        flowing(self, self.who, *pairs, spacing=GAP)
         for question, cell in self.cells.items():
             cell.clicked.connect(lambda _=False, of=question: self._go(of))
-            filled(line, Label(question, role="caption"), cell)
-        line.addStretch(1)
         self.copy_action = new_action(self, "&Copy as text", self.copy)
         for widget in (self, *self.cells.values()):
             context_menu(widget, lambda: [self.copy_action])
@@ -164,9 +164,14 @@ class AnswersRow(QWidget):
             return
         self._shown, self._answers, self._text = now, answers, text
         self.who.setText(who)
+        self._fit_name()
         self.who.setVisible(bool(who))
         for question, cell in self.cells.items():
             cell.show_answer(question, answers.get(question, Answer(NOTHING)))
+
+    def _fit_name(self) -> None:
+        words = self.who.fontMetrics().horizontalAdvance(f"{self.who.text()} ")
+        self.who.setFixedWidth(min(words + GAP, scaled(NAME_MOST)))
 
     def copy(self) -> None:
         """Put the sentence on the clipboard."""
@@ -250,6 +255,7 @@ class CardsView(ScrollArea):
             for row, card in zip(self._rows, cards, strict=True):
                 row.show_card(card)
             self._fit()
+            self._give_room()
         several = len(cards) > 1
         for row in self._rows:
             shown = row.card.verdict
@@ -273,6 +279,17 @@ class CardsView(ScrollArea):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, 0)
 
+    def _give_room(self) -> None:
+        """Answers are cut last: the scoreboards, whose figures the charts have too, give way to them."""
+        columns = [[row.name for row in self._rows]]
+        columns += [[row.cells[question] for row in self._rows] for question in (RIGHT, FAST, HELD)]
+        wanted = sum(max((cell.sizeHint().width() for cell in column), default=0) for column in columns)
+        rest = self.viewport().width() - wanted - (len(columns) + 1) * GAP
+        for cell in (cell for column in columns for cell in column):
+            cell.setMinimumWidth(cell.sizeHint().width() if rest >= 0 else 0)
+        for board in (row.board for row in self._rows):
+            board.setMaximumWidth(ANY_WIDTH if rest >= board.minimumSizeHint().width() else 0)
+
     def _fit(self) -> None:
         """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
         self._grid.activate()
@@ -285,6 +302,7 @@ class CardsView(ScrollArea):
 
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
+        self._give_room()
         self._fit()
 
 
