@@ -133,7 +133,13 @@ class BoardView(TableView):
     def _usual(self, place: int) -> int:
         """The width of a column where there is room."""
         wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
-        return max(super().heading_width(place), wide)
+        return max(super().heading_width(place), wide, self._least(place))
+
+    def _least(self, place: int) -> int:
+        """The width that the texts of a column cannot do without, also those that may still come."""
+        texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
+        advance = self.fontMetrics().horizontalAdvance
+        return max(map(advance, (WIDEST_CELL, *(str(text or "") for text in texts)))) + GAP
 
     def _squeeze(self) -> None:
         """Make the batch sizes narrower before any of them is out of sight, down to what is in them."""
@@ -143,10 +149,7 @@ class BoardView(TableView):
         rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
         each = (self.viewport().width() - rest) // len(places)
         for place in places:
-            texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
-            texts = [str(text or "") for text in texts]
-            least = max((self.fontMetrics().horizontalAdvance(text) for text in texts), default=0) + GAP
-            self.setColumnWidth(place, min(self._usual(place), max(least, each)))
+            self.setColumnWidth(place, max(self._least(place), min(self._usual(place), each)))
 
     # ---------------------------------------------------------------------------------- what a table is asked
 

@@ -47,6 +47,8 @@ class _Cell(QAbstractButton):
         self._detail = ""
         self._role = ""
         self._over = False
+        self._hinted: object = None  # what the hint was made of: making it takes long
+        self._hint = QSize()
         self.marked = False
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -91,6 +93,12 @@ class _Cell(QAbstractButton):
         return resized(self.font(), self._larger, bold=True), small
 
     def sizeHint(self) -> QSize:
+        now = self.text(), self._detail, self.font().pointSizeF(), scaled(self._most)
+        if now != self._hinted:
+            self._hinted, self._hint = now, self._wanted()
+        return self._hint
+
+    def _wanted(self) -> QSize:
         large, small = (QFontMetricsF(font) for font in self._fonts())
         wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
         high = large.height() + small.height() + 2 * TIGHT
@@ -215,12 +223,10 @@ class CardsView(ScrollArea):
             heading.setContentsMargins(GAP, 0, 0, 0)
             self._grid.addWidget(heading, 0, place)
         self._grid.setColumnStretch(5, 1)
-        # Room for what most models say, from the start: nothing moves when it comes.
-        for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
-            cell = _Cell(theming, LARGER.get(question, ANSWER))
-            cell.tell(*usual)
-            self._grid.setColumnMinimumWidth(place, cell.sizeHint().width())
+        self._reserved: dict[int, int] = {}  # pixels of the columns
         self._rows: list[_Row] = []
+        self._reserve()
+        theming.changed.connect(self._reserve)
         self.copy_action = new_action(self, "&Copy as text", self.copy)
         context_menu(self, self._offered)
         self.setWidget(self._inside)
@@ -254,8 +260,8 @@ class CardsView(ScrollArea):
             del self._rows[len(cards) :]
             for row, card in zip(self._rows, cards, strict=True):
                 row.show_card(card)
-            self._fit()
             self._give_room()
+            self._fit()
         several = len(cards) > 1
         for row in self._rows:
             shown = row.card.verdict
@@ -279,14 +285,20 @@ class CardsView(ScrollArea):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, 0)
 
+    def _reserve(self) -> None:
+        """Keep room for what most models say, from the start: nothing moves when it comes."""
+        for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
+            cell = _Cell(self._theming, LARGER.get(question, ANSWER))
+            cell.tell(*usual)
+            self._reserved[place] = cell.sizeHint().width()
+        self._give_room()
+
     def _give_room(self) -> None:
         """Answers are cut last: the scoreboards, whose figures the charts have too, give way to them."""
-        columns = [[row.name for row in self._rows]]
-        columns += [[row.cells[question] for row in self._rows] for question in (RIGHT, FAST, HELD)]
-        wanted = sum(max((cell.sizeHint().width() for cell in column), default=0) for column in columns)
-        rest = self.viewport().width() - wanted - (len(columns) + 1) * GAP
-        for cell in (cell for column in columns for cell in column):
-            cell.setMinimumWidth(cell.sizeHint().width() if rest >= 0 else 0)
+        names = max((row.name.minimumSizeHint().width() for row in self._rows), default=0)
+        rest = self.viewport().width() - names - sum(self._reserved.values()) - 5 * GAP
+        for place, width in self._reserved.items():
+            self._grid.setColumnMinimumWidth(place, width if rest >= 0 else 0)
         for board in (row.board for row in self._rows):
             board.setMaximumWidth(ANY_WIDTH if rest >= board.minimumSizeHint().width() else 0)
 
