@@ -401,6 +401,7 @@ def palette(theme: Theme) -> QPalette:
 def sheet(theme: Theme) -> str:
     """The style sheet of a theme: all that a palette cannot express, such as borders and the roles of
     labels."""
+    off = theme.alternate if theme.name == "contrast" else theme.line  # under a button that cannot be pressed
     return (
         surfaces(theme)
         + f"""
@@ -424,7 +425,7 @@ def sheet(theme: Theme) -> str:
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}
     QToolButton[role="primary"] {{ padding: 3px 14px; }}
-    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {theme.line};
+    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {off};
         color: {theme.muted}; border-color: {theme.line}; }}
     QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {{ border: 2px solid {theme.ink};
         padding: 3px 13px; }}

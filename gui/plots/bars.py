@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from bench.views.charts.definitions import Bar, Baseline, Category
 from gui.base.theme import Theming, resized
-from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined
+from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined, standing_out
 
 THICK = 0.74  # of the distance between two bars
 SQUASHED = 0.4  # of the plot's height, beyond which turned totals would take it from the bars
@@ -196,7 +196,8 @@ class BarPlot(PanelPlot):
         for line, baseline in zip(self._lines, baselines, strict=False):
             line.setVisible(baseline.label not in self.hidden)
             line.setPos(baseline.y)
-            line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
+            colour = standing_out(baseline.colour, self.theming.theme)
+            line.setPen(pg.mkPen(colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
         """Write the totals above the bars, and return their height in pixels. If they are too wide, the

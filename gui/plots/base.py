@@ -318,6 +318,7 @@ class PanelPlot(pg.PlotWidget):
                 self.picked.emit(*point)
 
 
+LINE_CONTRAST = 3.0  # of a line with what it is drawn on, by WCAG
 FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into that
 
 
@@ -325,6 +326,15 @@ def outlined(colour: str, theme: Theme) -> str:
     """The colour for the outline of a point or bar: its own, or a muted one if that is hardly visible on
     the paper."""
     return colour if palette.contrast(colour, theme.paper) >= FAINT else theme.muted
+
+
+def standing_out(colour: str, theme: Theme) -> str:
+    """The colour of a line on the paper: its own, or nearer to that of text, by as much as a line needs."""
+    for part in range(10):
+        seen = palette.blend((colour, theme.ink), part / 10)
+        if palette.contrast(seen, theme.paper) >= LINE_CONTRAST:
+            return seen
+    return theme.ink
 
 
 def line_of(colour: str, label: str, text: str) -> str:

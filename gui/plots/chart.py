@@ -34,7 +34,7 @@ from bench.views.sentences import findings
 from gui.base.boxes import filled, fitting_height
 from gui.base.theme import GAP, Theming, points, put_icon, scaled
 from gui.plots.bars import BarPlot
-from gui.plots.base import PanelPlot, hatched
+from gui.plots.base import PanelPlot, hatched, standing_out
 from gui.plots.lines import LinePlot
 from gui.widgets.controls import Combo, Elided, Label, Lines, Linked, as_tip, new_action, tool_button
 
@@ -780,7 +780,8 @@ class Legend(QWidget):
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         is_on = entry.marker == DOUBT or self.buttons[entry.key].isChecked()
-        colour = QColor(entry.colour if is_on else self._theming.theme.line)
+        own = standing_out(entry.colour, self._theming.theme) if entry.marker == LINE else entry.colour
+        colour = QColor(own if is_on else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
         if entry.marker == DOUBT:
             theme = self._theming.theme
