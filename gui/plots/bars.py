@@ -249,7 +249,7 @@ class BarPlot(PanelPlot):
             text.setFont(font)
             text.setColor(QColor(theme.failed if failed else theme.ink))
             text.textItem.setTextWidth(-1)
-            text.setPlainText(total)
+            text.setPlainText(f" {total}" if upright and not failed else total)  # off the interval's end
             text.textItem.setTextWidth(document.idealWidth())
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)
