@@ -176,7 +176,7 @@ def limits(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     if reached is None or not shown:
         return None
     lanes = [name for name in PRECISIONS if any(row.case.precision == name for row in shown)]
-    heights = {name: -float(place) for place, name in enumerate(lanes)}
+    heights = {name: float(len(lanes) - 1 - place) for place, name in enumerate(lanes)}
     shares = [row.limit for row in shown if row.limit]
     low, high = math.floor(math.log10(min(shares))), max(0, math.ceil(math.log10(max(shares) / BEYOND)))
     ticks = tuple(10.0**power for power in range(min(low, -1), high + 1))
@@ -187,7 +187,7 @@ def limits(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         colour=palette.MUTED,
         dashed=False,
         marker="",
-        points=(Point(x=1.0, y=heights[lanes[-1]] - LANE), Point(x=1.0, y=LANE)),
+        points=(Point(x=1.0, y=-LANE), Point(x=1.0, y=len(lanes) - 1 + LANE)),
         named=True,
     )
     best = story.best_of_each(shown)
