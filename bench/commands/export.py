@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from bench.views.charts.definitions import Chart, MissingPoint, Panel
+    from bench.views.charts.definitions import Chart, MissingPoint, Panel, Point
     from bench.views.drawing.looks import Look
 
 LARGEST_SCALE = 8.0
@@ -190,6 +190,10 @@ def records(chart: Chart) -> list[dict[str, Any]]:
 def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
     names = {category.key: category.label for category in chart.categories}
     found = []
+    if lanes := dict(zip(panel.y.ticks, panel.y.labels, strict=False)) if panel.series else {}:
+        return [
+            _in_lane(lanes[p.y], s.label, p, panel) for s in panel.series for p in s.points if p.y in lanes
+        ]
     for series in panel.series:
         found += [
             _record(
@@ -225,6 +229,13 @@ def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
 def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
     known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
     known["doubts"] = "; ".join(values.get("doubts", ())) or None
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _in_lane(lane: str, series: str, point: Point, panel: Panel) -> dict[str, Any]:
+    """Of a panel whose values go to the right, in lanes with names."""
+    known = {"panel": lane, "series": series, "value": point.x, "unit": panel.x.unit, "words": point.text}
+    known["doubts"] = "; ".join(point.doubts) or None
     return {name: known.get(name) for name in COLUMNS}
 
 

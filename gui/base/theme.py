@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QRectF, Qt, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -40,6 +40,14 @@ SIZES = {
     "empty": 1.2,
     "verdict": 1.5,
 }
+
+
+_scale = 1.0  # of text in use: Theming.enlarge sets it, as it sets the application's font
+
+
+def scaled(pixels: float) -> int:
+    """What text of the usual size takes so many pixels of, at the size in use."""
+    return round(_scale * pixels)
 
 
 def points(role: str) -> float:
@@ -323,7 +331,8 @@ class Theming(QObject):
         """Make all text this large: percent of the system's size, within LEAST_ZOOM and MOST_ZOOM."""
         percent = max(LEAST_ZOOM, min(MOST_ZOOM, percent))
         if percent != self.zoom:
-            self.zoom = percent
+            global _scale
+            self.zoom, _scale = percent, percent / 100
             font = QApplication.font()
             font.setPointSizeF(self._usual * percent / 100)
             QApplication.setFont(font)
@@ -392,6 +401,7 @@ def palette(theme: Theme) -> QPalette:
 def sheet(theme: Theme) -> str:
     """The style sheet of a theme: all that a palette cannot express, such as borders and the roles of
     labels."""
+    off = theme.alternate if theme.name == "contrast" else theme.line  # under a button that cannot be pressed
     return (
         surfaces(theme)
         + f"""
@@ -415,7 +425,7 @@ def sheet(theme: Theme) -> str:
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}
     QToolButton[role="primary"] {{ padding: 3px 14px; }}
-    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {theme.line};
+    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {off};
         color: {theme.muted}; border-color: {theme.line}; }}
     QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {{ border: 2px solid {theme.ink};
         padding: 3px 13px; }}
@@ -438,6 +448,7 @@ def sheet(theme: Theme) -> str:
     )
 
 
+ICON = 4 * GRID  # pixels of one beside text of the usual size
 ICONS = {
     "run": "play",
     "cancel": "stop",
@@ -472,4 +483,6 @@ def put_icon(target: QAction | QAbstractButton, name: str, theming: Theming, rol
 
 def _draw_icon(target: QObject, theming: Theming) -> None:
     assert isinstance(target, QAction | QAbstractButton)
+    if isinstance(target, QAbstractButton):
+        target.setIconSize(QSize(scaled(ICON), scaled(ICON)))
     target.setIcon(icon(str(target.property("icon-name")), theming, str(target.property("icon-role"))))

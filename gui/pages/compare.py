@@ -176,7 +176,7 @@ PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usual
 LEAST_ROWS, LOW = 5, 720  # of the table, which are visible; pixels of a window that has less room
 LEAST_HEIGHT = 520  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
-TABLE = "table"  # the table, which is drawn in turn with the charts
+CARDS, TABLE = "cards", "table"  # which are drawn in turn with the charts
 TOGETHER = "together"  # the choice of all precisions in one picture
 _PRECISION = "compare/precision"
 WHY = "So many lines in one picture are hard to tell apart: verdict, charts and table show one precision"
@@ -286,7 +286,6 @@ class ComparePage(Page):
         model = self.model
         self._offer_precisions(model)
         precision = self.precision
-        self.cards.show_cards(self.state.cards(precision), model, precision)
         self._tell_about(model)
         rows = [r for r in self.state.rows(model) if is_in(r.case, precision)] if model else []
         affixes = f"{title(model)}-", f"-{precision}" * bool(precision)
@@ -301,10 +300,12 @@ class ComparePage(Page):
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         # A few views at a time, starting where the last call stopped: the user does not wait for all of them.
         end = time.perf_counter() + BUDGET_S
-        names = [*self.views, TABLE]
+        names = [CARDS, *self.views, TABLE]
         for turn in range(len(names)):
             name = names[(self._next + turn) % len(names)]
-            if name == TABLE:
+            if name == CARDS:
+                self.cards.show_cards(self.state.cards(precision), model, precision)
+            elif name == TABLE:
                 soon = (m for m in self.state.provisional(model or None) if is_in(m.case, precision))
                 begun = (case for case in self.state.begun(model) if is_in(case, precision))
                 to_come = [*map(expected_row, soon), *map(empty_row, begun)]

@@ -34,7 +34,7 @@ from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
-from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write
+from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, scaled, write
 from gui.pages.page import Find, Page, Spot
 from gui.widgets.cards import AnswersRow
 from gui.widgets.colour_scale import Scale, ScaleLegend
@@ -436,19 +436,20 @@ class _Bars(QWidget):
         """The rectangle of a bar. place: of the layer; side: index of the backend."""
         left, room = self._across()
         time_ns = self._rows[place].times_ns.get(self._sides[side].name, 0.0)
-        top = place * self._step() + TIGHT + side * (BAR + 1)
-        return QRect(left, top, max(1 if time_ns else 0, round(room * time_ns / self._most)), BAR)
+        top = place * self._step() + TIGHT + side * (scaled(BAR) + 1)
+        return QRect(left, top, max(1 if time_ns else 0, round(room * time_ns / self._most)), scaled(BAR))
 
     # ------------------------------------------------------------------------------------------ the inside
 
     def _step(self) -> int:
-        return max(1, len(self._sides)) * (BAR + 1) + GAP
+        return max(1, len(self._sides)) * (scaled(BAR) + 1) + GAP
 
     def _across(self) -> tuple[int, int]:
         """Where bars begin, and the length of the longest one, in pixels. Its figure has room behind it."""
         metrics = self.fontMetrics()
         # 2 pixels more: the advance is rounded, and the text might be cut.
-        names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2)
+        widest = max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2
+        names = min(scaled(NAMES), widest)
         left = names + GAP + TIGHT
         return left, max(20, self.width() - left - metrics.horizontalAdvance("000.0 ms !") - GAP)
 
@@ -481,7 +482,7 @@ class _Bars(QWidget):
                     painter.fillRect(bar, QColor(side.colour))
                 painter.setPen(QColor(theme.muted))
                 mark = doubt.MARK if side.unsure else ""
-                at = QRect(bar.right() + GAP, bar.top() - 2, 200, BAR + 4)
+                at = QRect(bar.right() + GAP, bar.top() - 2, 200, scaled(BAR) + 4)
                 painter.drawText(at, int(Qt.AlignmentFlag.AlignVCenter), units.duration(time_ns) + mark)
 
     def _at(self, position: QPoint) -> LayerRow | None:

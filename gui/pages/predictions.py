@@ -24,7 +24,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -533,19 +533,32 @@ class ConfusionTable(QTableView):
         if event.type() == QEvent.Type.FontChange:
             self._give_room()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._give_room()
+
     def _give_room(self) -> None:
-        """Cells as large as their letters."""
+        """Cells as large as their letters, and up to LARGEST times as large where all of them have room."""
         metrics = self.fontMetrics()
         most = f"{int(self.source.counts.max(initial=0)):,}"
         widest = max([most, *map(str, self.source.classes)], key=metrics.horizontalAdvance)
         margin = self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin) + 1  # the delegate's
         wide = metrics.horizontalAdvance(widest) + 2 * margin + 2
-        self.horizontalHeader().setDefaultSectionSize(max(metrics.height() + 6, wide))
-        self.verticalHeader().setDefaultSectionSize(metrics.height() + 7)
+        wide, high = max(metrics.height() + 6, wide), metrics.height() + 7
+        count = max(1, len(self.source.classes))
+        room = self.maximumViewportSize()
+        across = (room.width() - self.verticalHeader().width()) / (count * wide)
+        along = (room.height() - self.horizontalHeader().height()) / (count * high)
+        times = max(1.0, min(LARGEST, across, along))
+        self.horizontalHeader().setDefaultSectionSize(int(times * wide))
+        self.verticalHeader().setDefaultSectionSize(int(times * high))
 
     def _on_entered(self, index: QModelIndex) -> None:
         if index.isValid():
             self.picked.emit(self.source.classes[index.row()], self.source.classes[index.column()])
+
+
+LARGEST = 1.6  # times the size that a cell's letters need
 
 
 ORDER = 30

@@ -13,10 +13,11 @@ from PySide6.QtWidgets import QWidget
 
 from bench.views.charts.definitions import Bar, Baseline, Category
 from gui.base.theme import Theming, resized
-from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined
+from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined, standing_out
 
 THICK = 0.74  # of the distance between two bars
 SQUASHED = 0.4  # of the plot's height, beyond which turned totals would take it from the bars
+APART = 1.5  # of a text's height: nearer to each other turned totals are a hatching to the eye
 SLANT = 90  # degrees by which totals are turned where they have no room
 
 
@@ -195,12 +196,13 @@ class BarPlot(PanelPlot):
         for line, baseline in zip(self._lines, baselines, strict=False):
             line.setVisible(baseline.label not in self.hidden)
             line.setPos(baseline.y)
-            line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
+            colour = standing_out(baseline.colour, self.theming.theme)
+            line.setPen(pg.mkPen(colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
         """Write the totals above the bars, and return their height in pixels. If they are too wide, the
-        unit goes to a second line; then all are turned; then none is written, and the tooltip at the
-        pointer has them."""
+        unit goes to a second line; then all are turned; then only the highest bar's is written, and the
+        tooltip at the pointer has the others."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
         font = resized(self.font(), more=-2, least=6.5)
@@ -221,11 +223,14 @@ class BarPlot(PanelPlot):
                 totals, height = stacked, 2 * metrics.height() + 10
             else:
                 upright, height = True, widest(totals) + 10
-                if height > SQUASHED * whole:
-                    totals, height = (
-                        [total if total == "✕" else "" for total in totals],
-                        metrics.height() + 10,
-                    )
+                if height > SQUASHED * whole or APART * metrics.height() > room:
+                    # Only above the highest bar, where none is in the way.
+                    highest = max(bars, key=lambda bar: sum(part.value for part in bar.parts)).x
+                    totals = [
+                        total if total == "✕" or bar.x == highest else ""
+                        for total, bar in zip(totals, bars, strict=True)
+                    ]
+                    upright, height = False, metrics.height() + 10
         while len(self._totals) < len(bars):
             text = pg.TextItem()
             self.addItem(text, ignoreBounds=True)
@@ -244,7 +249,7 @@ class BarPlot(PanelPlot):
             text.setFont(font)
             text.setColor(QColor(theme.failed if failed else theme.ink))
             text.textItem.setTextWidth(-1)
-            text.setPlainText(total)
+            text.setPlainText(f" {total}" if upright and not failed else total)  # off the interval's end
             text.textItem.setTextWidth(document.idealWidth())
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)

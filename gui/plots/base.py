@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import pyqtgraph as pg
@@ -317,6 +318,7 @@ class PanelPlot(pg.PlotWidget):
                 self.picked.emit(*point)
 
 
+LINE_CONTRAST = 3.0  # of a line with what it is drawn on, by WCAG
 FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into that
 
 
@@ -324,6 +326,15 @@ def outlined(colour: str, theme: Theme) -> str:
     """The colour for the outline of a point or bar: its own, or a muted one if that is hardly visible on
     the paper."""
     return colour if palette.contrast(colour, theme.paper) >= FAINT else theme.muted
+
+
+def standing_out(colour: str, theme: Theme) -> str:
+    """The colour of a line on the paper: its own, or nearer to that of text, by as much as a line needs."""
+    for part in range(10):
+        seen = palette.blend((colour, theme.ink), part / 10)
+        if palette.contrast(seen, theme.paper) >= LINE_CONTRAST:
+            return seen
+    return theme.ink
 
 
 def line_of(colour: str, label: str, text: str) -> str:
@@ -342,6 +353,8 @@ def _label_points() -> float:
     return points("axis")
 
 
+NAME_BESIDE = 2  # pixels left free on either side of a tick's label
+FEW_NAMES = 3  # of numbered ones: fewer do not show by what step they go
 _MARGIN = 4  # pixels at a label's ends, which its document keeps
 _LABELLED, _PLAIN = 1.0, 0.5  # tick levels by which pyqtgraph asks for strings
 
@@ -484,6 +497,20 @@ class ScaleAxis(pg.AxisItem):
         """If not all names fit (`step` pixels apart), show only their first words."""
         self._short = any(metrics.horizontalAdvance(name) + 6 > step for name in self.names.values())
 
+    def _regular(
+        self, places: Sequence[float], low: float, high: float, size: float, metrics: pg.QtGui.QFontMetricsF
+    ) -> Sequence[float]:
+        """If numbered names have no room side by side, those of every fifth number, or tenth: with every
+        second one a reader looks for what the others are."""
+        step = size / max(1e-9, high - low)
+        numbers = {p: int(text) for p in places if (text := self._text(p)).isdecimal()}
+        if any(metrics.horizontalAdvance(self._text(p)) + 2 * NAME_BESIDE > step for p in places):
+            for every in (5, 10):
+                kept = [p for p in places if numbers.get(p, 1) % every == 0]
+                if len(kept) >= FEW_NAMES:
+                    return kept
+        return places
+
     def _fitting(self, places: Sequence[float], low: float, high: float, size: float) -> list[float]:
         """The positions whose labels do not touch the label before them."""
         if not high > low:
@@ -491,12 +518,17 @@ class ScaleAxis(pg.AxisItem):
         metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())
         upright = self.orientation == "left"
         if self.names and not upright:
-            self._shorten(metrics, size / max(1e-9, high - low))
+            apart = min((b - a for a, b in pairwise(sorted(self.names))), default=1.0)
+            self._shorten(metrics, apart * size / max(1e-9, high - low))
+        if self.names and not upright:
+            places = self._regular(places, low, high, size, metrics)
         labelled: list[float] = []
         free = -math.inf
         for position in sorted(places):
             half = (
-                metrics.height() / 2 if upright else metrics.horizontalAdvance(self._text(position)) / 2 + 3
+                metrics.height() / 2
+                if upright
+                else metrics.horizontalAdvance(self._text(position)) / 2 + NAME_BESIDE
             )
             at = (position - low) / (high - low) * size
             if at - half >= free:

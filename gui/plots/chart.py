@@ -32,9 +32,9 @@ from bench.views.charts.definitions import Chart, Panel
 from bench.views.charts.doubts import LEGEND, has_doubts
 from bench.views.sentences import findings
 from gui.base.boxes import filled, fitting_height
-from gui.base.theme import GAP, Theming, put_icon
+from gui.base.theme import GAP, Theming, points, put_icon, scaled
 from gui.plots.bars import BarPlot
-from gui.plots.base import PanelPlot, hatched
+from gui.plots.base import PanelPlot, hatched, standing_out
 from gui.plots.lines import LinePlot
 from gui.widgets.controls import Combo, Elided, Label, Lines, Linked, as_tip, new_action, tool_button
 
@@ -101,10 +101,10 @@ def columns(count: int, width: int, height: int) -> int:
     0 if they do not."""
     if count == 1:
         return 1
-    for wanted in (min(count, IN_A_ROW), min(count, width // PANEL_WIDTH)):
+    for wanted in (min(count, IN_A_ROW), min(count, width // scaled(PANEL_WIDTH))):
         rows = -(-count // max(1, wanted))
-        high = rows == 1 or (height - ABOVE) / rows >= PANEL_HEIGHT
-        if wanted > 1 and width / wanted >= PANEL_WIDTH and high:
+        high = rows == 1 or (height - scaled(ABOVE)) / rows >= scaled(PANEL_HEIGHT)
+        if wanted > 1 and width / wanted >= scaled(PANEL_WIDTH) and high:
             return wanted
     return 0
 
@@ -182,12 +182,13 @@ class ChartView(QFrame):
             self._title.setText("")
             self._title.meaning = ""
             return
-        lined = not chart.panels[0].bars
+        first = chart.panels[0]
+        lined = not first.bars
         self._switchable = tuple(
             switch
             for switch, able in (
-                (self._scale_x, lined),
-                (self._scale_y, lined and any(p.y.unit != "%" for p in chart.panels)),
+                (self._scale_x, lined and not first.x.labels),
+                (self._scale_y, lined and not first.y.labels and any(p.y.unit != "%" for p in chart.panels)),
             )
             if able
         )
@@ -392,7 +393,8 @@ class ChartView(QFrame):
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
             heading = panel.title if len(wanted) > 1 and panel.title else None
-            plot.getPlotItem().setTitle(heading, size="9pt", color=self._theming.theme.muted)
+            size, colour = f"{points('caption')}pt", self._theming.theme.muted
+            plot.getPlotItem().setTitle(heading, size=size, color=colour)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
@@ -416,7 +418,7 @@ class ChartView(QFrame):
     def _place_switches(self) -> None:
         """Hide the switches if they would cut the title. The context menu has them, too."""
         for switch in (self._scale_x, self._scale_y):
-            switch.setVisible(switch in self._switchable and self.width() >= NARROW)
+            switch.setVisible(switch in self._switchable and self.width() >= scaled(NARROW))
 
     def _on_chosen(self) -> None:
         self._chosen = self.choice.currentData()
@@ -433,7 +435,7 @@ class ChartView(QFrame):
 
     def _limit_finding(self) -> None:
         """Give the finding fewer lines if the chart is low. Its tooltip has all of it."""
-        most = 1 + sum(self.height() >= height for height in LINES)
+        most = 1 + sum(self.height() >= scaled(height) for height in LINES)
         most = 8 if self._expand.isChecked() else most
         if most != self._finding.most:
             self._finding.most = most
@@ -482,13 +484,19 @@ LEAST_HEIGHT = 250
 
 
 class ChartGrid(QScrollArea):
-    """Charts in a grid. A chart that asks for all the room gets it until it gives it back."""
+    """Charts in a grid. A chart that asks for all the room gets it until it gives it back. shares: of the
+    width, of charts beside each other (none: all alike)."""
 
     def __init__(
-        self, views: Sequence[ChartView], parent: QWidget | None = None, least_height: int = LEAST_HEIGHT
+        self,
+        views: Sequence[ChartView],
+        parent: QWidget | None = None,
+        least_height: int = LEAST_HEIGHT,
+        shares: Sequence[int] = (),
     ) -> None:
         super().__init__(parent)
         self._views: list[ChartView] = []
+        self._shares = tuple(shares)
         self._least_height = least_height
         self._alone: ChartView | None = None
         self._charts = QWidget()
@@ -556,7 +564,8 @@ class ChartGrid(QScrollArea):
                 self._grid.addWidget(view, index // columns, index % columns, 1, span)
             for i in range(max(4, len(self._views))):  # a row without a view must not keep its share
                 self._grid.setRowStretch(i, 1 if i < rows else 0)
-                self._grid.setColumnStretch(i, 1 if i < columns else 0)
+                share = self._shares[i] if 1 < columns == len(self._shares) > i else 1
+                self._grid.setColumnStretch(i, share if i < columns else 0)
         # Without this the content would be as high as its wrapped texts.
         self._charts.resize(room.width(), max(room.height(), rows * self._least_height))
 
@@ -612,7 +621,7 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
         for s in panel.series:
             if not s.named and (s.points or s.marks or s.provisional):
                 lines.setdefault(
-                    s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay)
+                    s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker or LINE, s.overlay)
                 )
     return (*lines.values(), *doubtful)
 
@@ -771,7 +780,8 @@ class Legend(QWidget):
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         is_on = entry.marker == DOUBT or self.buttons[entry.key].isChecked()
-        colour = QColor(entry.colour if is_on else self._theming.theme.line)
+        own = standing_out(entry.colour, self._theming.theme) if entry.marker == LINE else entry.colour
+        colour = QColor(own if is_on else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
         if entry.marker == DOUBT:
             theme = self._theming.theme

@@ -18,8 +18,10 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from bench.views.charts.definitions import Panel, Point, Series
+from bench.views.charts.definitions import Axis, Panel, Point, Series
 from bench.views.charts.label_places import FAR, spread
+from bench.views.drawing.draw_panels import LANES_BESIDE
+from bench.views.sentences.limits import percent
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
 from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place
@@ -94,6 +96,8 @@ class LinePlot(PanelPlot):
         ticks = sorted({*panel.x.ticks, *self.ticks})
         self.x_axis.describe(panel.x, log_x, 2.0, ticks)
         self.y_axis.describe(panel.y, log_y, 10.0, panel.y.ticks)
+        self.x_axis.names = _named(panel.x, log_x, 2.0)
+        self.y_axis.names = _named(panel.y, log_y, 10.0)
         if ticks:
             self._span = max(1.0, place(ticks[-1], log_x, 2.0) - place(ticks[0], log_x, 2.0))
         for label in [name for name in self._items if name not in {s.label for s in panel.series}]:
@@ -131,7 +135,8 @@ class LinePlot(PanelPlot):
                 if m.x == batch
             ]
         label = self.panel.x.label
-        head = f"batch {batch:,.0f}" if label.startswith("batch") else f"{batch:.3g} {escape(label)}"
+        value = percent(batch) if self.panel.x.unit == "%" else f"{batch:.3g}"
+        head = f"batch {batch:,.0f}" if label.startswith("batch") else f"{value} {escape(label)}"
         return f"<div>{head}</div>{''.join(lines)}" if lines else ""
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
@@ -342,7 +347,7 @@ class LinePlot(PanelPlot):
             if (s.named or overlaid) and s.points
         ]
         font = resized(self.font(), more=-2, least=6.5)
-        self.names.show_names(wanted, font, self.theming.theme)
+        self.names.show_names(wanted, font, self.theming.theme, lanes=bool(self.panel.y.labels))
 
     def place_selection(self) -> None:
         assert self.panel is not None
@@ -392,6 +397,8 @@ class LinePlot(PanelPlot):
             # A line that is named at its end needs room for its label above it.
             above = 0.14 if any((s.named or s.overlay) and len(s.points) > 1 for s in panel.series) else 0.08
             bounds = (y0 - 0.12 * span, y1 + above * span)
+        elif panel.y.labels:  # lanes
+            bounds = (min(panel.y.ticks) - LANES_BESIDE, max(panel.y.ticks) + LANES_BESIDE)
         elif panel.y.unit == "%":
             spread = max(high - low, 0.01)
             bottom, top = max(0.0, low - 0.6 * spread), min(1.0, high + 0.25 * spread)
@@ -403,6 +410,11 @@ class LinePlot(PanelPlot):
             part = self._failed_part()
             bounds = (bounds[0] - part / (1 - part) * (bounds[1] - bounds[0]), bounds[1])
         self.fit(x0 - pad, x1 + pad, *bounds)
+
+
+def _named(axis: Axis, log: bool, base: float) -> dict[float, str]:
+    """What stands at the ticks of an axis that has names in place of values."""
+    return {place(v, log, base): name for v, name in zip(axis.ticks, axis.labels, strict=False)}
 
 
 def _any(spots: pg.ScatterPlotItem, wanted: Sequence[object]) -> bool:
@@ -419,6 +431,8 @@ def _bounds(points: list[Point], log: bool) -> tuple[np.ndarray, np.ndarray]:
 LEADER = 22  # pixels from a point to its label
 NEAR = 5  # pixels from a point to where the thin line begins
 ROW = 0.88  # of a font's height: labels in a column may stand this close
+DOT, ASIDE = 5, 8  # pixels from the middle of a point in a lane to its edge, and to a label beside it
+FEW_POINTS = 8  # in lanes, of which all may have their names
 MARGIN = 2  # pixels around a label that nothing else may touch
 
 PointsXY = tuple[tuple[float, float], ...]
@@ -459,7 +473,10 @@ class PointNames(QGraphicsItem):
         self.setZValue(10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
-    def show_names(self, wanted: Sequence[WantedLabel], font: QFont, theme: Theme) -> None:
+    def show_names(
+        self, wanted: Sequence[WantedLabel], font: QFont, theme: Theme, lanes: bool = False
+    ) -> None:
+        """lanes: points stand in lanes, where names beside each other would lie on points (`in_lanes`)."""
         self.prepareGeometryChange()
         self._font, self._theme = font, theme
         (left, right), (low, high) = self._box.viewRange()
@@ -480,6 +497,10 @@ class PointNames(QGraphicsItem):
         occupied = [name.rect for name in self.names]
         alone = [(w, p) for w, p in there if len(p) == 1 and room.contains(QPointF(*p[0]))]
         columns: list[list[tuple[WantedLabel, PointsXY]]] = []
+        if lanes:
+            self.names += in_lanes(alone, room, font)
+            self.update()
+            return
         for w, points in sorted(alone, key=lambda one: one[1][0][0]):
             if not columns or points[0][0] - columns[-1][-1][1][0][0] > LEADER:
                 columns.append([])
@@ -557,6 +578,31 @@ def beside_points(
         sides.append(next((labels for labels in tried if labels is not None), []))
     right, left = sides
     return left if len(left) > 2 * len(right) else right
+
+
+def in_lanes(points: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont) -> list[Name]:
+    """Labels of points that stand in lanes: each beside its point, else above or below it, on no other label
+    and on no point; where there are many points, of the ranked ones alone. What has no place has none."""
+    spots = [QRectF(x - DOT, y - DOT, 2 * DOT, 2 * DOT) for _, ((x, y),) in points]
+    wanted = [one for one in points if one[0].rank is not None or len(points) <= FEW_POINTS]
+    names: list[Name] = []
+    for label, ((x, y),) in sorted(wanted, key=lambda one: (one[0].rank or 0, -one[1][0][0])):
+        metrics = QFontMetricsF(resized(font, bold=label.strong))
+        wide, high = metrics.horizontalAdvance(label.text), metrics.height() * ROW
+        middle = min(max(x - wide / 2, room.left() + MARGIN), room.right() - MARGIN - wide)
+        places = (
+            QRectF(x + ASIDE, y - high / 2, wide, high),
+            QRectF(x - ASIDE - wide, y - high / 2, wide, high),
+            QRectF(middle, y - DOT - MARGIN - high, wide, high),
+            QRectF(middle, y + DOT + MARGIN, wide, high),
+        )
+        for rect in places:
+            taken = any(rect.intersects(spot) for spot in spots)
+            if room.contains(rect) and not taken and not any(rect.intersects(name.rect) for name in names):
+                edge = QPointF(min(max(x, rect.left()), rect.right()), min(max(y, rect.top()), rect.bottom()))
+                names.append(Name(label.text, label.colour, rect, label.strong, QLineF(QPointF(x, y), edge)))
+                break
+    return names
 
 
 def _column(

@@ -28,7 +28,7 @@ from bench.views.tables.comparison_tables import END_TO_END, WORDS
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import as_row, filled
-from gui.base.theme import TIGHT, WIDE, Theme, Theming
+from gui.base.theme import TIGHT, WIDE, Theme, Theming, scaled
 from gui.base.wording import in_window
 from gui.sessions.comparison_session import RunState
 from gui.widgets.controls import TERM, open_term, push_button, with_links
@@ -69,12 +69,16 @@ class Docks:
     """The docks of a window. folded: whether the inspector is a tab because the window is narrow;
     form_shown: is called with whether the form is visible."""
 
-    def __init__(self, window: QMainWindow, form: QWidget, inspector: QWidget, problems: QWidget) -> None:
-        self._window = window
+    def __init__(
+        self, window: QMainWindow, theming: Theming, form: QWidget, inspector: QWidget, problems: QWidget
+    ) -> None:
+        self._window, self._theming = window, theming
         self.folded = False
         self.away = False  # the form, since a run is shown
         self.cramped = False  # the form, for want of room
-        self._width = NARROW
+        self._tiny = False
+        self._zoom = theming.zoom
+        theming.changed.connect(self._on_theme)
         self.form_shown: Callable[[bool], None] = lambda visible: None
         self.form = self._dock("Comparison", form, _AREA.LeftDockWidgetArea)
         self.inspector = self._dock("Inspector", inspector, _AREA.RightDockWidgetArea)
@@ -110,12 +114,12 @@ class Docks:
         """Adapt to the window's width: below NARROW the inspector becomes a tab, below TINY the form is
         hidden until the user asks for it. A dock that the user moved stays there. Returns whether the
         form was hidden or shown again."""
-        turned = (width < TINY) != (self._width < TINY)
+        tiny, narrow = width < scaled(TINY), width < scaled(NARROW)
+        turned, self._tiny = tiny != self._tiny, tiny
         if turned:
-            self.cramped = width < TINY
-        self._width = width
-        if (width < NARROW) != self.folded:
-            self._fold_inspector(width < NARROW)
+            self.cramped = tiny
+        if narrow != self.folded:
+            self._fold_inspector(narrow)
         return turned
 
     def restore(self, settings: QSettings) -> None:
@@ -163,7 +167,15 @@ class Docks:
         self.form_shown(on)
 
     def _give_widths(self) -> None:
-        self._window.resizeDocks([self.form, self.inspector], WIDTHS, Qt.Orientation.Horizontal)
+        wide = [scaled(width) for width in WIDTHS]
+        self._window.resizeDocks([self.form, self.inspector], wide, Qt.Orientation.Horizontal)
+
+    def _on_theme(self) -> None:
+        """Larger text takes wider docks."""
+        if self._zoom != self._theming.zoom:
+            self._zoom = self._theming.zoom
+            self.fit(self._window.width())
+            self._give_widths()
 
     def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> Dock:
         dock = Dock(title, self._window)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from gui.shell.library import Library
 PERIOD_MS = 40
 DERIVE_S = 0.008  # of each period, for rows
+TURN_S = 0.02  # after which no further view is drawn in one turn
 FLUSHES = 50  # turns after which a view that is still dirty is left so
 SHARE = 0.25  # of the time, at most, that one view may take to draw
 
@@ -119,12 +120,16 @@ class Redraw(QObject):
                 view.redraw()
 
     def _tick(self) -> None:
+        end_of_turn, drawn = self._clock() + TURN_S, False
         self._state.work(DERIVE_S)
         dirty = self._dirty()
         for view in dirty:
             now = self._clock()
             if now < self._not_before.get(id(view), 0.0):
                 continue
+            if drawn and now > end_of_turn:  # keys and clicks come first; the others are drawn next time
+                break
+            drawn = True
             try:
                 view.redraw()
             finally:
@@ -423,7 +428,7 @@ class MainWindow(QMainWindow):
         self.form = JobForm(self.settings, self.where)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
-        self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
+        self._docks = docks = Docks(self, self.theming, self.form, self.inspector, self.problems)
         self.form_dock, self.inspector_dock, self.problems_dock = docks.form, docks.inspector, docks.problems
         for dock in (docks.form, docks.inspector, docks.problems):
             dock.visibilityChanged.connect(self.redraw.wake)

@@ -17,7 +17,7 @@ from gui.base.boxes import filled, fitting_height, kept_list, scrolled
 from gui.base.theme import GAP, TIGHT, WIDE
 from gui.widgets.controls import Label, push_button, tool_button
 
-MOST = 3  # messages shown at once; older ones are in the log
+MOST = 3  # messages shown at once; older ones are in the log, but for those that offer something
 WIDEST = 560  # pixels
 HIGHEST = 0.6  # of the pages' height; beyond it they scroll
 SIGNS = {"info": ("i", "Note"), "warning": ("!", "Attention"), "failed": ("✕", "Failed")}  # by severity
@@ -183,11 +183,16 @@ class Banner(QFrame):
             notice = Notice(self, text, severity, about, words)
         self._notices.append(notice)
         self._layout.addWidget(notice)
-        while len(self._notices) > MOST:
-            self._forget(self._notices[0])
+        for old in self._too_many(notice):
+            self._forget(old)
         self._place()
         QAccessible.updateAccessibility(QAccessibleEvent(notice, QAccessible.Event.Alert))
         return notice
+
+    def _too_many(self, newest: Notice) -> Sequence[Notice]:
+        """The oldest beyond MOST. What waits for the user's answer stays: with it would go what it offers."""
+        silent = [n for n in self._notices if n not in self._agreed and n is not newest]
+        return silent[: max(0, len(self._notices) - MOST)]
 
     def _forget(self, notice: Notice) -> None:
         self._notices.remove(notice)

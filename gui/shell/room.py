@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolBar, QToolButton, QWidget
 
-from gui.base.theme import GRID, Theming, put_icon
+from gui.base.theme import GRID, ICON, Theming, put_icon, scaled
 from gui.form.job_form import in_a_line
 from gui.sessions.session import Standing
 from gui.shell.docks import Docks
@@ -38,7 +38,6 @@ class ToolBar(QToolBar):
         self.setFloatable(False)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setIconSize(QSize(4 * GRID, 4 * GRID))
         self._theming = theming
         self.buttons: dict[str, QToolButton] = {}
         self._places: dict[str, QAction] = {}
@@ -54,8 +53,17 @@ class ToolBar(QToolBar):
             self._places[name] = self.addWidget(button)
         self.folded = Summary(theming)
         self._folded = self.addWidget(self.folded)
+        self._fit_icons()
+        theming.changed.connect(self._fit_icons)
         self.show_active(False)
         self.show_summary("", False)
+
+    def _fit_icons(self) -> None:
+        """Icons as large as the text beside them."""
+        size = QSize(scaled(ICON), scaled(ICON))
+        self.setIconSize(size)
+        for button in self.buttons.values():
+            button.setIconSize(size)
 
     def show_active(self, active: bool) -> None:
         """While a comparison runs, show Cancel in place of Run."""

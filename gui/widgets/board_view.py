@@ -21,7 +21,7 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import Theming
+from gui.base.theme import GAP, Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
@@ -80,6 +80,7 @@ class BoardView(TableView):
         compares = board is not None and board.has_comparisons
         if board is not None and compares:
             self.show_table(scoreboard.table(board, small=True))
+            self._squeeze()
         self.setVisible(compares)
         self.updateGeometry()
 
@@ -104,19 +105,51 @@ class BoardView(TableView):
         if self._narrow:
             high += self.horizontalScrollBar().sizeHint().height()
         wide = self.horizontalHeader().length() + frame
+        wide += sum(self._usual(place) - self.columnWidth(place) for place in self._batches())
         if count > MOST_LINES:
             wide += self.verticalScrollBar().sizeHint().width()
         return QSize(wide, high)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(100, self.sizeHint().height())
+        """With room for the names, and one batch size."""
+        names = self.columnWidth(0) if self.source.columns else 0
+        return QSize(
+            max(100, names + max(map(self._usual, self._batches()), default=0)), self.sizeHint().height()
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._squeeze()
         narrow = self.horizontalHeader().length() > self.width()
         if narrow != self._narrow:
             self._narrow = narrow
             self.updateGeometry()
+
+    def _batches(self) -> list[int]:
+        """The places of the columns that are batch sizes."""
+        of = map(scoreboard.batch_of, self.source.columns)
+        return [place for place, batch in enumerate(of) if batch is not None]
+
+    def _usual(self, place: int) -> int:
+        """The width of a column where there is room."""
+        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
+        return max(super().heading_width(place), wide, self._least(place))
+
+    def _least(self, place: int) -> int:
+        """The width that the texts of a column cannot do without, also those that may still come."""
+        texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
+        advance = self.fontMetrics().horizontalAdvance
+        return max(map(advance, (WIDEST_CELL, *(str(text or "") for text in texts)))) + GAP
+
+    def _squeeze(self) -> None:
+        """Make the batch sizes narrower before any of them is out of sight, down to what is in them."""
+        places = self._batches()
+        if not places:
+            return
+        rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
+        each = (self.viewport().width() - rest) // len(places)
+        for place in places:
+            self.setColumnWidth(place, max(self._least(place), min(self._usual(place), each)))
 
     # ---------------------------------------------------------------------------------- what a table is asked
 
@@ -146,9 +179,8 @@ class BoardView(TableView):
         return False
 
     def heading_width(self, place: int) -> int:
-        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
         of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
-        return max(super().heading_width(place), wide if of_batch else 0)
+        return self._usual(place) if of_batch else super().heading_width(place)
 
     def copied(self) -> Table[Any]:
         """The numbers behind the cells, as an exported picture has them."""

@@ -9,13 +9,13 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QSizePolicy, QWidget
 
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Card
-from gui.base.boxes import ScrollArea, filled
-from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, write
+from gui.base.boxes import ScrollArea, as_row, flowing
+from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, scaled, write
 from gui.widgets.board_view import BoardView
 from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 
@@ -23,6 +23,8 @@ MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
 NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+ANY_WIDTH = (1 << 24) - 1  # Qt's own: no most
+NAME_LEAST = 140  # of a name: where room is short the scoreboard gives it
 LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
 ANSWER = 1.1
 INKS = {"good": "good", "bad": "failed", "warn": "warning"}  # colours of the theme, by an answer's role
@@ -36,13 +38,17 @@ USUAL = {
 class _Cell(QAbstractButton):
     """A text and a smaller one below it, painted, so that neither pushes its neighbours about."""
 
-    def __init__(self, theming: Theming, larger: float = ANSWER, most: int = TEXT_MOST) -> None:
+    def __init__(
+        self, theming: Theming, larger: float = ANSWER, most: int = TEXT_MOST, least: int = 60
+    ) -> None:
         super().__init__()
         self._theming = theming
-        self._larger, self._most = larger, most
+        self._larger, self._most, self._least = larger, most, least
         self._detail = ""
         self._role = ""
         self._over = False
+        self._hinted: object = None  # what the hint was made of: making it takes long
+        self._hint = QSize()
         self.marked = False
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -76,19 +82,31 @@ class _Cell(QAbstractButton):
         """The colour of the text."""
         return str(getattr(self._theming.theme, self._role or "ink"))
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text does not fit."""
+        return QFontMetricsF(self._fonts()[0]).horizontalAdvance(self.text()) > self.width() - 2 * GAP + 1
+
     def _fonts(self) -> tuple[QFont, QFont]:
         small = QFont(self.font())
         small.setPointSizeF(points("caption"))
         return resized(self.font(), self._larger, bold=True), small
 
     def sizeHint(self) -> QSize:
+        now = self.text(), self._detail, self.font().pointSizeF(), scaled(self._most)
+        if now != self._hinted:
+            self._hinted, self._hint = now, self._wanted()
+        return self._hint
+
+    def _wanted(self) -> QSize:
         large, small = (QFontMetricsF(font) for font in self._fonts())
         wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
         high = large.height() + small.height() + 2 * TIGHT
-        return QSize(min(self._most, round(wide) + 2 * GAP + 2), round(high))
+        return QSize(min(scaled(self._most), round(wide) + 2 * GAP + 2), round(high))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(60, self.sizeHint().height())
+        hint = self.sizeHint()
+        return QSize(min(scaled(self._least), hint.width()), hint.height())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._over = True
@@ -135,13 +153,14 @@ class AnswersRow(QWidget):
         self._last: object = None
         self._text = ""
         self.who = Elided(role="heading")
-        self.who.setMaximumWidth(NAME_MOST)
+        self.who.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._fit_name()
+        theming.changed.connect(self._fit_name)
         self.cells = {question: _Cell(theming, ANSWER, most=WIDE_MOST) for question in (RIGHT, FAST, HELD)}
-        line = filled(QHBoxLayout(self), (self.who, 1), margins=(0, 0, 0, 0), spacing=GAP)
+        pairs = [as_row(Label(question, role="caption"), cell) for question, cell in self.cells.items()]
+        flowing(self, self.who, *pairs, spacing=GAP)
         for question, cell in self.cells.items():
             cell.clicked.connect(lambda _=False, of=question: self._go(of))
-            filled(line, Label(question, role="caption"), cell)
-        line.addStretch(1)
         self.copy_action = new_action(self, "&Copy as text", self.copy)
         for widget in (self, *self.cells.values()):
             context_menu(widget, lambda: [self.copy_action])
@@ -153,9 +172,14 @@ class AnswersRow(QWidget):
             return
         self._shown, self._answers, self._text = now, answers, text
         self.who.setText(who)
+        self._fit_name()
         self.who.setVisible(bool(who))
         for question, cell in self.cells.items():
             cell.show_answer(question, answers.get(question, Answer(NOTHING)))
+
+    def _fit_name(self) -> None:
+        words = self.who.fontMetrics().horizontalAdvance(f"{self.who.text()} ")
+        self.who.setFixedWidth(min(words + GAP, scaled(NAME_MOST)))
 
     def copy(self) -> None:
         """Put the sentence on the clipboard."""
@@ -199,12 +223,10 @@ class CardsView(ScrollArea):
             heading.setContentsMargins(GAP, 0, 0, 0)
             self._grid.addWidget(heading, 0, place)
         self._grid.setColumnStretch(5, 1)
-        # Room for what most models say, from the start: nothing moves when it comes.
-        for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
-            cell = _Cell(theming, LARGER.get(question, ANSWER))
-            cell.tell(*usual)
-            self._grid.setColumnMinimumWidth(place, cell.sizeHint().width())
+        self._reserved: dict[int, int] = {}  # pixels of the columns
         self._rows: list[_Row] = []
+        self._reserve()
+        theming.changed.connect(self._reserve)
         self.copy_action = new_action(self, "&Copy as text", self.copy)
         context_menu(self, self._offered)
         self.setWidget(self._inside)
@@ -238,6 +260,7 @@ class CardsView(ScrollArea):
             del self._rows[len(cards) :]
             for row, card in zip(self._rows, cards, strict=True):
                 row.show_card(card)
+            self._give_room()
             self._fit()
         several = len(cards) > 1
         for row in self._rows:
@@ -262,6 +285,23 @@ class CardsView(ScrollArea):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, 0)
 
+    def _reserve(self) -> None:
+        """Keep room for what most models say, from the start: nothing moves when it comes."""
+        for place, (question, usual) in zip((1, 2, 4), USUAL.items(), strict=True):
+            cell = _Cell(self._theming, LARGER.get(question, ANSWER))
+            cell.tell(*usual)
+            self._reserved[place] = cell.sizeHint().width()
+        self._give_room()
+
+    def _give_room(self) -> None:
+        """Answers are cut last: the scoreboards, whose figures the charts have too, give way to them."""
+        names = max((row.name.minimumSizeHint().width() for row in self._rows), default=0)
+        rest = self.viewport().width() - names - sum(self._reserved.values()) - 5 * GAP
+        for place, width in self._reserved.items():
+            self._grid.setColumnMinimumWidth(place, width if rest >= 0 else 0)
+        for board in (row.board for row in self._rows):
+            board.setMaximumWidth(ANY_WIDTH if rest >= board.minimumSizeHint().width() else 0)
+
     def _fit(self) -> None:
         """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
         self._grid.activate()
@@ -274,6 +314,7 @@ class CardsView(ScrollArea):
 
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
+        self._give_room()
         self._fit()
 
 
@@ -282,7 +323,7 @@ class _Row:
 
     def __init__(self, view: CardsView, grid: QGridLayout, line: int, theming: Theming) -> None:
         self.card: Card
-        self.name = _Cell(theming, most=NAME_MOST)
+        self.name = _Cell(theming, most=NAME_MOST, least=NAME_LEAST)
         self.name.clicked.connect(lambda: view.model_wanted.emit(*self._of))
         self.cells = {
             question: _Cell(theming, LARGER.get(question, ANSWER)) for question in (RIGHT, FAST, HELD)

@@ -41,12 +41,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.base.theme import LEFT, Theme, Theming, resized, write
+from gui.base.theme import LEFT, Theme, Theming, resized, scaled, write
 from gui.widgets.colour_scale import ink_on
 from gui.widgets.controls import as_tip, tool_buttons
 
 GAP_X = 28.0
 GAP_Y = 34.0
+WIDEST = 360  # pixels of a box
 _SWEEPS = 8
 
 
@@ -270,12 +271,12 @@ class BoxFonts:
         bold, plain = QFontMetricsF(self.bold), QFontMetricsF(self.plain)
         value = plain.horizontalAdvance("   0.00 ms · 00.0 %")
         lines = (plain.horizontalAdvance(box.name), plain.horizontalAdvance(box.shape))
-        return min(360.0, max(bold.horizontalAdvance(box.title) + value, *lines)) + 2 * PAD
+        return min(float(scaled(WIDEST)), max(bold.horizontalAdvance(box.title) + value, *lines)) + 2 * PAD
 
     def size(self, box: Box, wide: float) -> tuple[float, float]:
         if box.plain:
             width = QFontMetricsF(self.plain).horizontalAdvance(box.title) + 3 * PAD
-            return min(width, 360.0), self.line + PAD
+            return min(width, float(scaled(WIDEST))), self.line + PAD
         return wide, (1 + bool(box.name) + bool(box.shape)) * self.line + 1.4 * PAD
 
 

@@ -1,4 +1,5 @@
-"""Pictures of the running window, every page in both themes: `python -m tests.gui.screenshots --out DIR`.
+"""Pictures of the running window, every page in both themes: `python -m tests.gui.screenshots --out DIR`;
+with `--matrix` in each size of MATRIX and in every theme, to be looked at before a release.
 
 It opens the real window on whatever platform Qt has (a display, or QT_QPA_PLATFORM=offscreen), with settings
 and a runs folder of its own, shows a run (the sample with its ladder and profile, or --run, beside which a
@@ -12,7 +13,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import math
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,6 +41,11 @@ from gui.shell.main_window import TOUR_SEEN, MainWindow
 
 MAX_NBYTES = 150_000
 SIZE = (1600, 1000)
+# Of screens: width and height in their own pixels, how many of them a pixel of the window has, and the size
+# of text in percent.
+MATRIX = ((1366, 768, 1, 100), (1920, 1080, 1, 100), (2560, 1440, 2, 100), (1920, 1080, 1, 200))
+ALL = ("light", "dark", "contrast")
+LOOKS = {**{name: (name,) for name in ALL}, "both": ALL[:2], "all": ALL}
 STEPS = 3  # of a page's showcase: what is there to be shown may have to be planned, then measured
 WAIT_S = 60.0  # for the worker to say what the machine can run: on a first start it compiles
 REST_S = 300.0  # for what a page measures to be shown: a ladder, on a machine that does much else, too
@@ -45,8 +54,11 @@ REST_S = 300.0  # for what a page measures to be shown: a ladder, on a machine t
 class Screenshots:
     """Takes the pictures of one window into a folder; `taken` lists them."""
 
-    def __init__(self, window: MainWindow, out: Path, themes: Sequence[str]) -> None:
+    def __init__(
+        self, window: MainWindow, out: Path, themes: Sequence[str], most: float = MAX_NBYTES
+    ) -> None:
         self._window = window
+        self._most = most  # bytes of a picture
         self._out = out
         self._themes = themes
         self.taken: list[Path] = []
@@ -74,7 +86,8 @@ class Screenshots:
             self._window.theming.choose(theme)
             settle(self._window)
             path = self._out / f"{name}-{theme}.png"
-            write(self._window.grab().toImage(), path)
+            image = self._window.grab().toImage()
+            write(image, path) if self._most < math.inf else image.save(str(path))
             self.taken.append(path)
 
 
@@ -198,14 +211,42 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     which.add_argument("--run", type=Path, default=SAMPLE, help="a run folder (default: the sample run)")
     which.add_argument("--live", action="store_true", help="measure the default comparison instead")
     parser.add_argument("--seconds", type=float, default=400.0, help="the most a live run takes")
-    parser.add_argument("--theme", choices=("light", "dark", "both"), default="both")
+    parser.add_argument("--theme", choices=LOOKS, default="both")
+    parser.add_argument(
+        "--size", type=_size, default=SIZE, metavar="WxH", help="of the window (default: 1600x1000)"
+    )
+    parser.add_argument("--zoom", type=int, default=100, metavar="PERCENT", help="size of text")
+    parser.add_argument("--matrix", action="store_true", help="in every size and theme, a folder a size")
     return parser.parse_args(given)
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    return int(width), int(height)
+
+
+def matrix(out: Path) -> int:
+    """The pictures in each size of MATRIX: Qt takes the scale of a screen when a program starts."""
+    worst = 0
+    for width, height, scale, zoom in MATRIX:
+        size = f"{width // scale}x{height // scale}"
+        command = [sys.executable, "-m", "tests.gui.screenshots", "--theme", "all", "--size", size]
+        command += ["--zoom", str(zoom)]
+        folder = out / f"{width}x{height}{f'-text-{zoom}' if zoom != 100 else ''}"
+        made = subprocess.run(
+            [*command, "--out", str(folder)], env={**os.environ, "QT_SCALE_FACTOR": str(scale)}, check=False
+        )
+        worst = max(worst, made.returncode)
+    return worst
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Take the pictures; 0, or 1 where the window complained or a picture is too large."""
     asked = _arguments(given)
     out, run = asked.out.absolute(), asked.run.absolute()
+    if asked.matrix:
+        return matrix(out)
+    most = MAX_NBYTES if asked.size == SIZE else math.inf
     out.mkdir(parents=True, exist_ok=True)
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
@@ -219,12 +260,13 @@ def main(given: Sequence[str] | None = None) -> int:
         settings = QSettings(str(Path(own) / "window.ini"), QSettings.Format.IniFormat)
         settings.setValue(TOUR_SEEN, True)  # it would stand before everything
         theming = Theming("light")
+        theming.enlarge(asked.zoom)
         theming.apply()
         window = MainWindow(settings, theming, fault_handler=handler)
-        window.resize(*SIZE)
+        window.resize(*asked.size)
         window.show()
         window.begin()
-        pictures = Screenshots(window, out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
+        pictures = Screenshots(window, out, LOOKS[asked.theme], most)
         try:
             wait(lambda: bool(window.backends), WAIT_S)
             settle(window, 2.0)  # for some readings of the machine
@@ -252,7 +294,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print(f"{path}  {path.stat().st_size / 1e3:,.0f} kB")
     if complaint:
         print(f"the window says: {complaint}", file=sys.stderr)
-    return int(bool(complaint) or any(path.stat().st_size > MAX_NBYTES for path in pictures.taken))
+    return int(bool(complaint) or any(path.stat().st_size > most for path in pictures.taken))
 
 
 if __name__ == "__main__":

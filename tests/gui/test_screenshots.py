@@ -1,6 +1,7 @@
 """The pictures of the window: every page that there is, in both themes, small, and of what is shown."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,6 +90,24 @@ def test_the_colours_that_mean_something_stay_what_they_are():
     assert len(palette) <= 256
     assert (palette[indices[-20:]] == colour).all()
     assert np.abs(palette[indices].astype(int) - pixels).max() < 32
+
+
+def test_the_matrix_is_every_size_in_a_folder_of_its_own_and_tells_of_a_complaint(tmp_path, monkeypatch):
+    asked = []
+
+    def run(command, env, check):
+        asked.append((command, env["QT_SCALE_FACTOR"]))
+        return SimpleNamespace(returncode=int("960x540" in command or "1280x720" in command))
+
+    monkeypatch.setattr(screenshots.subprocess, "run", run)
+    assert screenshots.main(["--out", str(tmp_path), "--matrix"]) == 1
+    read = [screenshots._arguments(command[3:]) for command, _ in asked]
+    assert len({each.out for each in read}) == len(screenshots.MATRIX)
+    assert {each.theme for each in read} == {"all"}
+    sizes = [(w * int(scale), h * int(scale)) for (w, h), (_, scale) in zip(
+        (each.size for each in read), asked, strict=True
+    )]  # fmt: skip
+    assert sizes == [(width, height) for width, height, _, _ in screenshots.MATRIX]
 
 
 def test_what_is_no_run_is_told(make_window, tmp_path):

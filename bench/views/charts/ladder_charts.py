@@ -1,5 +1,5 @@
-"""The charts of a ladder: how fast each rung is beside the reference, and where it stands under the
-roofline."""
+"""The charts of a ladder: how fast each rung is beside the reference, and how near it comes to the limits of
+the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from bench.results import doubt
 from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
-from bench.results.ladder_rows import RungRow
+from bench.results.ladder_rows import RungRow, bound
 from bench.results.machine_limits import MachineLimits
 from bench.views.charts.definitions import (
     Axis,
@@ -28,6 +28,7 @@ from bench.views.charts.definitions import (
 from bench.views.charts.doubts import with_doubts
 from bench.views.sentences import ladder_story as story
 from bench.views.sentences.footer import machine, versions
+from bench.views.sentences.limits import NAMES, percent
 from bench.words import palette, units
 from kernels.precision import PRECISIONS
 
@@ -40,7 +41,9 @@ KINDS = {
     "yours": ("your own", palette.USER),
 }
 
-CROWD = 16  # points of a roofline whose names may have no room
+LANE = 0.5  # of the distance of two lanes: how far the limit's line goes beyond the outer ones
+BEYOND = 1.2  # of the limit: points up to there stand beside its tick
+CROWD = 16  # points whose names may have no room
 CROWDED = (
     "Where not all names have room: those of the fastest rung of each precision, of your own, and of the "
     "reference."
@@ -52,8 +55,8 @@ def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
     if not any(row.time for row in rows):
         return []
     found = [speed(ladder, rows)]
-    if roofed := roofline(ladder, rows):
-        found.append(roofed)
+    if (near := limits(ladder, rows)) is not None:
+        found.append(near)
     return found
 
 
@@ -163,47 +166,53 @@ def _interval(row: RungRow, rate: float) -> tuple[float, float] | None:
     return rate * time.value / time.high, rate * time.value / time.low
 
 
-def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
-    """Operations a second over operations a byte of the traffic that a rung cannot do without (every input
-    and the output once, weights as it packs them: what it really moves cannot be known without counters),
-    under what the machine was measured to reach in each precision. S. Williams, A. Waterman and D. Patterson,
-    "Roofline", Communications of the ACM 52 (2009)."""
-    limits = ladder.reached
-    shown = [row for row in rows if row.flops_per_s]
-    if limits is None or not ladder.nbytes or not limits.bytes_per_s or not shown:
+def limits(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
+    """How near each rung comes to the nearer of its two limits, arithmetic and memory, as the machine was
+    measured: a point a rung, a lane a precision, which has limits of its own. All rungs do the same work on
+    the same bytes, so that a roofline (S. Williams, A. Waterman and D. Patterson, Communications of the ACM
+    52, 2009) would show them below each other at one place."""
+    reached = ladder.reached
+    shown = [row for row in rows if row.limit]
+    if reached is None or not shown:
         return None
-    places = sorted({_intensity(ladder, row) for row in shown})
-    rates = _rates(limits, shown)
-    ridges = [rate / ladder.moved_per_s(precision) for precision, rate in rates.items()]
-    if not 0 < min(places[0], *ridges) <= max(64 * places[-1], *ridges) < math.inf:
-        return None
-    low = 2.0 ** math.floor(math.log2(min(places[0], *ridges)) - 1)
-    # Room for the rungs' names to the right of them, and behind those for the limits'.
-    high = 2.0 ** math.ceil(math.log2(max(64 * places[-1], *ridges)))
-    across = (low, *places, high)
-    series = [
-        _roof(precision, rate, ladder.moved_per_s(precision), across) for precision, rate in rates.items()
-    ]
+    lanes = [name for name in PRECISIONS if any(row.case.precision == name for row in shown)]
+    heights = {name: float(len(lanes) - 1 - place) for place, name in enumerate(lanes)}
+    shares = [row.limit for row in shown if row.limit]
+    low, high = math.floor(math.log10(min(shares))), max(0, math.ceil(math.log10(max(shares) / BEYOND)))
+    ticks = tuple(10.0**power for power in range(min(low, -1), high + 1))
+    edge = Series(
+        label="the limit",
+        backend="",
+        precision="fp32",
+        colour=palette.MUTED,
+        dashed=False,
+        marker="",
+        points=(Point(x=1.0, y=-LANE), Point(x=1.0, y=len(lanes) - 1 + LANE)),
+        named=True,
+    )
     best = story.best_of_each(shown)
-    series += [_standing(ladder, row, row in best) for row in shown]
-    ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
     panel = Panel(
         title="",
-        x=Axis(label="operations a byte of compulsory traffic", scale="log", ticks=ticks),
-        y=Axis(label="operations a second", unit="FLOP/s", scale="log"),
-        series=tuple(series),
-    )
+        x=Axis(
+            label="of the limit", unit="%", scale="log", ticks=ticks,
+            labels=tuple(f"{100 * tick:g} %" for tick in ticks),
+        ),
+        y=Axis(label="", ticks=tuple(heights.values()), labels=tuple(map(_lane, lanes))),
+        series=(edge, *(_standing(ladder, row, row in best, heights) for row in shown)),
+    )  # fmt: skip
     chart = Chart(
-        name="ladder-roofline",
+        name="ladder-limits",
         model=ladder.job.model,
-        title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
+        title=f"{ladder.job.op} ladder on {_machine(ladder)}: how near each rung is to its limit",
         finding=story.standing_best(ladder, shown),
         panels=(panel,),
         notes=(
             ladder.job.title + ".",
-            "Compulsory traffic is every input read once, weights as the rung keeps them, and the output "
-            "written once; what a rung moves beyond that is not counted.",
-            f"Limits measured on this machine: {_measured_by(limits, ladder.cached('fp32'))}.",
+            "The limit is the nearer one of two: the operations at the measured rate of arithmetic, or the "
+            "compulsory traffic at that of memory. Compulsory traffic is every input read once, weights as "
+            "the rung keeps them, and the output written once; what a rung moves beyond that is not counted.",
+            "A star is the reference; a pale point stands beside the ladder, a grey one is a library's.",
+            f"Limits measured on this machine: {_measured_by(reached, ladder.cached('fp32'))}.",
             *([CROWDED] if len(shown) > CROWD else []),
         ),
         footer=footer(ladder, rows),
@@ -211,40 +220,15 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     return with_doubts(chart)
 
 
-def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
-    """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
-    fp32-tc's is a third of the fastest units'."""
-    used = {row.case.precision for row in shown} | {"fp32"}
-    return {p: rate for p in PRECISIONS if p in used and (rate := limits.rate(p))}
+def _lane(precision: str) -> str:
+    return precision if precision == "fp32" else KINDS[precision][0]
 
 
-def _intensity(ladder: Ladder, row: RungRow) -> float:
-    """Operations a byte; where a rung's own bytes are not known, the most that they can be."""
-    return ladder.flops / (row.nbytes or ladder.least(row.case.precision))
-
-
-def _roof(precision: str, rate: float, moved_per_s: float, across: Sequence[float]) -> Series:
-    """A limit over operations a byte; across: where it begins, where rungs stand (to be read out there) and
-    where it ends."""
-    corner = rate / moved_per_s
-    level = {x: min(rate, x * moved_per_s) for x in sorted({*across, corner})}
-    return Series(
-        label=f"limit, {KINDS[precision][0] if precision != 'fp32' else 'fp32'}: {units.si(rate, 'FLOP/s')}",
-        backend="",
-        precision=precision,
-        colour=palette.MUTED,
-        dashed=precision != "fp32",
-        marker="",
-        points=tuple(Point(x=x, y=y, text=units.si(y, "FLOP/s")) for x, y in level.items()),
-        named=True,
-    )
-
-
-def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
+def _standing(ladder: Ladder, row: RungRow, best: bool, heights: Mapping[str, float]) -> Series:
     """One rung, or the reference in one precision, as a point."""
-    case = row.case
-    rate = row.flops_per_s or 0.0
-    share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
+    case, share = row.case, row.limit or 0.0
+    rate = units.si(row.flops_per_s, "FLOP/s") if row.flops_per_s else ""
+    which = f"{percent(share)} of the limit of {NAMES[bound(ladder, case.precision)]}"
     return Series(
         label=f"{ladder.reference}{story.in_precision(case.precision)}" if case.is_reference else case.label,
         backend="",
@@ -254,9 +238,9 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
         marker="*" if case.is_reference else palette.marker(case.precision),
         points=(
             Point(
-                x=_intensity(ladder, row),
-                y=rate,
-                text=doubt.read_out(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
+                x=share,
+                y=heights[case.precision],
+                text=doubt.read_out(", ".join(filter(None, [which, rate])), row.doubts),
                 doubts=row.doubts,
             ),
         ),
@@ -308,13 +292,13 @@ class Going:
 def live_charts(
     ladder: Ladder, rows: Sequence[RungRow], going: Mapping[str, Going]
 ) -> tuple[Chart, Chart | None]:
-    """Speed and, once something is measured under known limits, the roofline. `rows` of the rungs and
+    """Speed and, once something is measured under known limits, how near they are. `rows` of the rungs and
     references measured so far; going: by case key, the cases that have none.
 
     Every rung has its place from the start, and fills it while the ladder is climbed.
     """
     shown = planned(ladder, rows)
-    return _filled(speed(ladder, shown), ladder, shown, going), roofline(ladder, rows)
+    return _filled(speed(ladder, shown), ladder, shown, going), limits(ladder, rows)
 
 
 def planned(ladder: Ladder, rows: Sequence[RungRow]) -> list[RungRow]:

@@ -26,6 +26,7 @@ NAME_BEYOND = 8.0  # points that a label may reach beyond the axes
 # What is to be doubted is hollow in its own colour: bars are hatched, points smaller and paler than others.
 HATCH, DOUBTED_SIZE, PALE = "/////", 11.0, 0.75
 ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
+LANES_BESIDE = 0.6  # of the distance of two lanes: what is left free beyond the outer ones
 LANE = 0.18  # inches of the lane where failures stand
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
@@ -131,7 +132,7 @@ def _name(axes: Axes, named: Sequence[Series]) -> None:
     leading ones have labels; what does not fit has none."""
     per_point = axes.figure.dpi / 72
     ends = {s.label: axes.transData.transform((s.points[-1].x, s.points[-1].y)) / per_point for s in named}
-    (_, bottom), (right, top) = axes.transAxes.transform([(0, 0), (1, 1)]) / per_point
+    (left, bottom), (right, top) = axes.transAxes.transform([(0, 0), (1, 1)]) / per_point
     style: dict[str, Any] = {"textcoords": "offset points", "size": NAME_SIZE, "zorder": 4,
                              "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.3}}  # fmt: skip
     lines = [s for s in named if len(s.points) > 1]
@@ -149,25 +150,32 @@ def _name(axes: Axes, named: Sequence[Series]) -> None:
                 )  # fmt: skip
                 break
     alone = sorted((s for s in named if len(s.points) == 1), key=lambda s: s.points[0].y)
+    # To the right of its point, or where that ends beyond the axes, to its left.
     beyond = {s.label: ends[s.label][0] + NAME_LEFT + _label_width(s) - right - NAME_BEYOND for s in alone}
-    fits = [s for s in named if s.leading and beyond[s.label] <= 0]
+    before = {s.label: left - (ends[s.label][0] - NAME_LEFT - _label_width(s)) for s in alone}
+    sides = {s.label: 1 if beyond[s.label] <= 0 else -1 for s in alone}
+    able = [s for s in alone if min(beyond[s.label], before[s.label]) <= 0]
+    fits = [s for s in named if s.leading and s in able]
     for some, far in ((alone, FAR), *((fits[:count], math.inf) for count in range(len(fits), 0, -1))):
         shown = [s for s in alone if s in some]
         heights = [ends[s.label][1] for s in shown]
         barred = []
         for series in shown:
-            left = ends[series.label][0] + NAME_LEFT
-            way = [part[1:] for part in occupied if part[0] < left + _label_width(series)]
+            side = sides[series.label]
+            end = ends[series.label][0] + side * NAME_LEFT + (side > 0) * _label_width(series)
+            way = [part[1:] for part in occupied if part[0] < end]
             barred.append((min(way)[0] - NAME_STEP / 2, max(way)[1] + NAME_STEP / 2) if way else None)
         places = spread(heights, NAME_STEP, bottom + 4, top - 4, barred)
         moved = [abs(at - y) for at, y in zip(places or (), heights, strict=False)]
-        if places and max(beyond[s.label] for s in shown) <= 0 and max(moved) <= far:
+        if places and all(s in able for s in shown) and max(moved) <= far:
             for series, y, at in zip(shown, heights, places, strict=True):
+                side = sides[series.label]
                 axes.annotate(
-                    series.label, (series.points[0].x, series.points[0].y), xytext=(NAME_LEFT, at - y),
-                    ha="left", va="center", color=palette.INK, **style,
+                    series.label, (series.points[0].x, series.points[0].y),
+                    xytext=(side * NAME_LEFT, at - y),
+                    ha="left" if side > 0 else "right", va="center", color=palette.INK, **style,
                     arrowprops={"arrowstyle": "-", "color": series.colour, "linewidth": 0.5,
-                                "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3},
+                                "relpos": (0 if side > 0 else 1, 0.5), "shrinkA": 1, "shrinkB": 3},
                 )  # fmt: skip
             break
 
@@ -280,8 +288,8 @@ def _x_axis(axes: Axes, axis: Axis, width: float, beside: float) -> float:
     axes.set_xlim(low * 2**-pad, high * 2**pad)
     inches = width / (doublings + 2 * pad)  # of a doubling
     labels, last = [], -math.inf
-    for tick in axis.ticks:
-        text = f"{tick:g}"
+    for place, tick in enumerate(axis.ticks):
+        text = axis.labels[place] if axis.labels else f"{tick:g}"
         at, half = math.log2(tick) * inches, (len(text) * DIGIT + 0.025) / 2
         fits = at - half >= last
         labels.append(text if fits else "")
@@ -304,6 +312,10 @@ def _y_axis(axes: Axes, panel: Panel) -> None:
     )
 
     axis = panel.y
+    if axis.labels:  # lanes, each with its name
+        axes.set_yticks(list(axis.ticks), axis.labels)
+        axes.set_ylim(min(axis.ticks) - LANES_BESIDE, max(axis.ticks) + LANES_BESIDE)
+        return
     if axis.scale == "log":
         values = [v for s in panel.series for p in s.points for v in (p.y, *p.followed)]
         values += [panel.baseline] if panel.baseline else []

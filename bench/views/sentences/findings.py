@@ -218,6 +218,13 @@ MEANINGS = {
         "The dashed line is the [reference] on the same node, timed in the same [round]s. A rung whose "
         "answer is wrong has no bar: only right answers are timed."
     ),
+    "ladder-limits": (
+        "How near each [rung] comes to what this machine can do: all of them do the same work on the same "
+        "bytes, which at the measured rates of arithmetic and memory takes some time at least. That is the "
+        "limit, 100 %; a point at 10 % takes ten times as long. Each precision has limits of its own.\n"
+        "From 60 % on a rung is bound by that limit. Further below something else holds it back: waiting, "
+        "too few threads, or bytes that are moved more than once."
+    ),
     "roofline": (
         "How near a kernel comes to what this machine can do. To the right, operations for each byte moved, "
         "every input and output once as the kernel keeps it; "

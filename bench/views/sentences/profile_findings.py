@@ -35,7 +35,9 @@ class OpFinding:
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
     that they could be; bound: by "arithmetic", by "memory", or by the "cache" where a pass has room in the
     caches; beyond: whether its bytes came faster than the memory gives them. counters: what the hardware
-    counted, of a pass (None: it did not). precision: what it computes in ("": not known)."""
+    counted, of a pass (None: it did not). precision: what it computes in ("": not known). overhead_ns: of
+    each of its kernels, the time beyond what the work needs that no kernel of the pass does without (None:
+    not known)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -54,6 +56,7 @@ class OpFinding:
     blocks: int | None = None
     counters: Counters | None = None
     precision: str = ""
+    overhead_ns: float | None = None
     sentence: str = ""
 
     @property
@@ -96,6 +99,7 @@ def findings(made: CaseProfile, events: Events, limits: MachineLimits | None) ->
         if event.run is not None and event.nodes:
             members.setdefault(event.nodes, []).append(event)
     found = []
+    whole = []  # those with kernels of their own
     for nodes, its in members.items():
         kernels = [event for event in its if isinstance(event, Activity) and event.kind == "kernel"]
         launches = [
@@ -116,7 +120,23 @@ def findings(made: CaseProfile, events: Events, limits: MachineLimits | None) ->
         )
         inside = any(isinstance(event, HostSpan) and event.kind == "inside" for event in its)
         found.append(_judged(base, costs.get(nodes), limits, made, inside))
+        if not inside:
+            whole.append(found[-1])
+    least = _overhead(whole)
+    found = [replace(each, overhead_ns=least) if each in whole else each for each in found]
+    found = [replace(each, sentence=sentence(each, made.gpu)) for each in found]
     return sorted(found, key=lambda finding: -finding.time_ns)
+
+
+def _overhead(found: Sequence[OpFinding]) -> float | None:
+    """What a kernel takes beyond what its work needs under the limits, of the kernels that take the least
+    beyond it: to start, to end and to wait, which all of them do. None where too few are known."""
+    spare = [
+        each.time_ns * (1 - each.roof) / each.launches
+        for each in found
+        if each.roof is not None and each.roof < 1 and each.launches
+    ]
+    return min(spare) if len(spare) >= SEVERAL else None
 
 
 def _launches(its: Sequence[Activity | HostSpan]) -> int:
@@ -162,7 +182,7 @@ def _judged(
                 # share of a kernel's time need not be when its bytes came.
                 beyond="" if inside else limits.beyond(surely, surely // 2, seconds),
             )
-    return replace(base, sentence=sentence(base, made.gpu))
+    return base
 
 
 def of_a_pass(made: CaseProfile) -> int:
@@ -248,6 +268,8 @@ _BEYOND = {
     "memory": "what memory alone allows: its data came out of a cache",
     "cache": "the measured rate of the caches: its data lay nearer to the cores",
 }
+SEVERAL = 3  # operators, from which on what all of them have is called the overhead of a kernel
+MOSTLY = 0.5  # of a kernel's time: overhead from which on it is named
 IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 
 
@@ -268,11 +290,17 @@ def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
             f"launch-bound: {count} of {units.duration(each)} on average, shorter than the "
             f"{units.duration(finding.launch_ns)} that the call takes to start one"
         )
+    idles = finding.overhead_ns is not None and finding.overhead_ns >= MOSTLY * each > 0
+    if idles and not launch_bound and finding.overhead_ns is not None:
+        said.append(
+            f"mostly overhead: {units.duration(finding.overhead_ns)} of its {units.duration(each)} is what "
+            "every kernel of this pass takes beyond its work"
+        )
     if counted := _counted(finding):
         said.append(", and ".join(counted[:MOST]))
     multiprocessors = gpu.multiprocessors if gpu else 0
-    # A kernel shorter than its launch is small in any case: that its grid is, too, says nothing more.
-    if not launch_bound and finding.blocks is not None and finding.blocks < multiprocessors:
+    # So short a kernel is small in any case: that its grid is, too, says nothing more.
+    if not (launch_bound or idles) and finding.blocks is not None and finding.blocks < multiprocessors:
         idle = 1 - finding.blocks / multiprocessors
         said.append(
             f"the grid of {finding.blocks} block{'s' if finding.blocks != 1 else ''} is smaller than the "

@@ -74,7 +74,9 @@ class LadderPage(SessionPage):
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self._used: Callable[[str, str], str] = lambda node, model: ""
-        self._key = ""  # of the case selected
+        self._key = ""  # of the case that the user went to; "": the one that the headline is about
+        self._seen = ""  # of the case that is shown
+        self._who = ""  # label of the rung that the headline is about
         self._wanted = ""  # rung to be selected once its ladder is planned
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
@@ -115,14 +117,14 @@ class LadderPage(SessionPage):
         self.speed = ChartView(
             self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
         )
-        self.roofline = ChartView(
+        self.limits = ChartView(
             self.theming, "How close each rung comes to the limits of this machine appears here."
         )
-        self.charts = self.speed, self.roofline
+        self.charts = self.speed, self.limits
         for view in self.charts:
             view.menu_opened.connect(self.chart_menu)
         self.speed.picked.connect(self._on_bar)
-        self.roofline.picked.connect(self._on_point)
+        self.limits.picked.connect(self._on_point)
         self.table = LadderTable(self.theming)
         self.table.picked.connect(self._on_picked)
         self.table.addActions(self.links)
@@ -150,7 +152,7 @@ class LadderPage(SessionPage):
                 question.rung, AssemblyAnswer(rung=question.rung, error=why)
             )
         )
-        self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
+        self.panes = LadderPanes(self.speed, self.limits, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
         self.answers = AnswersRow(self.theming)
         self.answers.picked.connect(self._on_picked)
@@ -167,7 +169,7 @@ class LadderPage(SessionPage):
     def ahead(self) -> Sequence[Callable[[], object]]:
         return [
             functools.partial(self.speed.make_ready, bars=True),
-            functools.partial(self.roofline.make_ready, bars=False),
+            functools.partial(self.limits.make_ready, bars=False),
         ]
 
     def early(self) -> Sequence[Callable[[], object]]:
@@ -213,7 +215,7 @@ class LadderPage(SessionPage):
         answer = self.session.state.answer
         known = answer.nodes if answer is not None else ()
         nodes = next((info.nodes for info in known if job.node in info.nodes), ()) or (job.node,)
-        case = next((row.row.case for row in self._shown if row.row.case.key == self._key), None)
+        case = next((row.row.case for row in self._shown if row.row.case.key == self._seen), None)
         kind = "ort" if case is not None and case.is_reference else "engine"
         precision = case.precision if case is not None else ""
         rung = case.rung if case is not None else ""
@@ -292,10 +294,11 @@ class LadderPage(SessionPage):
         self.panes.set_whole(on)
 
     def _show_answers(self, ladder: Ladder | None, rows: Sequence[RungRow]) -> None:
+        self._who = ""
         self.answers.setVisible(ladder is not None and bool(rows))
         if ladder is not None and rows:
-            who, found = ladder_cards.answers(ladder, rows)
-            self.answers.show_answers(who, found, ladder_cards.text(ladder, rows))
+            self._who, found = ladder_cards.answers(ladder, rows)
+            self.answers.show_answers(self._who, found, ladder_cards.text(ladder, rows))
 
     def _reset_panes(self) -> None:
         if self._body is not None:
@@ -311,27 +314,35 @@ class LadderPage(SessionPage):
             self.reader.show_problem(problem)
             return
         rungs = [each for each in self._shown if not each.row.case.is_reference]
-        selected = next((each for each in self._shown if each.row.case.key == self._key), None)
-        selected = selected or next(iter(rungs), None)
+        found = {each.row.case.key: each for each in self._shown}
+        selected = found.get(self._key) or found.get(self._headline()) or next(iter(rungs), None)
         if selected is None:
             self.reader.show_nothing(state.error)
             return
         case, job = selected.row.case, state.ladder.job if state.ladder is not None else None
-        self._key = case.key
+        self._seen = case.key
         self.table.follow(case.key)
-        self.roofline.point_out("" if case.is_reference else case.label)
+        self.limits.point_out("" if case.is_reference else case.label)
         bars = [each.row.case.key for each in rungs]
         self.speed.select("", float(bars.index(case.key)) if case.key in bars else None)
-        charted = self.roofline.chart
+        charted = self.limits.chart
         standing = [s for panel in charted.panels for s in panel.series] if charted is not None else []
         places = [s.points[0].x for s in standing if s.label == case.label and s.points]
-        self.roofline.select(case.label, next(iter(places), None))
+        self.limits.select(case.label, next(iter(places), None))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(selected.row.measurement)
         work = (job.title, job.device) if job is not None else ("", "")
         saves = self.session.saves.of(case.rung, *work) if case.user else ()
         self.reader.show_rung(info, state.rungs, selected, map_path, used, saves)
+
+    def _headline(self) -> str:
+        """The key of the case that the answers above are about. While a ladder is climbed the fastest rung
+        changes: then the selection stays where it is."""
+        if self.session.active:
+            return self._seen
+        derived = self.session.state.derived
+        return next((row.case.key for row in derived if row.case.label == self._who), "")
 
     def show_standing(self, standing: Standing) -> None:
         session, state = self.session, self.session.state

@@ -660,7 +660,8 @@ LEAST = {
     "halves": (660, 330),  # charts behind tabs, the table below them, and the reader beside both
 }
 SMALLEST = QSize(300, 220)
-BARS, ROOFLINE, RUNGS = "Bars", "Roofline", "R&ungs"
+BARS, LIMITS, RUNGS = "Bars", "Limits", "R&ungs"
+SHARES = (5, 2)  # of the width: a bar a rung needs more of it than a lane a precision
 
 
 class LadderPanes(QWidget):
@@ -671,7 +672,7 @@ class LadderPanes(QWidget):
     def __init__(
         self,
         speed: ChartView,
-        roofline: ChartView,
+        limits: ChartView,
         table: LadderTable,
         reader: LadderReader,
         parent: QWidget | None = None,
@@ -679,9 +680,9 @@ class LadderPanes(QWidget):
         super().__init__(parent)
         self.way = ""
         self._whole = False  # the user gave the reader all the room
-        self._speed, self._roofline, self._table, self._reader = speed, roofline, table, reader
+        self._speed, self._limits, self._table, self._reader = speed, limits, table, reader
         self._slots = {way: (_Slot(), _Slot()) for way in LEAST}  # of the table and the reader
-        self._grid = ChartGrid([], least_height=190)
+        self._grid = ChartGrid([], least_height=190, shares=SHARES)
         across, down = HORIZONTAL, VERTICAL
         self._columns = splitter("ladder-columns", across, *self._slots["rows"], stretch=(1, 1))
         self._rows = splitter("ladder-rows", down, self._grid, self._columns, stretch=(1, 1))
@@ -739,13 +740,13 @@ class LadderPanes(QWidget):
 
     def _arrange(self, way: str) -> None:
         self.way = way
-        table, reader, charts = self._table, self._reader, (self._speed, self._roofline)
+        table, reader, charts = self._table, self._reader, (self._speed, self._limits)
         for chart in charts:
             chart.set_enlargeable(way == "rows")
         self._grid.hold(charts if way == "rows" else ())
         if way == "tabs":
             self._alone.hold(reader)
-            for at, (pane, words) in enumerate(((table, RUNGS), (charts[0], BARS), (charts[1], ROOFLINE))):
+            for at, (pane, words) in enumerate(((table, RUNGS), (charts[0], BARS), (charts[1], LIMITS))):
                 reader.tabs.insertTab(at, pane, words)
             reader.tabs.setCurrentWidget(table)
         else:
@@ -753,7 +754,7 @@ class LadderPanes(QWidget):
             in_table.hold(table)
             in_reader.hold(reader)
         if way == "halves":
-            for chart, words in zip(charts, (BARS, ROOFLINE), strict=True):
+            for chart, words in zip(charts, (BARS, LIMITS), strict=True):
                 self._charts.addTab(chart, words)
             self._charts.setCurrentIndex(0)
         reader.set_compact(way == "tabs")

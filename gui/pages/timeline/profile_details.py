@@ -52,13 +52,13 @@ from bench.views.tables.profile_columns import Line, ProfileColumn, ProfileTable
 from bench.views.tables.table import Table, with_headings
 from bench.words import palette, units
 from gui.base.background import Background, timer
-from gui.base.boxes import HORIZONTAL, as_column, filled, scrolled, splitter
-from gui.base.theme import Theming, resized, write
+from gui.base.boxes import HORIZONTAL, as_column, filled, flowing, scrolled, splitter
+from gui.base.theme import Theming, resized, scaled, write
 from gui.pages.timeline.timeline_view import TimelinePlace, colour
 from gui.plots.chart import ChartView
 from gui.sessions.profile_session import MARK, Read
 from gui.widgets.colour_scale import ink_on
-from gui.widgets.controls import Combo, Elided, Label, line_edit, tool_button
+from gui.widgets.controls import Combo, Elided, Label, labelled, line_edit, tool_button
 from gui.widgets.table_view import TableView
 
 LINE = 30  # of a case
@@ -141,14 +141,14 @@ class PartsView(QWidget):
         return QSize(620, self.heightForWidth(max(620, self.width())))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(TITLES + FIGURES + 120, self.heightForWidth(max(620, self.width())))
+        return QSize(scaled(TITLES) + scaled(FIGURES) + 120, self.heightForWidth(max(620, self.width())))
 
     def hasHeightForWidth(self) -> bool:
         return True
 
     def heightForWidth(self, width: int) -> int:
         lines = len(self._entries(float(width)))
-        return LINE * len(self.bars) + 12 + lines * (self.fontMetrics().height() + 6)
+        return scaled(LINE) * len(self.bars) + 12 + lines * (self.fontMetrics().height() + 6)
 
     # ---------------------------------------------------------------------------------------------- painting
 
@@ -157,13 +157,13 @@ class PartsView(QWidget):
         painter.fillRect(self.rect(), QColor(self._theming.theme.paper))
         metrics = QFontMetricsF(self.font())
         for index, bar in enumerate(self.bars):
-            self._paint_bar(painter, metrics, bar, index * LINE + 6)
-        self._paint_legend(painter, metrics, len(self.bars) * LINE + 12)
+            self._paint_bar(painter, metrics, bar, index * scaled(LINE) + 6)
+        self._paint_legend(painter, metrics, len(self.bars) * scaled(LINE) + 12)
 
     def _paint_bar(self, painter: QPainter, metrics: QFontMetricsF, bar: PartsBar, y: float) -> None:
         theme = self._theming.theme
         painter.fillRect(QRectF(8, y + 4, 10, 10), QColor(palette.backend(bar.case.case.backend)))
-        write(painter, QRectF(24, y, TITLES - 28, BAR), bar.title, theme.ink)
+        write(painter, QRectF(24, y, scaled(TITLES) - 28, scaled(BAR)), bar.title, theme.ink)
         for key, rect, share in self._rects(bar, y):
             fill = colour(key, theme)
             painter.fillRect(rect, fill)
@@ -174,11 +174,11 @@ class PartsView(QWidget):
                 painter.setPen(ink_on(fill))
                 painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, name)
         if bar.plain is not None:
-            x = TITLES + bar.plain * self._scale(bar)
-            if x <= self.width() - FIGURES + 4:
+            x = scaled(TITLES) + bar.plain * self._scale(bar)
+            if x <= self.width() - scaled(FIGURES) + 4:
                 painter.setPen(QPen(QColor(theme.ink), 2))
-                painter.drawLine(QPointF(x, y - 3), QPointF(x, y + BAR + 3))
-        place = QRectF(self.width() - FIGURES + 8, y, FIGURES - 12, BAR)
+                painter.drawLine(QPointF(x, y - 3), QPointF(x, y + scaled(BAR) + 3))
+        place = QRectF(self.width() - scaled(FIGURES) + 8, y, scaled(FIGURES) - 12, scaled(BAR))
         write(painter, place, bar.figures, theme.muted)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, top: float) -> None:
@@ -239,16 +239,16 @@ class PartsView(QWidget):
         super().leaveEvent(event)
 
     def _at(self, at: QPointF) -> tuple[PartsBar, str] | None:
-        index = int(at.y() // LINE)
+        index = int(at.y() // scaled(LINE))
         if not 0 <= index < len(self.bars):
             return None
         bar = self.bars[index]
-        key = next((k for k, rect, _ in self._rects(bar, index * LINE + 6) if rect.contains(at)), "")
+        key = next((k for k, rect, _ in self._rects(bar, index * scaled(LINE) + 6) if rect.contains(at)), "")
         return bar, key
 
     def _scale(self, bar: PartsBar) -> float:
         """Pixels for a nanosecond, in this bar."""
-        room = max(40.0, self.width() - TITLES - FIGURES)
+        room = max(40.0, self.width() - scaled(TITLES) - scaled(FIGURES))
         most = max(
             (max(b.wall, b.plain or 0.0) for b in ([bar] if self.relative else self.bars)), default=1.0
         )
@@ -258,7 +258,7 @@ class PartsView(QWidget):
         """Key, rectangle and share of each part."""
         rects, at, scale = [], 0.0, self._scale(bar)
         for key, time_ns in bar.parts:
-            rect = QRectF(TITLES + at * scale, y, time_ns * scale, BAR)
+            rect = QRectF(scaled(TITLES) + at * scale, y, time_ns * scale, scaled(BAR))
             rects.append((key, rect, time_ns / (bar.wall or 1.0)))
             at += time_ns
         return rects
@@ -319,7 +319,8 @@ class ColdView(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(560, sum(STEP if step.mark is not None else HEAD for step in self.steps) + 10)
+        heights = (scaled(HEAD if step.mark is None else STEP) for step in self.steps)
+        return QSize(560, sum(heights) + 10)
 
     def paintEvent(self, _: QPaintEvent) -> None:
         theme, painter = self._theming.theme, QPainter(self)
@@ -327,24 +328,24 @@ class ColdView(QWidget):
         metrics = QFontMetricsF(self.font())
         bold = resized(self.font(), bold=True)
         widest = max((metrics.horizontalAdvance(self._figures(s)) for s in self.steps), default=0.0)
-        room = max(60.0, self.width() - NAMES - min(widest, 0.4 * self.width()) - 20)
+        room = max(60.0, self.width() - scaled(NAMES) - min(widest, 0.4 * self.width()) - 20)
         end = max((step.mark.end_ns for step in self.steps if step.mark is not None), default=1)
         y = 4.0
         for step in self.steps:
             if step.mark is None:
                 painter.setFont(bold)
                 painter.fillRect(QRectF(8, y + 8, 10, 10), QColor(palette.backend(step.backend)))
-                write(painter, QRectF(24, y, self.width() - 30, HEAD), step.title, theme.ink)
+                write(painter, QRectF(24, y, self.width() - 30, scaled(HEAD)), step.title, theme.ink)
                 painter.setFont(self.font())
-                y += HEAD
+                y += scaled(HEAD)
                 continue
-            write(painter, QRectF(24, y, NAMES - 30, STEP), step.title, theme.ink)
-            x = NAMES + step.mark.start_ns / end * room
+            write(painter, QRectF(24, y, scaled(NAMES) - 30, scaled(STEP)), step.title, theme.ink)
+            x = scaled(NAMES) + step.mark.start_ns / end * room
             wide = max(1.5, step.mark.time_ns / end * room)
-            painter.fillRect(QRectF(x, y + 3, wide, STEP - 6), colour(MARK + step.title, theme))
-            at = QRectF(x + wide + 6, y, max(0.0, self.width() - x - wide - 10), STEP)
+            painter.fillRect(QRectF(x, y + 3, wide, scaled(STEP) - 6), colour(MARK + step.title, theme))
+            at = QRectF(x + wide + 6, y, max(0.0, self.width() - x - wide - 10), scaled(STEP))
             write(painter, at, self._figures(step), theme.muted)
-            y += STEP
+            y += scaled(STEP)
 
     def event(self, event: object) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QHelpEvent.Type.ToolTip:
@@ -364,7 +365,7 @@ class ColdView(QWidget):
     def _at(self, y: int) -> ColdStep | None:
         bottom = 4
         for step in self.steps:
-            bottom += STEP if step.mark is not None else HEAD
+            bottom += scaled(STEP) if step.mark is not None else scaled(HEAD)
             if y < bottom:
                 return step
         return None
@@ -520,9 +521,10 @@ class ProfileTables(QWidget):
             button.setChecked(number == 0)
             self._which.addButton(button, number)
         self._which.idClicked.connect(self._fold)
-        bar = filled(QHBoxLayout(), *self._which.buttons(), Label("Of"), self.window_box)
-        filled(bar, Label("grouped by"), self.by_box, self.filter, 1)
-        bar.insertSpacing(2, 10)
+        fields = {"Of": self.window_box, "grouped by": self.by_box}
+        pairs = [labelled(box, words, gap=4) for words, box in fields.items()]
+        bar = QWidget()
+        flowing(bar, *self._which.buttons(), *pairs, self.filter, spacing=6)
         tables = {"activities": self.activities, "calls": self.calls}
         self._sides = {key: self._side(key, table) for key, table in tables.items()}
         split = splitter(

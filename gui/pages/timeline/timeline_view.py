@@ -41,7 +41,7 @@ from bench.results import parts as profile_parts
 from bench.results.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
 from bench.views.charts.profile_charts import PARTS
 from bench.words import palette, units
-from gui.base.theme import Theme, Theming, resized, write
+from gui.base.theme import Theme, Theming, resized, scaled, write
 from gui.sessions.profile_session import CALL, MARK, STEADY, Span, Track, TrackGroup, TrackRow
 from gui.widgets.colour_scale import blend, ink_on
 from gui.widgets.controls import Readout
@@ -409,10 +409,10 @@ class TimelineLayout:
         y = 0.0
         for group in groups:
             self.heads.append((group, y))
-            y += HEAD
+            y += scaled(HEAD)
             for track in group.tracks:
                 for index, row in enumerate(track.rows):
-                    height = float(INNER if index else ROW)
+                    height = float(scaled(INNER) if index else scaled(ROW))
                     self.places.append(TimelinePlace(group, track, row, index == 0, y, height))
                     y += height
                 y += GAP
@@ -436,30 +436,30 @@ class Painter:
     def ticks(self, height: float) -> None:
         """Paint the axis, with lines down to `height`."""
         painter, theme, axis = self.painter, self.theme, self.axis
-        painter.fillRect(QRectF(0, 0, TITLES + axis.width, TICKS), QColor(theme.window))
+        painter.fillRect(QRectF(0, 0, scaled(TITLES) + axis.width, scaled(TICKS)), QColor(theme.window))
         room = max(80.0, self.metrics.horizontalAdvance("1,000,000.0 ms") + 12)
         for tick in axis.ticks(room):
-            x = TITLES + tick.x
+            x = scaled(TITLES) + tick.x
             painter.setPen(QPen(QColor(theme.grid), 1))
-            painter.drawLine(QPointF(x, TICKS), QPointF(x, height))
+            painter.drawLine(QPointF(x, scaled(TICKS)), QPointF(x, height))
             painter.setPen(QPen(QColor(theme.muted), 1))
-            painter.drawLine(QPointF(x, TICKS - 5), QPointF(x, TICKS))
+            painter.drawLine(QPointF(x, scaled(TICKS) - 5), QPointF(x, scaled(TICKS)))
             if tick.x + 6 + self.metrics.horizontalAdvance(tick.text) < axis.width:
-                painter.drawText(QPointF(x + 4, TICKS - 8), tick.text)
+                painter.drawText(QPointF(x + 4, scaled(TICKS) - 8), tick.text)
         painter.setPen(QPen(QColor(theme.line), 1))
-        painter.drawLine(QPointF(0, TICKS), QPointF(TITLES + axis.width, TICKS))
+        painter.drawLine(QPointF(0, scaled(TICKS)), QPointF(scaled(TITLES) + axis.width, scaled(TICKS)))
 
     def head(self, group: TrackGroup, y: float) -> None:
-        rect = QRectF(0, y, TITLES + self.axis.width, HEAD)
+        rect = QRectF(0, y, scaled(TITLES) + self.axis.width, scaled(HEAD))
         self.painter.fillRect(rect, QColor(self.theme.alternate))
-        self.painter.fillRect(QRectF(8, y + 6, 10, HEAD - 12), QColor(palette.backend(group.backend)))
+        self.painter.fillRect(QRectF(8, y + 6, 10, scaled(HEAD) - 12), QColor(palette.backend(group.backend)))
         font = self.painter.font()
         self.painter.setFont(resized(font, bold=True))
         write(self.painter, rect.adjusted(24, 0, 0, 0), group.title, self.theme.ink)
         self.painter.setFont(font)
 
     def title(self, place: TimelinePlace, y: float) -> None:
-        rect = QRectF(8, y, TITLES - 14, place.height)
+        rect = QRectF(8, y, scaled(TITLES) - 14, place.height)
         write(self.painter, rect, place.track.title, self.theme.muted)
 
     def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
@@ -470,13 +470,13 @@ class Painter:
         top, height = y + 1.0, place.height - 2.0
         if seen.cover.any():
             painter.drawImage(
-                QRectF(TITLES, top, len(seen.cover), height), shades(seen.cover, seen.colour, colours)
+                QRectF(scaled(TITLES), top, len(seen.cover), height), shades(seen.cover, seen.colour, colours)
             )
         edge = QColor(self.theme.paper)
         width = self.axis.width
         for index, x0, x1 in zip(seen.wide, seen.x0, seen.x1, strict=True):
             left, right = max(float(x0), -2.0), min(float(x1), width + 2.0)
-            rect = QRectF(TITLES + left, top, right - left, height)
+            rect = QRectF(scaled(TITLES) + left, top, right - left, height)
             fill = colours[row.colours[index]]
             painter.fillRect(rect, fill)
             if rect.width() > 4:
@@ -491,7 +491,7 @@ class Painter:
                     painter.setPen(QPen(QColor(tone), wide))
                     painter.drawRect(rect.adjusted(1, 1, -1, -1))
             if rect.width() >= LABELLED:
-                inner = rect.intersected(QRectF(TITLES, top, width, height)).adjusted(4, 0, -3, 0)
+                inner = rect.intersected(QRectF(scaled(TITLES), top, width, height)).adjusted(4, 0, -3, 0)
                 words = self.metrics.elidedText(short(event), Qt.TextElideMode.ElideRight, inner.width())
                 if len(words) > 1:
                     painter.setPen(ink_on(fill))
@@ -499,7 +499,7 @@ class Painter:
 
     def mark(self, start_ns: float, end_ns: float, place: TimelinePlace) -> None:
         """Mark an event that is too narrow for a frame."""
-        x0, x1 = TITLES + self.axis.x(start_ns), TITLES + self.axis.x(end_ns)
+        x0, x1 = scaled(TITLES) + self.axis.x(start_ns), scaled(TITLES) + self.axis.x(end_ns)
         if x1 - x0 < 4:
             middle = (x0 + x1) / 2
             self.painter.fillRect(
@@ -509,13 +509,12 @@ class Painter:
     def arrow(self, call_ns: float, call: TimelinePlace, started_ns: float, started: TimelinePlace) -> None:
         """Paint an arrow from the start of a call to the start of what it launched."""
         points = [
-            QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)
+            QPointF(scaled(TITLES) + self.axis.x(ns), place.top + place.height / 2)
             for ns, place in ((call_ns, call), (started_ns, started))
         ]
-        if (
-            min(point.x() for point in points) > TITLES + self.axis.width
-            or max(point.x() for point in points) < TITLES
-        ):
+        if min(point.x() for point in points) > scaled(TITLES) + self.axis.width or max(
+            point.x() for point in points
+        ) < scaled(TITLES):
             return
         self.painter.setPen(QPen(QColor(self.theme.ink), 1.2))
         self.painter.drawLine(*points)
@@ -525,17 +524,18 @@ class Painter:
 
     def measure(self, start: float, end: float, height: float) -> None:
         """Paint the measured range, with its length."""
-        x0, x1 = (TITLES + self.axis.x(t) for t in sorted((start, end)))
+        x0, x1 = (scaled(TITLES) + self.axis.x(t) for t in sorted((start, end)))
         band = QColor(self.theme.accent)
         band.setAlphaF(0.16)
-        self.painter.fillRect(QRectF(x0, TICKS, x1 - x0, height - TICKS), band)
+        self.painter.fillRect(QRectF(x0, scaled(TICKS), x1 - x0, height - scaled(TICKS)), band)
         self.painter.setPen(QPen(QColor(self.theme.accent), 1))
         for x in (x0, x1):
-            self.painter.drawLine(QPointF(x, TICKS), QPointF(x, height))
+            self.painter.drawLine(QPointF(x, scaled(TICKS)), QPointF(x, height))
         words = length_text(abs(end - start))
         wide = self.metrics.horizontalAdvance(words) + 12
-        middle = min(max((x0 + x1) / 2, TITLES + wide / 2), TITLES + self.axis.width - wide / 2)
-        box = QRectF(middle - wide / 2, TICKS + 3, wide, self.metrics.height() + 4)
+        left = scaled(TITLES)
+        middle = min(max((x0 + x1) / 2, left + wide / 2), left + self.axis.width - wide / 2)
+        box = QRectF(middle - wide / 2, scaled(TICKS) + 3, wide, self.metrics.height() + 4)
         self.painter.setBrush(QColor(self.theme.accent))
         self.painter.drawRoundedRect(box, 3, 3)
         self.painter.setPen(QColor(self.theme.on_accent))
@@ -600,7 +600,7 @@ class TimelineView(QAbstractScrollArea):
         self.readout.setWordWrap(True)
         self.viewport().setMouseTracking(True)
         self.axis.moved = self.viewport().update
-        theming.changed.connect(self.viewport().update)
+        theming.changed.connect(self._restyle)
 
     # ---------------------------------------------------------------------------------------------- showing
 
@@ -616,6 +616,12 @@ class TimelineView(QAbstractScrollArea):
         if not same:
             self.let_go()
             self.axis.fit()
+        self._scrolling()
+        self.viewport().update()
+
+    def _restyle(self) -> None:
+        self._layout = TimelineLayout(self.groups)  # the text may have another size
+        self._place = self.place_of(self.selected)
         self._scrolling()
         self.viewport().update()
 
@@ -684,11 +690,11 @@ class TimelineView(QAbstractScrollArea):
         painter = Painter(canvas, self.axis, theme, self.font())
         painter.ticks(size.height())
         scroll = self.verticalScrollBar().value()
-        canvas.setClipRect(0, TICKS + 1, size.width(), size.height())
-        canvas.translate(0, TICKS + 1 - scroll)
+        canvas.setClipRect(0, scaled(TICKS) + 1, size.width(), size.height())
+        canvas.translate(0, scaled(TICKS) + 1 - scroll)
         low, high = scroll, scroll + size.height()
         canvas.save()
-        canvas.setClipRect(TITLES, low, size.width() - TITLES, size.height())
+        canvas.setClipRect(scaled(TITLES), low, size.width() - scaled(TITLES), size.height())
         for place in self._layout.between(low, high):
             painter.row(place, place.top, place.group.anchor(self.anchor), self.selected)
         if self.selected is not None and self._place is not None:
@@ -705,7 +711,7 @@ class TimelineView(QAbstractScrollArea):
             if place.first:
                 painter.title(place, place.top)
         canvas.resetTransform()
-        canvas.setClipRect(TITLES, 0, size.width() - TITLES, size.height())
+        canvas.setClipRect(scaled(TITLES), 0, size.width() - scaled(TITLES), size.height())
         if self.measure is not None:
             painter.measure(*self.measure, size.height())
         if self.hasFocus():
@@ -727,8 +733,8 @@ class TimelineView(QAbstractScrollArea):
 
     def _scrolling(self) -> None:
         size = self.viewport().size()
-        self.axis.width = max(1.0, size.width() - TITLES)
-        bar, room = self.verticalScrollBar(), size.height() - TICKS - 1
+        self.axis.width = max(1.0, size.width() - scaled(TITLES))
+        bar, room = self.verticalScrollBar(), size.height() - scaled(TICKS) - 1
         bar.setRange(0, max(0, round(self._layout.height) - room))
         bar.setPageStep(max(1, room))
         bar.setSingleStep(20)
@@ -737,12 +743,12 @@ class TimelineView(QAbstractScrollArea):
 
     def event_at(self, at: QPointF) -> tuple[Event, TimelinePlace] | None:
         """The event at a point of the viewport, with its place."""
-        if at.x() < TITLES or at.y() <= TICKS:
+        if at.x() < scaled(TITLES) or at.y() <= scaled(TICKS):
             return None
-        place = self._layout.at(at.y() - TICKS - 1 + self.verticalScrollBar().value())
+        place = self._layout.at(at.y() - scaled(TICKS) - 1 + self.verticalScrollBar().value())
         if place is None:
             return None
-        index = at_pixel(place.row, self.axis, place.group.anchor(self.anchor), at.x() - TITLES)
+        index = at_pixel(place.row, self.axis, place.group.anchor(self.anchor), at.x() - scaled(TITLES))
         return (place.row.events[index], place) if index is not None else None
 
     def place_of(self, event: Event | None) -> TimelinePlace | None:
@@ -758,7 +764,7 @@ class TimelineView(QAbstractScrollArea):
         self.select(None)
 
     def _show_row(self, place: TimelinePlace) -> None:
-        bar, room = self.verticalScrollBar(), self.viewport().height() - TICKS - 1
+        bar, room = self.verticalScrollBar(), self.viewport().height() - scaled(TICKS) - 1
         if not bar.value() <= place.top <= bar.value() + room - place.height:
             bar.setValue(round(place.top - room / 2))
 
@@ -781,7 +787,7 @@ class TimelineView(QAbstractScrollArea):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._pressed = self._last = event.position()
-        moving = event.button() == Qt.MouseButton.MiddleButton or event.position().y() <= TICKS
+        moving = event.button() == Qt.MouseButton.MiddleButton or event.position().y() <= scaled(TICKS)
         moving = moving or bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         self._drag = "move?" if moving else "measure?"
         self.readout.hide()
@@ -833,7 +839,7 @@ class TimelineView(QAbstractScrollArea):
         elif modifiers & Qt.KeyboardModifier.ShiftModifier or not event.angleDelta().y():
             self.axis.pan(turn / 2)
         else:
-            self.axis.zoom(1.0015**turn, event.position().x() - TITLES)
+            self.axis.zoom(1.0015**turn, event.position().x() - scaled(TITLES))
         self.readout.hide()
         event.accept()
 
@@ -896,7 +902,7 @@ class TimelineView(QAbstractScrollArea):
 
     def _snapped(self, at: QPointF) -> float:
         """The time at a point. If the edge of an event is near, the time of the edge."""
-        moment = self.axis.time(min(max(at.x() - TITLES, 0.0), self.axis.width))
+        moment = self.axis.time(min(max(at.x() - scaled(TITLES), 0.0), self.axis.width))
         pointed = self.event_at(at)
         if pointed is None:
             return moment

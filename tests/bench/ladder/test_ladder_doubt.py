@@ -76,11 +76,11 @@ def test_the_rung_below_s_warning_marks_the_gain_alone() -> None:
     assert better.gain_doubts == (f"{HELD_BACK} (of naive)",)
     ladder, _ = example()
     assert "; to be doubted: the GPU was held back" in story.sentence(ladder, better, list(found.values()))
-    roof = ladder_charts.roofline(ladder, list(found.values()))
-    assert roof is not None
-    points = {s.label: s.points[0] for s in roof.panels[0].series if s.marker}
+    near = ladder_charts.limits(ladder, list(found.values()))
+    assert near is not None
+    points = {s.label: s.points[0] for s in near.panels[0].series if s.marker}
     assert [label for label, point in points.items() if point.doubts] == ["01 naive"]
-    assert "is doubtful" in roof.finding
+    assert "is doubtful" in near.finding
     bars = ladder_charts.speed(ladder, list(found.values())).panels[0].bars
     assert [bar.total.endswith(doubt.MARK) for bar in bars] == [True, False, False, False, False]
 

@@ -109,11 +109,15 @@ def test_a_ladders_charts_and_numbers_are_exported(
     assert main.main(["export", "one", "--charts", "svg,csv", "--csv", "--out", "there"]) == 0
     names = {path.name for path in Path("there").iterdir()}
     assert names == {
-        "ladder-speed.svg", "ladder-speed.csv", "ladder-roofline.svg", "ladder-roofline.csv", "results.csv"
+        "ladder-speed.svg", "ladder-speed.csv", "ladder-limits.svg", "ladder-limits.csv", "results.csv"
     }  # fmt: skip
+    near = list(csv.DictReader(Path("there/ladder-limits.csv").read_text().splitlines()))
+    assert {line["panel"] for line in near} == {"fp32"}, "the lane"
+    assert {"02 better", "90 mine"} <= {line["series"] for line in near}
+    assert all(0 < float(line["value"]) < 2 for line in near), "shares of the limit"
     capsys.readouterr()
-    assert main.main(["export", "one", "--chart", "ladder-roofline", "--file", "roof.png"]) == 0
-    assert Path("roof.png").read_bytes().startswith(b"\x89PNG")
+    assert main.main(["export", "one", "--chart", "ladder-limits", "--file", "near.png"]) == 0
+    assert Path("near.png").read_bytes().startswith(b"\x89PNG")
     assert main.main(["export", "one", "--charts", "svg", "--over", "one"]) == 2
     assert "--over" in capsys.readouterr().err
 

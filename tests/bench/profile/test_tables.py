@@ -242,6 +242,17 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 
 
+def test_overhead_is_named_where_it_is_most_of_the_time():
+    """Nothing started these kernels one by one (a graph did), so that no call is known to be longer."""
+    unstarted = msgspec.structs.replace(EVENTS, calls=())
+    found = {f.op_type: f for f in profile_findings.findings(profile(), unstarted, LIMITS)}
+    told = "mostly overhead: 15.0 ns of its 30.0 ns is what every kernel of this pass takes beyond its work"
+    assert found["MaxPool"].sentence == f"{FAR_POOL}; {told}"
+    assert all("overhead" not in found[name].sentence for name in ("Conv", "Gemm")), "there it is a trifle"
+    two = profile(operators=profile().operators[:2])
+    assert not any(f.overhead_ns for f in profile_findings.findings(two, unstarted, LIMITS)), "of too few"
+
+
 def test_a_finding_without_limits_or_costs_says_only_what_is_known():
     found = profile_findings.findings(profile(operators=()), EVENTS, None)
     assert {f.op_type: f.roof for f in found} == {"Conv": None, "Gemm": None, "MaxPool": None}

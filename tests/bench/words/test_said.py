@@ -219,14 +219,14 @@ def said_of(ladder: Ladder, found: list[RungMeasurement]) -> dict[str, str]:
     part = ladder_report.part(read)
     nodes = [ladder_report.NodeSection("a node", None, (part,))]
     context = ladder_report.context([read], nodes)
-    roof = ladder_charts.roofline(ladder, made)
+    near = ladder_charts.limits(ladder, made)
     return {
         "terminal": ansi(ladder_tables.terminal(ladder, made), 240),
         "markdown": report_tables.table(made),
         "finding": story.finding(ladder, made),
         "stories": "\n".join(f"{label} {text}" for label, text in part.sentences),
         "references": "\n".join(part.references),
-        "roofline": roof.finding if roof is not None else "",
+        "limits": near.finding if near is not None else "",
         "html": report_form.rendered(ladder_report.TEMPLATE, context, report_html.templates()),
         "list": ladder_view.result(ladder, found),
     }

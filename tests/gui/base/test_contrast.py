@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from bench.views.charts.ladder_charts import KINDS
 from bench.words import palette
 from gui.base.theme import THEMES, Theming
 from gui.pages.ladder.error_map import ErrorMapView
+from gui.plots.base import standing_out
 from gui.widgets.colour_scale import RAMPS
 
 TEXT, LINE = 4.5, 3.0
@@ -27,6 +29,15 @@ def test_every_text_stands_out(theme):
 def test_every_backend_s_line_stands_out(paper):
     for name, colour in [*DRAWN.items(), *enumerate(palette.OTHERS)]:
         assert palette.contrast(colour, paper) >= LINE, name
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_the_line_of_a_reference_in_any_precision_stands_out(theme):
+    for colour in filter(None, (colour for _, colour in KINDS.values())):
+        seen = standing_out(colour, theme)
+        assert palette.contrast(seen, theme.paper) >= LINE
+        if palette.contrast(colour, theme.paper) >= LINE:
+            assert seen.upper() == colour.upper(), "what is seen anyway stays what it is"
 
 
 def test_what_is_written_on_paper_stands_out():

@@ -147,9 +147,9 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     panel = page.speed.chart.panels[0]
     assert [bool(bar.parts) for bar in panel.bars] == [True, True]
     assert panel.baselines  # the reference's line
-    assert page.roofline.chart is not None
+    assert page.limits.chart is not None
     assert page.exported().folder == kept.absolute(), "which File → Export takes"
-    assert page.exported().charts == (page.speed.chart, page.roofline.chart)
+    assert page.exported().charts == (page.speed.chart, page.limits.chart)
     orders, menu = [], QMenu()
     monkeypatch.setattr(window.findChild(ExportActions).exporter, "start", orders.append)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "bars.svg"), ""))
@@ -159,7 +159,7 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     page.speed.picked.emit("", 1.0)  # its bar clicked
     window.redraw.flush()
     assert page.reader.title.text() == "02 im2col"
-    (plot,) = page.roofline.plots.values()
+    (plot,) = page.limits.plots.values()
     assert [name.text for name in plot.names.names if name.strong] == ["02 im2col"]
     qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
     job = window.form.job()

@@ -16,12 +16,12 @@ SIZES = {(1090, 880): "rows", (790, 560): "halves", (690, 450): "halves", (500, 
 @pytest.fixture
 def panes(qtbot):
     theming = Theming("light")
-    speed, roofline = ChartView(theming), ChartView(theming)
+    speed, limits = ChartView(theming), ChartView(theming)
     table, reader = LadderTable(theming), LadderReader(theming)
-    made = LadderPanes(speed, roofline, table, reader)
-    made.parts = {"table": table, "reader": reader, "speed": speed, "roofline": roofline}
+    made = LadderPanes(speed, limits, table, reader)
+    made.parts = {"table": table, "reader": reader, "speed": speed, "limits": limits}
     qtbot.addWidget(made)
-    for view, chart in zip((speed, roofline), long_ladder(430.0), strict=True):
+    for view, chart in zip((speed, limits), long_ladder(430.0), strict=True):
         view.show_chart(chart)
     made.resize(1090, 880)
     with qtbot.waitExposed(made):
@@ -58,7 +58,7 @@ def test_every_part_has_room_in_windows_of_every_size(qtbot, panes):
         for name, room in seen(panes).items():
             assert room.width() >= 300, (size, name)
             assert room.height() >= 160, (size, name)
-        for name in ("speed", "roofline"):
+        for name in ("speed", "limits"):
             (plot,) = panes.parts[name].plots.values()
             assert plot.height() >= 110, (size, name)
             assert plot.geometry().bottom() < plot.parentWidget().height(), (size, name)
@@ -79,16 +79,16 @@ def test_parts_are_folded_away_and_come_back(qtbot, panes):
 
 
 def test_an_enlarged_chart_gives_its_room_back_where_it_cannot_have_it(qtbot, panes):
-    speed, roofline = panes.parts["speed"], panes.parts["roofline"]
+    speed, limits = panes.parts["speed"], panes.parts["limits"]
     speed._expand.click()
-    assert roofline.isHidden()
+    assert limits.isHidden()
     panes.resize(690, 450)
     qtbot.waitUntil(lambda: panes.way == "halves")
     assert not speed._expand.isVisible()
     panes.resize(1090, 880)
     qtbot.waitUntil(lambda: panes.way == "rows")
     assert speed.isVisible()
-    assert roofline.isVisible()
+    assert limits.isVisible()
 
 
 def test_what_is_read_takes_the_whole_page_and_esc_gives_it_back(qtbot, make_window):

@@ -358,6 +358,15 @@ def test_the_sample_opens_and_fills_every_page(qtbot, window):
     window.redraw.flush()
     assert ladder.speed.chart is not None
     assert ladder.table.source.rowCount() > 3
+    assert ladder.answers.who.text()
+    assert ladder.reader.title.text() == ladder.answers.who.text(), "selected is what the headline is about"
+    said = [
+        ladder.words.text(),
+        *(cell.words for cell in ladder.answers.cells.values()),
+        *ladder.answers.cells,
+    ]
+    words = [word for text in said for word in text.split() if len(re.findall("[a-zA-Z]", word)) > 1]
+    assert len(words) <= 40, words
     timeline = next(page for page in window.pages if page.title == "Timeline")
     assert len(timeline.session.state.fine) > 2
     compare = window.pages[0]

@@ -321,3 +321,18 @@ def test_the_facts_count_from_the_moment_that_is_zero():
     kernel = next(track for track in made.tracks if track.title.startswith("kernels")).rows[0].events[0]
     assert ("starts at", "0.0200 ms") in facts(kernel, made.anchor(STEADY))
     assert ("operator", "Conv") in facts(kernel, 0)
+
+
+def test_rows_grow_with_the_text(view):
+    event = kernels(view)[0]
+    before = view.place_of(event)
+    theming = Theming("light")
+    theming.changed.connect(lambda: view.show_groups(view.groups))
+    try:
+        theming.enlarge(200)
+        grown = view.place_of(event)
+        assert grown.height == 2 * before.height >= view.fontMetrics().height()
+        assert grown.top > 1.5 * before.top
+    finally:
+        theming.enlarge(100)
+    assert view.place_of(event) == before

@@ -91,3 +91,19 @@ def test_the_title_is_the_run_s_name(make_window, tmp_path):
     window.state.folder = tmp_path / "20260101-first"
     window.name_window()
     assert window.windowTitle() == "20260101-first", "Qt adds the program's name"
+
+
+def test_what_waits_for_an_answer_is_not_pushed_out(make_window):
+    window = make_window("mute", begin=False)
+    banner, agreed = window.banner, []
+    banner.ask(
+        "The run starts as soon as the machine is quiet.", "Start now", lambda: agreed.append(True), "quiet"
+    )
+    for number in range(2 * MOST):
+        window.tell(f"Sentence {number}.")
+    assert len(banner.notices) == MOST
+    assert banner.notices[0].about == "quiet"
+    assert banner.text.endswith(f"Sentence {2 * MOST - 1}."), "the newest is shown"
+    banner.button.click()
+    assert agreed
+    assert len(banner.notices) == MOST - 1

@@ -31,3 +31,27 @@ def test_a_page_that_is_gone_is_drawn_no_more(qtbot):
     qtbot.waitUntil(lambda: stays.drawn == 1)
     redraw.flush()
     assert gone.drawn == 0
+
+
+def test_what_takes_long_is_drawn_alone_and_the_others_have_the_next_turn(qtbot):
+    now = [0.0]
+
+    class Slow(Page):
+        def redraw(self) -> None:
+            super().redraw()
+            now[0] += 0.03
+            self.dirty = True  # as while a run streams
+
+    redraw = Redraw(RunState(), clock=lambda: now[0])
+    slow, quick, last = Slow(), Page(), Page()
+    for page in (slow, quick, last):
+        qtbot.addWidget(page)
+        page.show()
+    redraw.add(slow, quick, last)
+    redraw._tick()
+    assert (slow.drawn, quick.drawn, last.drawn) == (1, 0, 0)
+    redraw._tick()
+    assert (slow.drawn, quick.drawn, last.drawn) == (1, 1, 1)
+    now[0] += 1.0
+    redraw._tick()
+    assert slow.drawn == 2

@@ -124,6 +124,26 @@ def test_it_holds_still_while_it_fills_and_a_run_of_references_has_none(make_win
     assert not board_of(window).isVisible()
 
 
+def test_columns_grow_narrow_before_any_is_out_of_sight(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(batches=(1, 4, 16, 64, 256), images=(200,))
+    window.state.open(run, Path("a-run"), found)
+    window.redraw.flush()
+    board = board_of(window)
+    wide = board.sizeHint().width()
+    board.setFixedWidth(wide)
+    QApplication.processEvents()
+    usual = board.columnWidth(1)
+    board.setFixedWidth(wide - 30)
+    QApplication.processEvents()
+    assert board.horizontalScrollBar().maximum() == 0
+    assert board.columnWidth(1) < usual
+    assert board.sizeHint().width() == wide, "what it wants stays the same"
+    board.setFixedWidth(wide)
+    QApplication.processEvents()
+    assert board.columnWidth(1) == usual
+
+
 def test_a_board_with_many_batch_sizes_scrolls_and_pushes_nothing_away(make_window):
     window = make_window("ok", begin=False)
     window.resize(1366, 768)
