@@ -97,12 +97,17 @@ def tiles_code() -> bytes:
 
 
 def _made_tiles() -> bytes:
-    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, target())
     return machine_code
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
     return Compiled(function)
+
+
+def compiled_at_once(function: Callable[..., Any]) -> Compiled:
+    """The same of a function above many inlined ones, which takes less time to compile."""
+    return Compiled(function, functools.partial(_compiled, how="compiled_at_once"))
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -200,10 +205,10 @@ def _whole(path: Path) -> bytes:
     return data if hashlib.sha256(data).digest() == content[:DIGEST] else b""
 
 
-def _compiled(function: Callable[..., Any]) -> bytes:
+def _compiled(function: Callable[..., Any], how: str = "compiled") -> bytes:
     if reason := numba_support.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
-    machine_code: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
+    machine_code: bytes = getattr(importlib.import_module("kernels.cpu.compiling"), how)(function)
     return machine_code
 
 
@@ -213,20 +218,21 @@ _engines: list[Any] = []  # what was loaded lives as long as the process
 def _address(data: bytes) -> int:
     import llvmlite.binding as llvm
 
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     _engines.append(engine)
     return int(engine.get_function_address(ENTRY))
 
 
-def _machine() -> Any:
+def target(optimized: int = 3) -> Any:
+    """LLVM's compiler for this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3)
+    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=optimized)
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """What each instruction of PTX is in LLVM, by families (PTX ISA 9.0, chapter "Instruction Set").
 
 Rounding is IEEE's: to the nearest natively, other directions of float32 through float64 with the error of the
-sum (`_directed`). Approximate functions are computed in float64 and rounded once, which is within what PTX
-promises of each; a device may differ in the last bits.
+sum (`_directed`). Approximate functions err about as much as PTX allows (`_approximate`, `machine.function`):
+a kernel that needs their last digits is found to be wrong. A device errs elsewhere within the same bounds.
 """
 
 from __future__ import annotations
@@ -503,6 +503,19 @@ def _through_double(t: Translator, kind: str, work, *values: str) -> str:
     return _directed(t, wide, t.splat("double", 0), how)
 
 
+def _widened_all(t: Translator, values: Sequence[str]) -> list[str]:
+    return [t.cast("fpext", value, "float", "double") for value in values]
+
+
+def _approximate(t: Translator, exact: str) -> str:
+    """float32 of float64, cut: off by less than one unit in the last place, where the nearest is off by half
+    of one. PTX allows 1 of rcp.approx, 2 of div.approx and div.full, 2⁻²³ of sqrt.approx and 2⁻²²·⁹ of
+    rsqrt.approx, relative to the result."""
+    bits = t.cast("bitcast", exact, "double", "i64")
+    cut = t.two("and", "i64", bits, t.splat("i64", -(1 << 29)))
+    return t.cast("fptrunc", t.cast("bitcast", cut, "i64", "double"), "double", "float")
+
+
 @TABLE.of("div", "rem")
 def _division(t: Translator, i: Instruction) -> None:
     d, x, y = _count(t, 3)
@@ -512,7 +525,10 @@ def _division(t: Translator, i: Instruction) -> None:
         _only(t, "rn", "rz", "rm", "rp", "approx", "full", "ftz")
         if first != "div":
             raise missing(i)
-        _float(t, lambda k, a, b: _through_double(t, k, lambda w, *v: t.two("fdiv", w, *v), a, b), x, y)
+        if {"approx", "full"} & {*i.op} and kind == "float":
+            _float(t, lambda _, *v: _approximate(t, t.two("fdiv", "double", *_widened_all(t, v))), x, y)
+        else:
+            _float(t, lambda k, a, b: _through_double(t, k, lambda w, *v: t.two("fdiv", w, *v), a, b), x, y)
         return
     _only(t)
     a, b = t.get(x, kind, signed), t.get(y, kind, signed)
@@ -656,18 +672,19 @@ def _roots(t: Translator, i: Instruction) -> None:
         t.put(d, t.two("and", "i64", bits, t.splat("i64", -(1 << 32))), "i64")
         return
 
+    one = t.splat("double", 0x3FF0000000000000)
+
     def work(kind: str, a: str) -> str:
-        ones = {"float": 0x3F800000, "double": 0x3FF0000000000000}
+        if "approx" in i.op or first == "rsqrt":
+            if _rounding(t) != "rn" or kind != "float":
+                raise missing(i)
+            (wide,) = _widened_all(t, [a])
+            root = wide if first == "rcp" else t.vector("sqrt", "double", wide)
+            return _approximate(t, root if first == "sqrt" else t.two("fdiv", "double", one, root))
         if first == "sqrt":
             return _through_double(t, kind, lambda k, v: t.vector("sqrt", k, v), a)
-        if first == "rcp":
-            return _through_double(t, kind, lambda k, v: t.two("fdiv", k, t.splat(k, ones[k]), v), a)
-        if _rounding(t) != "rn":
-            raise missing(i)
-        wide = t.vector("sqrt", "double", t.cast("fpext", a, kind, "double"))
-        return t.cast(
-            "fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind
-        )
+        ones = {"float": t.splat("float", 0x3F800000), "double": one}
+        return _through_double(t, kind, lambda k, v: t.two("fdiv", k, ones[k], v), a)
 
     _float(t, work, x)
 

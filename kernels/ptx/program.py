@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.cpu import compiled
 from kernels.errors import KernelError
-from kernels.ptx import machine, printing, reader, translate
+from kernels.ptx import machine, printing, products, reader, translate
 from kernels.ptx.instructions import TABLE
 from kernels.ptx.reader import Kernel, Place, PtxError
 from kernels.ptx.translate import Site, Translated
@@ -184,12 +184,7 @@ def _machine_code(made: Translated) -> bytes:
         module.verify()
     except RuntimeError as error:
         raise PtxError(f"the PTX cannot be translated: {str(error).strip().splitlines()[0]}") from None
-    target = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=_optimized(made),
-    )
-    return bytes(target.emit_object(module))
+    return bytes(compiled.target(_optimized(made)).emit_object(module))
 
 
 _bound: set[str] = set()
@@ -202,7 +197,7 @@ def _bind(helpers: Iterable[str]) -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in {*helpers} - _bound:
-        llvm.add_symbol(f"ptx_{name}", getattr(machine, name).address)
+        llvm.add_symbol(f"ptx_{name}", getattr(products if hasattr(products, name) else machine, name).address)
         _bound.add(name)
 
 
@@ -380,8 +375,13 @@ class _Run:
         addresses = np.zeros(warps * resident, np.int64)
         shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
         shared = _aligned(shared_each * resident, 128)
-        shadow_each = 32 * ((self.shared_nbytes >> made.shared_granule) + 1)
+        grains = (self.shared_nbytes >> made.shared_granule) + 1
+        shadow_each = 32 * grains
         shadows = _aligned(shadow_each * resident)
+        whole = np.zeros(grains << made.shared_granule, bool)
+        whole[: min(whole.size, owners.size)] = owners[: whole.size] != 0
+        nobodys = ~whole.reshape(grains, -1).all(axis=1)
+        shadows.view(np.int64).reshape(resident, grains, 4)[:, nobodys] = m.NOBODYS << 32
         queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
@@ -424,6 +424,7 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
+            m.L_SHAPES: kept(np.zeros((len(made.sites), m.H_WORDS), np.int64)),
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
