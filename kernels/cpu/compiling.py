@@ -52,8 +52,8 @@ FASTMATH = {"contract", "reassoc", "nsz"}
 
 
 def compiled_at_once(function: Callable[..., None]) -> bytes:
-    """As `compiled`, for a function that calls many inlined ones, which call each other: they become one text,
-    which is optimized once and not once for each function that stands above another."""
+    """As `compiled`, for a function that calls many inlined ones, which call each other: they become one
+    text, which is optimized once, and not once for each function that stands above another."""
     with _text_alone():
         return compiled(function, _optimized)
 

@@ -54,7 +54,9 @@ QUEUE = 256  # copies that a warp may have under way
 Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
 Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
-WIDE_NBYTES = 4 * 128 * 32 + 8 * (16 * 16 + 256 * 16 + 256)  # sums, rows, columns, a row's sums of one of them
+WIDE_NBYTES = 4 * 128 * 32 + 8 * (
+    16 * 16 + 256 * 16 + 256
+)  # sums, rows, columns, a row's sums of one of them
 
 # --- of a block ---
 B_SERIAL, B_CLOCK, B_BEGAN, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
@@ -542,9 +544,7 @@ def read_plainly(record, which, least, end, warp, known, warps, own, clock, site
 @inlined
 def write_plainly(record, which, end, warp, known, warps, own, clock, site, who):
     """The same of a write."""
-    if record[which] >> 32 >= end and not plainly_before(
-        record[0], record[1], warp, known, warps, own, who
-    ):
+    if record[which] >> 32 >= end and not plainly_before(record[0], record[1], warp, known, warps, own, who):
         return 1
     if record[2 + which] >> 32 >= end and not plainly_before(
         record[2], record[3], warp, known, warps, own, who
@@ -809,7 +809,7 @@ def tallied(warp, mask, packed, space, stores):
         units, least = 1, 1
         if space in (GLOBAL, LOCAL):
             least = lanes * nbytes + 31 >> 5
-            # Local memory is interleaved: lanes that use the same place of theirs use one stretch of 128 bytes.
+            # Local memory is interleaved: lanes that use one place of theirs use one stretch of 128 bytes.
             units = least if space == LOCAL else sectors(warp, mask, nbytes)
         elif space == SHARED:
             least = max(1, lanes * nbytes + 127 >> 7)
@@ -1119,10 +1119,10 @@ def with_bits(y, count):
 
 @compiled
 def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """An approximate function of float32: x in slot 0, result in slot 1. It is off by about as much as the PTX
-    ISA allows ("Floating Point Instructions"), so that a kernel which needs more digits is found: ex2.approx
-    2 units in the last place; lg2.approx 2⁻²², of numbers between 0.5 and 2 absolutely; sin and cos 2⁻²⁰·⁵
-    absolutely; tanh 2⁻¹¹. A device errs elsewhere within these bounds."""
+    """An approximate function of float32: x in slot 0, result in slot 1. It is off by about as much as the
+    PTX ISA allows ("Floating Point Instructions"), so that a kernel which needs more digits is found:
+    ex2.approx 2 units in the last place; lg2.approx 2⁻²², of numbers between 0.5 and 2 absolutely; sin and
+    cos 2⁻²⁰·⁵ absolutely; tanh 2⁻¹¹. A device errs elsewhere within these bounds."""
     low = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     which = packed >> 36 & 0xF
     for lane in range(32):
@@ -1652,6 +1652,29 @@ def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED, -1)
             for lane in range(32):
                 low[32 * (4 + i) + lane] = low[lane]
+
+
+@compiled
+def store_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """stmatrix: as load_matrices; values from slot 4 on."""
+    addresses, rows = simd.shifted(warp, W_A), simd.shifted(warp, W_TILE)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
+    if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
+        return
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, True)
+    for lane in range(32):
+        rows[lane] = addresses[lane]
+    for i in range(count):
+        for half in range(2 if transposed else 1):
+            for lane in range(32):
+                if transposed:
+                    addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
+                else:
+                    addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
+                low[lane] = low[32 * (4 + i) + lane] >> 16 * half
+            size = 2 if transposed else 4
+            write_lanes(warp, mask, site | size << 24 | 1 << 32, SHARED)
 
 
 # --- products of matrices in shared memory, which a warpgroup has done in the background ---

@@ -1,5 +1,6 @@
-"""Products of matrices that a warp has in its registers, written in LLVM's own language: 32 lanes are a vector,
-and what lanes have of a factor is brought beside each other by shuffles. Compilers do not make that of loops.
+"""Products of matrices that a warp has in its registers, written in LLVM's own language: 32 lanes are a
+vector, and what lanes have of a factor is brought beside each other by shuffles. Compilers do not make that
+of loops.
 
 Products are added up in float64, in the order of the sum, and rounded once; of halves to halves at the end.
 """
@@ -64,7 +65,9 @@ class _Text:
             return self._floats(self.emit(how.format(word)))
         if which:
             word = self.emit(f"lshr <32 x i32> {word}, splat (i32 16)")
-        half = self.emit(f"bitcast <32 x i16> {self.emit(f'trunc <32 x i32> {word} to <32 x i16>')} to <32 x half>")
+        half = self.emit(
+            f"bitcast <32 x i16> {self.emit(f'trunc <32 x i32> {word} to <32 x i16>')} to <32 x half>"
+        )
         return self.emit(f"fpext <32 x half> {half} to <32 x float>")
 
     def _floats(self, bits: str) -> str:
@@ -105,7 +108,9 @@ def _multiply() -> str:
     bodies = []
     for kind in (machine.TF32, machine.HALF, machine.BFLOAT):
         t, each = _Text(), 1 if kind == machine.TF32 else 2
-        rows = [[t.number(word, i, kind) for i in range(each)] for word in (t.load(n, "i32") for n in range(4))]
+        rows = [
+            [t.number(word, i, kind) for i in range(each)] for word in (t.load(n, "i32") for n in range(4))
+        ]
         columns = [[t.number(t.load(4 + n, "i32"), i, kind) for i in range(each)] for n in range(2)]
         totals = [t.emit(f"fpext <32 x float> {t.load(6 + e, 'float')} to <32 x double>") for e in range(4)]
         for far in range(2):
@@ -125,4 +130,29 @@ def _multiply() -> str:
     return _function(bodies)
 
 
+def _multiply_square() -> str:
+    """wmma.mma of 16 rows and 16 columns: rows in slots 0 to 3, columns in 4 to 7, sums in 8 to 15, results
+    there, too. Nobody may know which lane has what of such matrices (PTX ISA, "WMMA"). Here lane l has of row
+    (or column) l mod 16 the half l div 16 of its steps, and of the sums of row l mod 16 that half."""
+    bodies = []
+    for kind in (machine.TF32, machine.HALF, machine.BFLOAT):
+        t, each = _Text(), 1 if kind == machine.TF32 else 2
+        words = [t.load(slot, "i32") for slot in range(8)]
+        rows, columns = (
+            [t.number(word, i, kind) for word in its for i in range(each)] for its in (words[:4], words[4:])
+        )
+        totals = [t.emit(f"fpext <32 x float> {t.load(8 + n, 'float')} to <32 x double>") for n in range(8)]
+        for far in range(2):
+            for step in range(4 * each):
+                a = t.of_lanes(rows[step], [lane % 16 + 16 * far for lane in range(LANES)])
+                for n in range(8):
+                    b = t.of_lanes(columns[step], [lane // 16 * 8 + n + 16 * far for lane in range(LANES)])
+                    totals[n] = t.added(totals[n], a, b)
+        for n, total in enumerate(totals):
+            t.store(8 + n, t.emit(f"fptrunc <32 x double> {total} to <32 x float>"), "float")
+        bodies.append((kind, t))
+    return _function(bodies)
+
+
 multiply = Written("multiply", _multiply)
+multiply_square = Written("multiply_square", _multiply_square)

@@ -197,7 +197,9 @@ def _bind(helpers: Iterable[str]) -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in {*helpers} - _bound:
-        llvm.add_symbol(f"ptx_{name}", getattr(products if hasattr(products, name) else machine, name).address)
+        llvm.add_symbol(
+            f"ptx_{name}", getattr(products if hasattr(products, name) else machine, name).address
+        )
         _bound.add(name)
 
 
