@@ -112,7 +112,7 @@ H_APART = 8  # how far each lane's address is from the first one
 H_WORDS = 40
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
-VOLATILE, RESULT = 1, 2
+VOLATILE, IN_PARTS = 1, 2
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
@@ -271,14 +271,18 @@ def step_of(warp):
 
 
 @inlined
-def sectors(warp, mask, size):
-    """Distinct sectors of 32 bytes that the lanes touch."""
+def sectors(warp, mask, at_once):
+    """Sectors of 32 bytes that the lanes touch, different ones of so many lanes at once. Copies in the
+    background bring 128 bytes at once, of 16 bytes each those of 8 lanes (as counted on an H100,
+    docs/results/simulated.md)."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     step = step_of(warp)
-    if 0 <= step <= 32 and mask == 0xFFFFFFFF:
+    if 0 <= step <= 32 and mask == 0xFFFFFFFF and at_once == 32:
         return (addresses[31] >> 5) - (addresses[0] >> 5) + 1
-    count, bits, last = 0, 0, -1
+    total, count, bits, last = 0, 0, 0, -1
     for lane in range(32):
+        if lane & at_once - 1 == 0:
+            total, count, bits, last = total + count, 0, 0, -1
         if mask >> lane & 1 == 0:
             continue
         sector = addresses[lane] >> 5
@@ -296,7 +300,7 @@ def sectors(warp, mask, size):
         if not known:
             seen[count] = sector
             count += 1
-    return count
+    return total + count
 
 
 @inlined
@@ -810,7 +814,8 @@ def tallied(warp, mask, packed, space, stores):
         if space in (GLOBAL, LOCAL):
             least = lanes * nbytes + 31 >> 5
             # Local memory is interleaved: lanes that use one place of theirs use one stretch of 128 bytes.
-            units = least if space == LOCAL else sectors(warp, mask, nbytes)
+            at_once = 128 // nbytes if packed >> 40 & IN_PARTS else 32
+            units = least if space == LOCAL else sectors(warp, mask, at_once)
         elif space == SHARED:
             least = max(1, lanes * nbytes + 127 >> 7)
             units = wavefronts(warp, mask, nbytes, stores)
@@ -1567,7 +1572,7 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         addresses[lane] = values[lane]
         some |= (values[32 + lane] > 0) << lane
     if mask & some:
-        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32, GLOBAL, False)
+        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32 | IN_PARTS << 40, GLOBAL, False)
 
 
 @compiled
