@@ -105,11 +105,6 @@ def compiled(function: Callable[..., Any]) -> Compiled:
     return Compiled(function)
 
 
-def compiled_at_once(function: Callable[..., Any]) -> Compiled:
-    """The same of a function above many inlined ones, which takes less time to compile."""
-    return Compiled(function, functools.partial(_compiled, how="compiled_at_once"))
-
-
 def inlined(function: Callable[..., Any]) -> Any:
     return Inlined(function)
 
@@ -205,10 +200,10 @@ def _whole(path: Path) -> bytes:
     return data if hashlib.sha256(data).digest() == content[:DIGEST] else b""
 
 
-def _compiled(function: Callable[..., Any], how: str = "compiled") -> bytes:
+def _compiled(function: Callable[..., Any]) -> bytes:
     if reason := numba_support.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
-    machine_code: bytes = getattr(importlib.import_module("kernels.cpu.compiling"), how)(function)
+    machine_code: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
     return machine_code
 
 

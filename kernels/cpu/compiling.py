@@ -3,21 +3,17 @@ machine."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import llvmlite.binding as llvm
 import numba
-from numba import _dynfunc
-from numba.core import codegen, compiler, cpu
+from numba.core import compiler
 from numba.core.cpu_options import FastMathOptions
 from numba.core.errors import NumbaError
-from numba.core.llvm_bindings import create_pass_builder
 from numba.core.registry import cpu_target
 
 from kernels.cpu.compiled import ENTRY, Inlined
@@ -51,50 +47,8 @@ FROM_C = frozenset(
 FASTMATH = {"contract", "reassoc", "nsz"}
 
 
-def compiled_at_once(function: Callable[..., None]) -> bytes:
-    """As `compiled`, for a function that calls many inlined ones, which call each other: they become one
-    text, which is optimized once, and not once for each function that stands above another."""
-    with _text_alone():
-        return compiled(function, _optimized)
-
-
-def _optimized(module: Any) -> None:
-    for f in module.functions:
-        if not f.is_declaration and f.name != ENTRY:
-            f.linkage = "internal"
-    builder = create_pass_builder(_target_machine(), opt=3, loop_vectorize=True, slp_vectorize=True)
-    builder.getModulePassManager().run(module, builder)
-
-
-@contextlib.contextmanager
-def _text_alone() -> Iterator[None]:
-    """What Numba makes is neither optimized nor loaded."""
-
-    def nothing(*_: Any, **__: Any) -> None: ...
-
-    def unloaded(_: Any, library: Any, described: Any, environment: Any) -> Any:
-        library.finalize()
-        name = described.qualname.split(".")[-1]
-        return _dynfunc.make_function(described.lookup_module(), name, "", 0, environment, (library,))
-
-    with contextlib.ExitStack() as stack:
-        for owner, name, instead in (
-            (codegen.CPUCodeLibrary, "_optimize_functions", nothing),
-            (codegen.CPUCodeLibrary, "_optimize_final_module", nothing),
-            (codegen.JITCodeLibrary, "_finalize_specific", nothing),
-            (codegen.JITCPUCodegen, "_add_module", nothing),
-            (cpu.CPUContext, "get_executable", unloaded),
-        ):
-            stack.enter_context(mock.patch.object(owner, name, instead))
-        yield
-
-
-def _target_machine() -> Any:
-    return cpu_target.target_context.codegen()._tm
-
-
-def compiled(function: Callable[..., None], finish: Callable[[Any], None] | None = None) -> bytes:
-    """Raises KernelError naming file and line. finish: what is still done to the LLVM module."""
+def compiled(function: Callable[..., None]) -> bytes:
+    """Raises KernelError naming file and line."""
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -120,22 +74,18 @@ def compiled(function: Callable[..., None], finish: Callable[[Any], None] | None
         raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {reason}") from None
     module = llvm.parse_assembly(result.library.get_llvm_str())
     module.link_in(llvm.parse_assembly(_entry(result.fndesc.llvm_func_name)))
-    if finish is not None:
-        finish(module)
     for f in module.functions:
         if f.is_declaration and not f.name.startswith("llvm.") and f.name not in FROM_C:
             raise KernelError(
                 f"{file}:{function.__code__.co_firstlineno}: {function.__name__} calls {f.name}, which a "
                 "compiled rung cannot: it may use numbers and pointers, and what kernels.cpu.simd has"
             )
-    return bytes(_target_machine().emit_object(module))
+    return bytes(cpu_target.target_context.codegen()._tm.emit_object(module))
 
 
 @functools.cache
 def _inlined(of: Inlined) -> Any:
-    return numba.njit(
-        error_model="numpy", fastmath=FASTMATH, inline="never", no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(_with_inlined(of.function))
+    return numba.njit(error_model="numpy", fastmath=FASTMATH, inline="never")(_with_inlined(of.function))
 
 
 def _with_inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,8 +30,7 @@ from typing import Any
 import numpy as np
 
 from kernels.cpu import simd
-from kernels.cpu.compiled import compiled_at_once as compiled
-from kernels.cpu.compiled import inlined
+from kernels.ptx.native import compiled, inlined, lowest, ones
 
 # --- the state of a warp: 64-bit words ---
 W_ACTIVE, W_LIVE, W_NEXT, W_BUDGET, W_FLIP, W_PARKED, W_BARRED, W_STATUS = range(8)
@@ -107,7 +106,7 @@ S_WORDS = S_VALUES + SAID_NBYTES // 8
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
 # --- of an instruction's last access: which lanes, where, and what that cost ---
-H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_STEP = range(6)
+H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_APART_LANES, H_SEVERAL = range(7)
 H_APART = 8  # how far each lane's address is from the first one
 H_WORDS = 40
 
@@ -351,14 +350,6 @@ def wavefronts(warp, mask, size, stores):
 
 
 @inlined
-def lanes_of(mask):
-    count = 0
-    for lane in range(32):
-        count += mask >> lane & 1
-    return count
-
-
-@inlined
 def fetched(address, size):
     """The bits of an element at an address of the host."""
     if size == 4:
@@ -449,10 +440,9 @@ def settled(warp, mask, space):
     """The one space of all lanes, their addresses made those of it; GENERIC where they differ. Lanes that are
     left out get the address of one that takes part."""
     addresses = simd.shifted(warp, W_A)
-    lane = 0
-    while lane < 31 and mask >> lane & 1 == 0:
-        lane += 1
-    first = addresses[lane]
+    if mask == 0:
+        return space
+    first = addresses[lowest(mask)]
     if mask != 0xFFFFFFFF:
         for other in range(32):
             if mask >> other & 1 == 0:
@@ -479,10 +469,7 @@ def base_of(warp, launch, mask, nbytes, space):
     shared memory) and aligned; else 0, and each is looked at alone."""
     addresses = simd.shifted(warp, W_A)
     origin, data, limit = 0, 0, 0
-    lane = 0
-    while mask >> lane & 1 == 0:
-        lane += 1
-    first = addresses[lane]
+    first = addresses[lowest(mask)]
     if space == SHARED:
         data, limit = simd.integers(warp[W_BLOCK])[B_SHARED], launch[L_SHARED_NBYTES]
     else:
@@ -560,9 +547,9 @@ def write_plainly(record, which, end, warp, known, warps, own, clock, site, who)
 
 
 @inlined
-def plain_accesses(warp, launch, mask, packed, space, base, step, stores):
+def plain_accesses(warp, launch, mask, packed, space, base, apart, several, stores):
     """Accesses that are inside, of those lanes of which the records plainly say that they may. The others.
-    step: by how much addresses grow from lane to lane, −1 where that is not known."""
+    apart: of lanes that read the same one; several: those of them that others read with."""
     block = simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
@@ -570,9 +557,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, step, stores):
     shadow, granule, origin = block[B_SHADOW], launch[L_SHARED_GRANULE], 0
     own, clock, thread = block[B_SERIAL], block[B_CLOCK], warp[W_INDEX] << 5
     warps, known = launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
-    first = 0
-    while mask >> first & 1 == 0:
-        first += 1
+    first = lowest(mask)
     if space == SHARED and launch[L_CLUSTER] == 1:
         # Only this block writes here, and the clock goes on from block to block.
         which, least, end = 1, block[B_BEGAN], known[warps]
@@ -594,28 +579,54 @@ def plain_accesses(warp, launch, mask, packed, space, base, step, stores):
                 record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
                 for i in range(records):
                     at = simd.shifted(record, 4 * i)
+                    if at[which] >> 32 < end and at[2 + which] >> 32 < end:
+                        at[0], at[1] = own << 32 | site, clock << 32 | thread + lane
+                        continue
                     if write_plainly(at, which, end, warp, known, warps, own, clock, site, thread + lane):
                         slow |= 1 << lane
                         break
-    elif shadow and step == 0:
-        record = simd.integers(shadow + 32 * (addresses[first] - origin >> granule))
-        who = thread + first | (_WARP_WIDE if mask != 1 << first else 0)
-        for i in range(records):
-            at = simd.shifted(record, 4 * i)
-            if read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who):
-                return mask
     elif shadow:
-        for lane in range(32):
-            if mask >> lane & 1:
-                record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
-                for i in range(records):
-                    at = simd.shifted(record, 4 * i)
-                    who = thread + lane
-                    if read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who):
-                        slow |= 1 << lane
-                        break
+        rest, now = apart, clock << 32
+        if which == 1 and records == 1 and apart == 0xFFFFFFFF:
+            # Mostly all is as it was when others of the block read it: looked at without a branch.
+            beyond, other, few = 0, 0, 0
+            for lane in range(32):
+                at = simd.integers(shadow + 32 * (addresses[lane] >> granule))
+                word, how = at[1] >> 32, at[3]
+                changes = how ^ (now | thread + lane)
+                beyond |= word - least | end - 1 - word
+                other |= changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE)
+                few |= (changes != 0) & (how & _BLOCK_WIDE == 0)
+            if beyond >= 0 and other == 0 and few == 0:
+                rest = 0
+        while rest:
+            lane = lowest(rest)
+            rest &= rest - 1
+            who = thread + lane | (several >> lane & 1) * _WARP_WIDE
+            record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
+            for i in range(records):
+                at = simd.shifted(record, 4 * i)
+                word = at[which] >> 32
+                if word >= least and word < end:
+                    if at[2 + which] >> 32 < end:
+                        at[2], at[3] = own << 32 | site, now | who
+                        continue
+                    how = at[3]
+                    changes = how ^ (now | who)
+                    again = how & _BLOCK_WIDE or changes == 0
+                    again = again or (how & _WARP_WIDE and changes & _TID - 31 == 0)
+                    again = again and changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE) == 0
+                    if again and (which == 1 or at[2] >> 32 == own):
+                        continue  # who reads it now has read it since the barrier, too
+                if read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who):
+                    slow |= 1 << lane | mask & ~apart
+                    break
     mask &= ~slow
-    if stores:
+    if stores and mask == 0xFFFFFFFF and size == 4:
+        for i in range(count):
+            for lane in range(32):
+                simd.words(base + addresses[lane] + 4 * i)[0] = low[32 * i + lane]
+    elif stores:
         for i in range(count):
             if size == 4:
                 for lane in range(32):
@@ -628,8 +639,8 @@ def plain_accesses(warp, launch, mask, packed, space, base, step, stores):
                         put(base + addresses[lane] + size * i, size, value)
     elif mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
-            if step == 0:
-                value = simd.words(base + addresses[0] + 4 * i)[0]
+            if apart & apart - 1 == 0:
+                value = simd.words(base + addresses[first] + 4 * i)[0]
                 for lane in range(32):
                     low[32 * i + lane] = value
             else:
@@ -648,12 +659,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, step, stores):
 
 
 @inlined
-def read_lanes(warp, mask, packed, space, step):
+def read_lanes(warp, mask, packed, space, apart, several):
     if space in (SHARED, GLOBAL):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
         if base != 0:
-            mask = plain_accesses(warp, whole, mask, packed, space, base, step, False)
+            mask = plain_accesses(warp, whole, mask, packed, space, base, apart & mask, several, False)
             if mask == 0:
                 return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
@@ -733,7 +744,7 @@ def write_lanes(warp, mask, packed, space):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
         if base != 0:
-            mask = plain_accesses(warp, whole, mask, packed, space, base, -1, True)
+            mask = plain_accesses(warp, whole, mask, packed, space, base, mask, 0, True)
             if mask == 0:
                 return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
@@ -790,16 +801,14 @@ def write_lanes(warp, mask, packed, space):
 
 @inlined
 def tallied(warp, mask, packed, space, stores):
-    """Count what an access costs. By how much addresses grow from lane to lane, −1 where not evenly. What it
-    costs hangs on where the lanes' addresses lie beside each other, which mostly is as the last time."""
+    """Count what an access costs, which hangs on where the lanes' addresses lie beside each other: mostly as
+    the last time. Where that is kept (H_…), 0 where no lane takes part."""
     if mask == 0:
-        return -1
+        return 0
     launch = simd.integers(warp[W_LAUNCH])
     site = packed & 0xFFFFFF
     shape = simd.shifted(simd.integers(launch[L_SHAPES]), site * H_WORDS)
-    addresses, first = simd.shifted(warp, W_A), 0
-    while mask >> first & 1 == 0:
-        first += 1
+    addresses, first = simd.shifted(warp, W_A), lowest(mask)
     base, key = addresses[first], 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
         for lane in range(32):
@@ -809,7 +818,7 @@ def tallied(warp, mask, packed, space, stores):
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
     if other:
-        nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), lanes_of(mask)
+        nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
         units, least = 1, 1
         if space in (GLOBAL, LOCAL):
             least = lanes * nbytes + 31 >> 5
@@ -820,16 +829,22 @@ def tallied(warp, mask, packed, space, stores):
             least = max(1, lanes * nbytes + 127 >> 7)
             units = wavefronts(warp, mask, nbytes, stores)
         shape[H_KEY], shape[H_PLACE], shape[H_UNITS] = key, base & 31, units
-        shape[H_LEAST], shape[H_LANES], shape[H_STEP] = least, lanes, step_of(warp)
+        shape[H_LEAST], shape[H_LANES] = least, lanes
+        apart, several = mask, 0
         for lane in range(32):
             shape[H_APART + lane] = addresses[lane] - base
+            for before in range(lane):
+                if mask >> lane & mask >> before & 1 and addresses[lane] == addresses[before]:
+                    apart &= ~(1 << lane)
+                    several |= 1 << before
+        shape[H_APART_LANES], shape[H_SEVERAL] = apart, several
     counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
     counters[M_REQUESTS] += 1
     counters[M_UNITS] += shape[H_UNITS]
     counters[M_LEAST] += shape[H_LEAST]
     counters[M_LANES] += shape[H_LANES]
     counters[M_SPACE] = space
-    return shape[H_STEP]
+    return launch[L_SHAPES] + 8 * site * H_WORDS
 
 
 @inlined
@@ -860,7 +875,7 @@ def in_cluster(warp, mask, packed, stores):
             if stores:
                 write_lanes(warp, 1 << lane, packed, SHARED)
             else:
-                read_lanes(warp, 1 << lane, packed, SHARED, -1)
+                read_lanes(warp, 1 << lane, packed, SHARED, 1 << lane, 0)
             block[B_SHARED], block[B_SHADOW] = shared, shadow
 
 
@@ -881,7 +896,7 @@ def accessed(warp, mask, packed, stores):
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    step = tallied(warp, mask, packed, space, stores)
+    shape = simd.integers(tallied(warp, mask, packed, space, stores))
     if abroad(warp, mask, space):
         in_cluster(warp, mask, packed, stores)
         return
@@ -889,7 +904,7 @@ def accessed(warp, mask, packed, stores):
         if stores:
             write_lanes(warp, mask, packed, space)
         else:
-            read_lanes(warp, mask, packed, space, step)
+            read_lanes(warp, mask, packed, space, shape[H_APART_LANES], shape[H_SEVERAL])
         return
     addresses = simd.shifted(warp, W_A)
     for lane in range(32):
@@ -900,7 +915,7 @@ def accessed(warp, mask, packed, stores):
             if stores:
                 write_lanes(warp, 1 << lane, packed, its)
             else:
-                read_lanes(warp, 1 << lane, packed, its, -1)
+                read_lanes(warp, 1 << lane, packed, its, 1 << lane, 0)
 
 
 @compiled
@@ -1207,9 +1222,9 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     first words of slots 0, 1 and 2."""
     block, values = simd.integers(warp[W_BLOCK]), simd.shifted(warp, W_V)
     which, wanted = values[0] & 15, values[32]
-    block[B_ARRIVED + which] += 32 if wanted else lanes_of(mask)
+    block[B_ARRIVED + which] += 32 if wanted else ones(mask)
     block[B_WANTED + which] = wanted
-    block[B_TRUES + which] += lanes_of(mask & values[64])
+    block[B_TRUES + which] += ones(mask & values[64])
     warp[W_WHERE] = packed & 0xFFFFFF
     launch = simd.integers(warp[W_LAUNCH])
     block[B_CLOCK] += 1
@@ -1365,7 +1380,7 @@ def cluster_arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     slot = block[B_SLOT] - block[B_RANK]
     leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
-    leader[B_CLUSTER_ARRIVED] += lanes_of(mask)
+    leader[B_CLUSTER_ARRIVED] += ones(mask)
     warp[W_CLUSTER_PHASE] = leader[B_CLUSTER_PHASE]
     warp[W_WHERE] = packed & 0xFFFFFF
 
@@ -1416,7 +1431,7 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             simd.invoke(launch[L_KERNEL], warp, 0, 0, scratch)
             moved = True
             launch[L_TURNS] += 1
-            block[B_LIVE] -= lanes_of(live) - lanes_of(warp[W_LIVE])
+            block[B_LIVE] -= ones(live) - ones(warp[W_LIVE])
             if warp[W_STATUS] == YIELDED:
                 warp[W_YIELDS] += 1
                 if warp[W_YIELDS] > launch[L_LIMIT]:
@@ -1466,7 +1481,7 @@ def stuck(launch):
             warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
             if warp[W_BARRED] == 0:
                 continue
-            waiting += lanes_of(warp[W_BARRED])
+            waiting += ones(warp[W_BARRED])
             if first == 0:
                 first, thread = warp[W_WHERE], 32 * w
             elif other == 0 and warp[W_WHERE] != first:
@@ -1501,7 +1516,7 @@ def copied(warp, entry, mask):
     if whole and base_of(warp, simd.integers(warp[W_LAUNCH]), whole, nbytes, GLOBAL) == 0:
         whole = 0
     if whole:
-        read_lanes(warp, whole, site | 4 << 24 | words << 32 | 15 << 48, GLOBAL, -1)
+        read_lanes(warp, whole, site | 4 << 24 | words << 32 | 15 << 48, GLOBAL, whole, 0)
         for lane in range(32):
             addresses[lane] = to[lane]
         write_lanes(warp, whole, site | 4 << 24 | words << 32, SHARED)
@@ -1512,7 +1527,7 @@ def copied(warp, entry, mask):
             value = 0
             if 4 * i < inside[lane]:
                 addresses[lane] = of[lane] + 4 * i
-                read_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL, -1)
+                read_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL, 1 << lane, 0)
                 value = low[lane] & 0xFFFFFFFF
                 if inside[lane] - 4 * i < 4:
                     value &= (1 << 8 * (inside[lane] - 4 * i)) - 1
@@ -1578,8 +1593,9 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 @compiled
 def close_group(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async.commit_group."""
+    groups = simd.shifted(warp, W_GROUPS)
     for lane in range(32):
-        warp[W_GROUPS + lane] += mask >> lane & 1
+        groups[lane] += mask >> lane & 1
 
 
 @compiled
@@ -1647,14 +1663,14 @@ def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             for half in range(2):
                 for lane in range(32):
                     addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
-                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED, -1)
+                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED, mask, 0)
                 for lane in range(32):
                     bits = low[lane] & 0xFFFF
                     low[32 * (4 + i) + lane] = (low[32 * (4 + i) + lane] | bits << 16) if half else bits
         else:
             for lane in range(32):
                 addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
-            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED, -1)
+            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED, mask, 0)
             for lane in range(32):
                 low[32 * (4 + i) + lane] = low[lane]
 
@@ -1961,7 +1977,7 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
     for i in range(0 if copied_already else nbytes >> 4):
         if into_shared:
             addresses[lane] = of + 16 * i
-            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, -1)
+            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 1 << lane, 0)
             for j in range(4):
                 simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
             for j in range(16 >> granule):
