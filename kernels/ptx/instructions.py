@@ -1615,7 +1615,7 @@ def _matrices(t: Translator, i: Instruction) -> None:
     space = "shared" if any(p.split("::")[0] == "shared" for p in i.op) else "generic"
     t.store_addresses(t.address(a))
     flags = int("trans" in i.op)
-    site = t.site(space, 2 if flags else 4, stores)
+    site = t.site(space, 2 if flags and stores else 4, stores)
     which = machine.SHARED if space == "shared" else machine.GENERIC
     if stores:
         for n, target in enumerate(targets):

@@ -105,10 +105,14 @@ S_WORDS = S_VALUES + SAID_NBYTES // 8
 # --- counters of an access ---
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
-# --- of an instruction's last access: which lanes, where, and what that cost ---
-H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_APART_LANES, H_SEVERAL = range(7)
+# --- of an instruction's last access: which lanes, where, what that cost, and which records are its ---
+H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_COUNT = range(6)
 H_APART = 8  # how far each lane's address is from the first one
-H_WORDS = 40
+H_RECORDS = 40  # of each record how far it is from the first one's << 16, the lane, and whether it is several
+MOST_RECORDS = 128
+ONCE, TWICE = -1, -2  # how often lanes must lie so before it is worth while to list their records
+H_WORDS = H_RECORDS + MOST_RECORDS
+SHAPES = 2  # of an instruction: one that copies has places that it reads, and places that it writes
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
 VOLATILE, IN_PARTS = 1, 2
@@ -278,6 +282,12 @@ def sectors(warp, mask, at_once):
     step = step_of(warp)
     if 0 <= step <= 32 and mask == 0xFFFFFFFF and at_once == 32:
         return (addresses[31] >> 5) - (addresses[0] >> 5) + 1
+    rising, changes = 0, 1
+    for lane in range(1, 32):
+        rising |= addresses[lane] - addresses[lane - 1]
+        changes += addresses[lane] >> 5 != addresses[lane - 1] >> 5
+    if rising >= 0 and mask & 1 and at_once == 32:  # lanes that are left out have another's address
+        return changes
     total, count, bits, last = 0, 0, 0, -1
     for lane in range(32):
         if lane & at_once - 1 == 0:
@@ -318,6 +328,12 @@ def wavefronts(warp, mask, size, stores):
         return 32 // rows
     if step == 0:
         return 32 // at_once
+    if size <= 4:
+        least, most = addresses[lowest(mask)], addresses[lowest(mask)]
+        for lane in range(32):
+            least, most = min(least, addresses[lane]), max(most, addresses[lane])
+        if (most >> 2) - (least >> 2) < 32:  # one word of each bank
+            return 1
     total, first = 0, 0
     while first < 32:
         if mask >> first & ((1 << at_once) - 1):
@@ -547,9 +563,39 @@ def write_plainly(record, which, end, warp, known, warps, own, clock, site, who)
 
 
 @inlined
-def plain_accesses(warp, launch, mask, packed, space, base, apart, several, stores):
+def all_alike(first, shape, which, least, end, mine, site, stores):
+    """Watch an access by all of its records at once, without a branch: where all say that they were used
+    before the block's last barrier, or what reads them now has read them since. False: they do not, and each
+    is looked at alone. first: of the record of the first lane the address; mine: clock << 32 and the warp's
+    first thread."""
+    beyond, other, few, old, count = 0, 0, 0, -1, shape[H_COUNT]
+    for i in range(count):
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        word, reader, how = at[which] >> 32, at[2 + which] >> 32, at[3]
+        beyond |= word - least | end - 1 - word
+        old &= reader - end
+        changes = how ^ mine
+        other |= changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE)
+        apart = (how & _WARP_WIDE == 0) | (changes & _TID - 31 != 0)
+        few |= (how & _BLOCK_WIDE == 0) & apart & (changes != entry & 0xFFFF)
+    if beyond < 0:
+        return False
+    if old >= 0:
+        return not stores and which == 1 and other == 0 and few == 0
+    place = 0 if stores else 2
+    for i in range(count):
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        at[place], at[place + 1] = site, mine | entry & 0xFFFF
+    return True
+
+
+@inlined
+def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
     """Accesses that are inside, of those lanes of which the records plainly say that they may. The others.
-    apart: of lanes that read the same one; several: those of them that others read with."""
+    shape: what is kept of the last such access (H_…), whose lanes lay beside each other as these do; 0: none
+    is."""
     block = simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
@@ -557,70 +603,50 @@ def plain_accesses(warp, launch, mask, packed, space, base, apart, several, stor
     shadow, granule, origin = block[B_SHADOW], launch[L_SHARED_GRANULE], 0
     own, clock, thread = block[B_SERIAL], block[B_CLOCK], warp[W_INDEX] << 5
     warps, known = launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
-    first = lowest(mask)
+    first = addresses[lowest(mask)]
     if space == SHARED and launch[L_CLUSTER] == 1:
         # Only this block writes here, and the clock goes on from block to block.
-        which, least, end = 1, block[B_BEGAN], known[warps]
+        which, least, end = 1, 0 if stores else block[B_BEGAN], known[warps]
     elif space == SHARED:
-        which, least, end = 0, block[B_FIRST_OF], block[B_FIRST_OF]
+        which, least, end = 0, 0 if stores else block[B_FIRST_OF], block[B_FIRST_OF]
     else:
-        buffer = addresses[first] >> WINDOW
+        buffer = first >> WINDOW
         its = simd.shifted(simd.integers(launch[L_BUFFERS]), buffer * D_WORDS)
         if stores and its[D_FLAGS] & READ_ONLY:
             return mask
         shadow, granule, origin = its[D_SHADOW], launch[L_GRANULE], (buffer << WINDOW) + MIDDLE
-        which, least, end = 0, 0 if its[D_FLAGS] & INITIALISED else 1, launch[L_FIRST]
+        which, end = 0, launch[L_FIRST]
+        least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
     slow, records = 0, size * count >> granule
     if shadow and packed >> 40 & VOLATILE:
         return mask
-    if shadow and stores:
+    watched = shadow == 0
+    if not watched and shape:
+        listed = simd.integers(shape)
+        if listed[H_COUNT] == ONCE:
+            recorded(warp, mask, packed, granule, shape, stores)
+        if listed[H_COUNT] > 0:
+            record, mine = shadow + 32 * (first - origin >> granule), clock << 32 | thread
+            watched = all_alike(record, listed, which, least, end, mine, own << 32 | site, stores)
+    if not watched:
         for lane in range(32):
             if mask >> lane & 1:
                 record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
+                who, wrong = thread + lane, 0
                 for i in range(records):
                     at = simd.shifted(record, 4 * i)
-                    if at[which] >> 32 < end and at[2 + which] >> 32 < end:
-                        at[0], at[1] = own << 32 | site, clock << 32 | thread + lane
+                    word, old = at[which] >> 32, at[2 + which] >> 32 < end
+                    if old and word < end and word >= least:
+                        place = 0 if stores else 2
+                        at[place], at[place + 1] = own << 32 | site, clock << 32 | who
                         continue
-                    if write_plainly(at, which, end, warp, known, warps, own, clock, site, thread + lane):
+                    if stores:
+                        wrong = write_plainly(at, which, end, warp, known, warps, own, clock, site, who)
+                    else:
+                        wrong = read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who)
+                    if wrong:
                         slow |= 1 << lane
                         break
-    elif shadow:
-        rest, now = apart, clock << 32
-        if which == 1 and records == 1 and apart == 0xFFFFFFFF:
-            # Mostly all is as it was when others of the block read it: looked at without a branch.
-            beyond, other, few = 0, 0, 0
-            for lane in range(32):
-                at = simd.integers(shadow + 32 * (addresses[lane] >> granule))
-                word, how = at[1] >> 32, at[3]
-                changes = how ^ (now | thread + lane)
-                beyond |= word - least | end - 1 - word
-                other |= changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE)
-                few |= (changes != 0) & (how & _BLOCK_WIDE == 0)
-            if beyond >= 0 and other == 0 and few == 0:
-                rest = 0
-        while rest:
-            lane = lowest(rest)
-            rest &= rest - 1
-            who = thread + lane | (several >> lane & 1) * _WARP_WIDE
-            record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
-            for i in range(records):
-                at = simd.shifted(record, 4 * i)
-                word = at[which] >> 32
-                if word >= least and word < end:
-                    if at[2 + which] >> 32 < end:
-                        at[2], at[3] = own << 32 | site, now | who
-                        continue
-                    how = at[3]
-                    changes = how ^ (now | who)
-                    again = how & _BLOCK_WIDE or changes == 0
-                    again = again or (how & _WARP_WIDE and changes & _TID - 31 == 0)
-                    again = again and changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE) == 0
-                    if again and (which == 1 or at[2] >> 32 == own):
-                        continue  # who reads it now has read it since the barrier, too
-                if read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who):
-                    slow |= 1 << lane | mask & ~apart
-                    break
     mask &= ~slow
     if stores and mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
@@ -628,24 +654,14 @@ def plain_accesses(warp, launch, mask, packed, space, base, apart, several, stor
                 simd.words(base + addresses[lane] + 4 * i)[0] = low[32 * i + lane]
     elif stores:
         for i in range(count):
-            if size == 4:
-                for lane in range(32):
-                    if mask >> lane & 1:
-                        simd.words(base + addresses[lane] + 4 * i)[0] = low[32 * i + lane]
-            else:
-                for lane in range(32):
-                    if mask >> lane & 1:
-                        value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
-                        put(base + addresses[lane] + size * i, size, value)
+            for lane in range(32):
+                if mask >> lane & 1:
+                    value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
+                    put(base + addresses[lane] + size * i, size, value)
     elif mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
-            if apart & apart - 1 == 0:
-                value = simd.words(base + addresses[first] + 4 * i)[0]
-                for lane in range(32):
-                    low[32 * i + lane] = value
-            else:
-                for lane in range(32):
-                    low[32 * i + lane] = simd.words(base + addresses[lane] + 4 * i)[0]
+            for lane in range(32):
+                low[32 * i + lane] = simd.words(base + addresses[lane] + 4 * i)[0]
     else:
         for i in range(count):
             for lane in range(32):
@@ -659,12 +675,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, apart, several, stor
 
 
 @inlined
-def read_lanes(warp, mask, packed, space, apart, several):
+def read_lanes(warp, mask, packed, space, shape):
     if space in (SHARED, GLOBAL):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
         if base != 0:
-            mask = plain_accesses(warp, whole, mask, packed, space, base, apart & mask, several, False)
+            mask = plain_accesses(warp, whole, mask, packed, space, base, shape, False)
             if mask == 0:
                 return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
@@ -719,7 +735,7 @@ def read_lanes(warp, mask, packed, space, apart, several):
                     known += 1
                 read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
             # Of several elements that are read at once the last may be what fills a row up.
-            if first >= 0 and known == 0 and not initialised:
+            if first >= 0 and (known == 0 or packed >> 40 & IN_PARTS) and not initialised:
                 found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
         elif space == LOCAL and warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT] + lane * launch[L_LOCAL_NBYTES] + address)
@@ -739,12 +755,12 @@ def read_lanes(warp, mask, packed, space, apart, several):
 
 
 @inlined
-def write_lanes(warp, mask, packed, space):
+def write_lanes(warp, mask, packed, space, shape):
     if space in (SHARED, GLOBAL):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
         if base != 0:
-            mask = plain_accesses(warp, whole, mask, packed, space, base, mask, 0, True)
+            mask = plain_accesses(warp, whole, mask, packed, space, base, shape, True)
             if mask == 0:
                 return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
@@ -800,51 +816,99 @@ def write_lanes(warp, mask, packed, space):
 
 
 @inlined
-def tallied(warp, mask, packed, space, stores):
-    """Count what an access costs, which hangs on where the lanes' addresses lie beside each other: mostly as
-    the last time. Where that is kept (H_…), 0 where no lane takes part."""
-    if mask == 0:
-        return 0
+def shaped(warp, mask, packed, space, stores, number):
+    """What is kept of how an instruction's lanes lie beside each other (H_…), made anew where they lie
+    otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
+    lane takes part."""
     launch = simd.integers(warp[W_LAUNCH])
-    site = packed & 0xFFFFFF
-    shape = simd.shifted(simd.integers(launch[L_SHAPES]), site * H_WORDS)
-    addresses, first = simd.shifted(warp, W_A), lowest(mask)
-    base, key = addresses[first], 1 << 40 | space << 32 | mask
+    kept = launch[L_SHAPES] + 8 * H_WORDS * ((packed & 0xFFFFFF) * SHAPES + number)
+    shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
+    base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
+        last = base
         for lane in range(32):
-            if mask >> lane & 1 == 0:
-                addresses[lane] = base
-    other = (shape[H_KEY] ^ key) | (shape[H_PLACE] ^ base & 31)
+            if mask >> lane & 1:
+                last = addresses[lane]
+            else:
+                addresses[lane] = last
+    other, place = shape[H_KEY] ^ key, base & 31 if space == GLOBAL else 0
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
+    if other == 0 and place == shape[H_PLACE]:
+        if shape[H_COUNT] == TWICE:
+            shape[H_COUNT] = ONCE
+        return kept
+    nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
+    units, least = 1, 1
+    if space in (GLOBAL, LOCAL):
+        least = lanes * nbytes + 31 >> 5
+        # Local memory is interleaved: lanes that use one place of theirs use one stretch of 128 bytes.
+        at_once = 128 // nbytes if packed >> 40 & IN_PARTS else 32
+        units = least if space == LOCAL else sectors(warp, mask, at_once)
+    elif space == SHARED:
+        least = max(1, lanes * nbytes + 127 >> 7)
+        units = wavefronts(warp, mask, nbytes, stores)
+    shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = place, units, least, lanes
     if other:
-        nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
-        units, least = 1, 1
-        if space in (GLOBAL, LOCAL):
-            least = lanes * nbytes + 31 >> 5
-            # Local memory is interleaved: lanes that use one place of theirs use one stretch of 128 bytes.
-            at_once = 128 // nbytes if packed >> 40 & IN_PARTS else 32
-            units = least if space == LOCAL else sectors(warp, mask, at_once)
-        elif space == SHARED:
-            least = max(1, lanes * nbytes + 127 >> 7)
-            units = wavefronts(warp, mask, nbytes, stores)
-        shape[H_KEY], shape[H_PLACE], shape[H_UNITS] = key, base & 31, units
-        shape[H_LEAST], shape[H_LANES] = least, lanes
-        apart, several = mask, 0
+        shape[H_KEY], shape[H_COUNT] = key, TWICE
         for lane in range(32):
             shape[H_APART + lane] = addresses[lane] - base
-            for before in range(lane):
-                if mask >> lane & mask >> before & 1 and addresses[lane] == addresses[before]:
-                    apart &= ~(1 << lane)
-                    several |= 1 << before
-        shape[H_APART_LANES], shape[H_SEVERAL] = apart, several
-    counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
+    return kept
+
+
+@inlined
+def recorded(warp, mask, packed, granule, kept, stores):
+    """Of the lanes' places the records, each once (H_RECORDS)."""
+    shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
+    base, rising = addresses[lowest(mask)], 0
+    for lane in range(1, 32):
+        rising |= addresses[lane] - addresses[lane - 1]
+    records, count, last = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule, 0, -1
+    rest = mask
+    while rest:
+        lane = lowest(rest)
+        rest &= rest - 1
+        same = -1
+        if rising >= 0:
+            same = last if last >= 0 and addresses[lane] == addresses[shape[H_RECORDS + last] & 31] else -1
+        else:
+            i = 0
+            while i < count and same < 0:
+                if addresses[shape[H_RECORDS + i] & 31] == addresses[lane]:
+                    same = i
+                i += records
+        if same >= 0:
+            if stores:  # of two that write one place each is looked at alone
+                shape[H_COUNT] = 0
+                return
+            for i in range(records):
+                shape[H_RECORDS + same + i] |= _WARP_WIDE
+        elif count + records > MOST_RECORDS:
+            shape[H_COUNT] = 0
+            return
+        else:
+            last = count
+            for i in range(records):
+                far = 32 * ((addresses[lane] - base >> granule) + i)
+                shape[H_RECORDS + count + i] = far << 16 | lane
+            count += records
+    shape[H_COUNT] = count
+
+
+@inlined
+def tallied(warp, mask, packed, space, stores):
+    """Count what an access costs. What is kept of it (`shaped`); 0 where no lane takes part."""
+    if mask == 0:
+        return 0
+    launch, kept = simd.integers(warp[W_LAUNCH]), shaped(warp, mask, packed, space, stores, 0)
+    shape = simd.integers(kept)
+    counters = simd.shifted(simd.integers(launch[L_MEMORY]), (packed & 0xFFFFFF) * M_WORDS)
     counters[M_REQUESTS] += 1
     counters[M_UNITS] += shape[H_UNITS]
     counters[M_LEAST] += shape[H_LEAST]
     counters[M_LANES] += shape[H_LANES]
     counters[M_SPACE] = space
-    return launch[L_SHAPES] + 8 * site * H_WORDS
+    return kept
 
 
 @inlined
@@ -873,9 +937,9 @@ def in_cluster(warp, mask, packed, stores):
         if mask >> lane & 1:
             lent(warp, launch, block, lane)
             if stores:
-                write_lanes(warp, 1 << lane, packed, SHARED)
+                write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
-                read_lanes(warp, 1 << lane, packed, SHARED, 1 << lane, 0)
+                read_lanes(warp, 1 << lane, packed, SHARED, 0)
             block[B_SHARED], block[B_SHADOW] = shared, shadow
 
 
@@ -896,15 +960,15 @@ def accessed(warp, mask, packed, stores):
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    shape = simd.integers(tallied(warp, mask, packed, space, stores))
+    shape = tallied(warp, mask, packed, space, stores)
     if abroad(warp, mask, space):
         in_cluster(warp, mask, packed, stores)
         return
     if space != GENERIC:
         if stores:
-            write_lanes(warp, mask, packed, space)
+            write_lanes(warp, mask, packed, space, shape)
         else:
-            read_lanes(warp, mask, packed, space, shape[H_APART_LANES], shape[H_SEVERAL])
+            read_lanes(warp, mask, packed, space, shape)
         return
     addresses = simd.shifted(warp, W_A)
     for lane in range(32):
@@ -913,9 +977,9 @@ def accessed(warp, mask, packed, stores):
             if its != GLOBAL:
                 addresses[lane] = addresses[lane] & OFFSETS
             if stores:
-                write_lanes(warp, 1 << lane, packed, its)
+                write_lanes(warp, 1 << lane, packed, its, 0)
             else:
-                read_lanes(warp, 1 << lane, packed, its, 1 << lane, 0)
+                read_lanes(warp, 1 << lane, packed, its, 0)
 
 
 @compiled
@@ -1516,10 +1580,11 @@ def copied(warp, entry, mask):
     if whole and base_of(warp, simd.integers(warp[W_LAUNCH]), whole, nbytes, GLOBAL) == 0:
         whole = 0
     if whole:
-        read_lanes(warp, whole, site | 4 << 24 | words << 32 | 15 << 48, GLOBAL, whole, 0)
+        its = site | 4 << 24 | words << 32 | 15 << 48
+        read_lanes(warp, whole, its, GLOBAL, 0)
         for lane in range(32):
             addresses[lane] = to[lane]
-        write_lanes(warp, whole, site | 4 << 24 | words << 32, SHARED)
+        write_lanes(warp, whole, its, SHARED, shaped(warp, whole, its, SHARED, True, 1))
     for lane in range(32):
         if (mask & ~whole) >> lane & 1 == 0:
             continue
@@ -1527,13 +1592,13 @@ def copied(warp, entry, mask):
             value = 0
             if 4 * i < inside[lane]:
                 addresses[lane] = of[lane] + 4 * i
-                read_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL, 1 << lane, 0)
+                read_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL, 0)
                 value = low[lane] & 0xFFFFFFFF
                 if inside[lane] - 4 * i < 4:
                     value &= (1 << 8 * (inside[lane] - 4 * i)) - 1
             addresses[lane] = to[lane] + 4 * i
             low[lane] = value
-            write_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32, SHARED)
+            write_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32, SHARED, 0)
 
 
 @compiled
@@ -1650,29 +1715,26 @@ def factor(word, which, kind):
 def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """ldmatrix: the addresses of rows in W_A; so many matrices as elements, results from slot 4 on (32 bits).
     Flags: 1, transposed."""
-    addresses, rows = simd.shifted(warp, W_A), simd.shifted(warp, W_TILE)
+    rows = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_TILE)
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
-    if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
+    count, transposed = packed >> 32 & 0xF, packed >> 40 & 1
+    whole, its = mask & ((1 << 8 * count) - 1), packed & 0xFFFFFF | 4 << 24 | 4 << 32 | 15 << 48
+    if whole == 0 or settled(warp, whole, packed >> 36 & 0xF) != SHARED:
         return
-    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, False)
-    for lane in range(32):
-        rows[lane] = addresses[lane]
+    # A row is 16 bytes: the lane that has its address reads it, for all.
+    shape = tallied(warp, whole, its, SHARED, False)
+    read_lanes(warp, whole, its | IN_PARTS << 40, SHARED, shape)
+    for row in range(8 * count):
+        for i in range(4):
+            rows[4 * row + i] = low[32 * i + row]
     for i in range(count):
-        if transposed:
-            for half in range(2):
-                for lane in range(32):
-                    addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
-                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED, mask, 0)
-                for lane in range(32):
-                    bits = low[lane] & 0xFFFF
-                    low[32 * (4 + i) + lane] = (low[32 * (4 + i) + lane] | bits << 16) if half else bits
-        else:
-            for lane in range(32):
-                addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
-            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED, mask, 0)
-            for lane in range(32):
-                low[32 * (4 + i) + lane] = low[lane]
+        for lane in range(32):
+            if transposed:
+                place, half = 4 * (8 * i + 2 * (lane % 4)) + lane // 8, 16 * (lane // 4 & 1)
+                bits = rows[place] >> half & 0xFFFF | (rows[place + 4] >> half & 0xFFFF) << 16
+            else:
+                bits = rows[4 * (8 * i + lane // 4) + lane % 4]
+            low[32 * (4 + i) + lane] = bits
 
 
 @compiled
@@ -1695,7 +1757,7 @@ def store_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
                 low[lane] = low[32 * (4 + i) + lane] >> 16 * half
             size = 2 if transposed else 4
-            write_lanes(warp, mask, site | size << 24 | 1 << 32, SHARED)
+            write_lanes(warp, mask, site | size << 24 | 1 << 32, SHARED, 0)
 
 
 # --- products of matrices in shared memory, which a warpgroup has done in the background ---
@@ -1977,7 +2039,7 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
     for i in range(0 if copied_already else nbytes >> 4):
         if into_shared:
             addresses[lane] = of + 16 * i
-            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 1 << lane, 0)
+            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 0)
             for j in range(4):
                 simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
             for j in range(16 >> granule):
@@ -1990,7 +2052,7 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
                 addresses[lane] = to + 16 * i
                 for j in range(4):
                     low[32 * j + lane] = simd.words(at)[j]
-                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL)
+                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL, 0)
     addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
 
 

@@ -426,7 +426,7 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_SHAPES: kept(np.zeros((len(made.sites), m.H_WORDS), np.int64)),
+            m.L_SHAPES: kept(np.zeros((len(made.sites), m.SHAPES, m.H_WORDS), np.int64)),
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
