@@ -200,6 +200,7 @@ class CaseProfile(msgspec.Struct, frozen=True, kw_only=True):
         "out_of_memory",
         "timed_out",
         "unsupported",
+        "untimed",
     ]
     reason: str = ""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -519,6 +520,7 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
         "out_of_memory",
         "timed_out",
         "unsupported",
+        "untimed",
     ]
     why: str
     grade: Literal["doubtful", "faster", "none", "same", "slower", "undecided", "wrong"]

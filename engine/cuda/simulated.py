@@ -93,7 +93,7 @@ class SimulatedRungSession:
         how, rung = self._how, self._rung
         if any(finding.kind == "endless" for finding in self.report.findings):
             return
-        self.report.lines.clear()
+        self.report.counted.clear()
         if how.constant is not None:
             name, index, nbytes = how.constant
             try:

@@ -1601,6 +1601,34 @@ def copied(warp, entry, mask):
             write_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32, SHARED, 0)
 
 
+@inlined
+def taken(warp, launch, mask, packed):
+    """Watch that copies begin, by all records of their places at once: where those were used before the
+    block's last barrier. False: they were not, and each lane is looked at alone. Until a copy has arrived
+    nobody has written its place."""
+    block, site = simd.integers(warp[W_BLOCK]), packed & 0xFFFFFF
+    granule = launch[L_SHARED_GRANULE]
+    its = site | 4 << 24 | (packed >> 24 & 0xFF) >> 2 << 32 | 15 << 48
+    kept = shaped(warp, mask, its, SHARED, True, 1)
+    shape = simd.integers(kept)
+    if shape[H_COUNT] == ONCE:
+        recorded(warp, mask, its, granule, kept, True)
+    first = block[B_SHADOW] + 32 * (simd.shifted(warp, W_A)[lowest(mask)] >> granule)
+    end, own, count = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]], block[B_SERIAL], shape[H_COUNT]
+    beyond, mine = 0, block[B_CLOCK] << 32 | warp[W_INDEX] << 5
+    for i in range(count):
+        at = simd.integers(first + (shape[H_RECORDS + i] >> 16))
+        beyond |= end - 1 - (at[1] >> 32) | end - 1 - (at[3] >> 32)
+    if beyond < 0 or count <= 0:
+        return False
+    for i in range(count):
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        if at[0] >> 32 == own:
+            at[0], at[1] = own << 32 | site, mine | entry & 0xFFFF
+    return True
+
+
 @compiled
 def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async: to addresses in W_A, from those in slot 0, of which so many bytes are read as slot 1 says and
@@ -1610,14 +1638,23 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
     count, begun = warp[W_QUEUED], 0
+    if mask == 0:
+        return
     if count >= QUEUE:
         found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], warp[W_INDEX] << 5, 0, 0, mask, nbytes)
         return
     entry = simd.shifted(simd.integers(warp[W_QUEUE]), count * Q_WORDS)
     own, clock, warps = block[B_SERIAL], block[B_CLOCK], launch[L_WARPS]
     known, end = known_of(launch, block, warp[W_INDEX]), block[B_FIRST_OF]
+    odd = 0
     for lane in range(32):
-        if mask >> lane & 1 == 0:
+        odd |= (values[lane] & nbytes - 1) & -(values[32 + lane] != 0) & -(mask >> lane & 1)
+    watched = odd == 0 and launch[L_CLUSTER] == 1 and base_of(warp, launch, mask, nbytes, SHARED) != 0
+    watched = watched and taken(warp, launch, mask, packed)
+    if watched:
+        begun = mask
+    for lane in range(32):
+        if mask >> lane & 1 == 0 or watched:
             continue
         to, of = addresses[lane], values[lane]
         thread = (warp[W_INDEX] << 5) + lane
@@ -1640,11 +1677,12 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 )  # fmt: skip
             if before >> 32 != block[B_SERIAL]:  # until it has arrived nobody has written it
                 record[0], record[1] = before, how
-        entry[Q_TO + lane], entry[Q_OF + lane] = to, of
-        entry[Q_INSIDE + lane] = min(nbytes, max(0, values[32 + lane]))
-        entry[Q_GROUP + lane] = warp[W_GROUPS + lane]
         begun |= 1 << lane
     if begun:
+        for lane in range(32):
+            entry[Q_TO + lane], entry[Q_OF + lane] = addresses[lane], values[lane]
+            entry[Q_INSIDE + lane] = min(nbytes, max(0, values[32 + lane]))
+            entry[Q_GROUP + lane] = warp[W_GROUPS + lane]
         entry[Q_PACKED], entry[Q_LANES] = packed, begun
         warp[W_QUEUED] = count + 1
     some = 0  # that read anything: what is only filled up costs no sector
