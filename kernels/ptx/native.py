@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import itertools
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +50,7 @@ Value = tuple[str, str]  # as LLVM's text has it, and its type
 
 def compiled(function: Callable[..., Any]) -> Compiled:
     """A function f(warp, mask, packed, scratch), compiled when it is first asked for its address."""
-    function.__globals__["__source__"] = _text(inspect.getfile(function)) + _text(__file__)
+    function.__globals__["__source__"] = _text(function.__code__.co_filename) + _text(__file__)
     return Compiled(function, _object)  # which is found again by that text
 
 
@@ -88,10 +86,12 @@ def _object(function: Callable[..., Any]) -> bytes:
 
 
 @functools.cache
+def _trees(path: str) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in ast.parse(_text(path)).body if isinstance(node, ast.FunctionDef)}
+
+
 def _tree(function: Callable[..., Any]) -> ast.FunctionDef:
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    assert isinstance(tree, ast.FunctionDef)
-    return tree
+    return _trees(function.__code__.co_filename)[function.__name__]
 
 
 def _kind(type_: str) -> str:
