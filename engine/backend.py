@@ -22,6 +22,7 @@ from kernels.errors import UnavailableError, UnsupportedError
 from kernels.precision import FP32
 
 __all__ = [
+    "Answering",
     "Backend",
     "Launching",
     "OpTime",
@@ -219,9 +220,18 @@ class Rival(Protocol):
     untried: str
 
 
+@runtime_checkable
+class Answering(Protocol):
+    """A Backend that has answers and no times: it is judged, and never timed. It takes part only where it is
+    named. untimed: True; rungs_of: the device whose kernels it runs."""
+
+    untimed: bool
+    rungs_of: str
+
+
 def by_default(backend: Backend) -> bool:
     """Whether it takes part in a comparison that names no backends."""
-    return not isinstance(backend, Variant | Rival | Swapping)
+    return not isinstance(backend, Variant | Rival | Swapping | Answering)
 
 
 def is_ort(backend: Backend) -> bool:

@@ -201,6 +201,7 @@ class CaseProfile(msgspec.Struct, frozen=True, kw_only=True):
         "out_of_memory",
         "timed_out",
         "unsupported",
+        "untimed",
     ]
     reason: str = ""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -521,6 +522,7 @@ class JudgementOutput(msgspec.Struct, frozen=True, kw_only=True):
         "out_of_memory",
         "timed_out",
         "unsupported",
+        "untimed",
     ]
     why: str
     grade: Literal["doubtful", "faster", "none", "same", "slower", "undecided", "wrong"]

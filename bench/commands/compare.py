@@ -155,7 +155,8 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
         named = [name for name in run.job.backends if backends.get(name).reference != name]
         for model in dict.fromkeys(m.case.model for m in measured):
             of = [m for m in measured if m.case.model == model]
-            if any(m.disposition in FAILURES for m in of) or not any(m.disposition == "ok" for m in of):
+            right = any(m.disposition in ("ok", "untimed") for m in of)
+            if any(m.disposition in FAILURES for m in of) or not right:
                 return True
             ours = [m for m in of if m.case.backend in named]
             if ours and all(m.disposition == "unsupported" for m in ours):

@@ -29,6 +29,13 @@ def remedy(found: Finding, source: str) -> str:
             "each thread of the block has to reach the same __syncthreads(): take it out of the `if`, and "
             "let no thread return before it"
         )
+    if found.kind == "endless":
+        return (
+            "look at the condition of this loop: what it reads has to change in the loop, or be written by a "
+            "thread that runs at the same time"
+        )
+    if found.kind == "uninitialised" and "local memory" in found.words:
+        return "write each element of a thread's own array before it is read, as in `float sum[4] = {}`"
     return ""
 
 

@@ -10,7 +10,7 @@ from bench.results.records import BackendInfo, Environment
 from bench.run import nvml
 from bench.words.version import of_package, version
 from engine import backends
-from engine.backend import Backend, Rival, Swapping, Variant
+from engine.backend import Answering, Backend, Rival, Swapping, Variant
 from engine.machine import host
 
 # Whose versions a reader of a chart wants to know; those not installed are left out.
@@ -68,7 +68,7 @@ def backend_infos() -> tuple[BackendInfo, ...]:
             unavailable=backend.unavailable() or "",
             variant_of=_variant_of(backend),
             swaps=isinstance(backend, Swapping),
-            rival=isinstance(backend, Rival),
+            rival=isinstance(backend, Rival | Answering),  # only where it is named
             get=getattr(backend, "get", ""),
             untried=getattr(backend, "untried", ""),
         )

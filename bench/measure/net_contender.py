@@ -18,13 +18,13 @@ from bench.measure.answers.accuracy import Allowed
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.renewed import Mixings, Renewal
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.outcomes import Incorrect
+from bench.measure.outcomes import Incorrect, OnlyRight
 from bench.measure.runner import Contender
 from bench.measure.timing import Timeable
 from bench.measure.tuned import tuning
 from bench.results.records import Accuracy, Case, Disposition, ErrorStats, Job, Measurement
 from engine import backends
-from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
+from engine.backend import Answering, Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
 from engine.stirring import Renewable
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
@@ -77,7 +77,8 @@ class NetContender(Contender):
     def prepare(self) -> None:
         """Create the first session (compile, allocate, upload), time its first pass separately, and check the
         answer of a pass. Raises UnavailableError or UnsupportedError if the backend cannot run the case,
-        Incorrect if the answer is wrong, and what Backend.prepare raises."""
+        Incorrect if the answer is wrong, OnlyRight if it is right and the backend has no times, and what
+        Backend.prepare raises."""
         case = self.case
         if (reason := self.backend.unavailable()) is not None:
             raise UnavailableError(reason)
@@ -90,6 +91,12 @@ class NetContender(Contender):
         self.placement = self.loaded.placement(case.batch, seed=self.job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
         session.bind(accuracy.disturbed(self.placement.inputs))
+        if isinstance(self.backend, Answering):
+            session.run()
+            session.bind(self.placement.inputs)
+            session.run()
+            self._judge(session, "without times")
+            raise OnlyRight(f"its answers are right ({self.checked} images); it has no times")
         self._first_run_ns = timing.first_run(session)
         self._pass_s = timing.one_pass(session, self.placement.inputs)
         self.layer_check = LayerCheck(case, self.backend, self.options, self.loaded)
@@ -216,6 +223,9 @@ class NetContender(Contender):
 
     def failed(self, error: BaseException) -> Measurement:
         """As in Contender; with the layers that were checked and, for Incorrect, the error of the output."""
+        if isinstance(error, OnlyRight):
+            right = Accuracy(images=0, labelled=False, checked=self.checked, output=self.output)
+            return msgspec.structs.replace(super().failed(error), accuracy=right)
         if not isinstance(error, Incorrect):
             return msgspec.structs.replace(super().failed(error), layers=self.recorded.get("layers", ()))
         # The layers that were checked are kept too: a layer can be wrong although the output does not show

@@ -24,6 +24,10 @@ class Incorrect(Exception):
         self.error = error
 
 
+class OnlyRight(Exception):
+    """The answers are right, and that is all there is to know: the case has no times, for this reason."""
+
+
 class Restart(Exception):
     """A device failed in this process and is not to be trusted by what follows; a new process is."""
 
@@ -33,6 +37,8 @@ def outcome(error: BaseException) -> tuple[Disposition, str]:
     match error:
         case Incorrect():
             return "incorrect", str(error)
+        case OnlyRight():
+            return "untimed", str(error)
         case UnsupportedError() | UnavailableError():
             return "unsupported", str(error)
         case OutOfMemoryError():
@@ -52,7 +58,7 @@ def outcome(error: BaseException) -> tuple[Disposition, str]:
 
 def is_bug(error: BaseException) -> bool:
     """Whether this is no outcome that the program knows, so that its traceback belongs into the log."""
-    return not isinstance(error, KernelscopeError | Incorrect | MemoryError)
+    return not isinstance(error, KernelscopeError | Incorrect | OnlyRight | MemoryError)
 
 
 def trace(error: BaseException) -> str:

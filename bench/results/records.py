@@ -34,6 +34,7 @@ Disposition = Literal[
     "timed_out",
     "cancelled",
     "failed",
+    "untimed",
 ]
 
 # Why no more samples were taken: the verdict against the reference is clear (of a reference: all against it

@@ -27,6 +27,7 @@ ALONE_SECONDS = 3.0  # of a block alone, which may wait for others that do not c
 class SimulatedRungSession:
     """See engine.rung_session.RungSession; `report` has all findings, and the counts of the last pass.
     seed: in which order warps take turns (kernels.ptx.machine.run). arch: what it is compiled for (ptx_of).
+    seconds: after which a launch is ended.
 
     Raises KernelError where the kernel does not compile, UnsupportedError where it cannot be run here, with
     the instruction that is missing and its line."""
@@ -34,9 +35,15 @@ class SimulatedRungSession:
     compiled: Mapping[str, float] = {}
 
     def __init__(
-        self, rung: Rung, params: Params, inputs: Sequence[Given], seed: int = 0, arch: str = ""
+        self,
+        rung: Rung,
+        params: Params,
+        inputs: Sequence[Given],
+        seed: int = 0,
+        arch: str = "",
+        seconds: float = SECONDS,
     ) -> None:
-        self._rung, self._params, self._seed = rung, params, seed
+        self._rung, self._params, self._seed, self._seconds = rung, params, seed, seconds
         self._how = how = launch.launch(params, rung)
         if rung.language:
             raise UnsupportedError(f"{rung.label}: kernels in {rung.language} are not run without a GPU")
@@ -86,7 +93,7 @@ class SimulatedRungSession:
         how, rung = self._how, self._rung
         if any(finding.kind == "endless" for finding in self.report.findings):
             return
-        self.report.lines.clear()
+        self.report.counted.clear()
         if how.constant is not None:
             name, index, nbytes = how.constant
             try:
@@ -105,7 +112,7 @@ class SimulatedRungSession:
                 packed(given),
                 stage.shared_nbytes,
                 self._seed,
-                SECONDS,
+                self._seconds,
             )
 
     def reads(self) -> Mapping[tuple[str, int], Reads]:

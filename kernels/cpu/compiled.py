@@ -97,7 +97,7 @@ def tiles_code() -> bytes:
 
 
 def _made_tiles() -> bytes:
-    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, target())
     return machine_code
 
 
@@ -213,20 +213,21 @@ _engines: list[Any] = []  # what was loaded lives as long as the process
 def _address(data: bytes) -> int:
     import llvmlite.binding as llvm
 
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     _engines.append(engine)
     return int(engine.get_function_address(ENTRY))
 
 
-def _machine() -> Any:
+def target(optimized: int = 3) -> Any:
+    """LLVM's compiler for this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3)
+    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=optimized)
 
 
 @functools.cache

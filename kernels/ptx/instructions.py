@@ -1,8 +1,8 @@
 """What each instruction of PTX is in LLVM, by families (PTX ISA 9.0, chapter "Instruction Set").
 
 Rounding is IEEE's: to the nearest natively, other directions of float32 through float64 with the error of the
-sum (`_directed`). Approximate functions are computed in float64 and rounded once, which is within what PTX
-promises of each; a device may differ in the last bits.
+sum (`_directed`). Approximate functions err about as much as PTX allows (`_approximate`, `machine.function`):
+a kernel that needs their last digits is found to be wrong. A device errs elsewhere within the same bounds.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _NO_RESULT = {
     "exit",
     "prefetch",
     "griddepcontrol",
+    "stmatrix",
 }
 
 
@@ -59,7 +60,7 @@ class Table:
         """How many of the first operands it writes."""
         if instruction.op[0] == "mbarrier" and instruction.op[1:2] in (("init",), ("inval",), ("expect_tx",)):
             return 0
-        return 0 if instruction.op[0] in _NO_RESULT else 1
+        return 0 if instruction.op[0] in _NO_RESULT or instruction.op[:2] == ("wmma", "store") else 1
 
     @staticmethod
     def adds(instruction: Instruction) -> bool:
@@ -503,6 +504,19 @@ def _through_double(t: Translator, kind: str, work, *values: str) -> str:
     return _directed(t, wide, t.splat("double", 0), how)
 
 
+def _widened_all(t: Translator, values: Sequence[str]) -> list[str]:
+    return [t.cast("fpext", value, "float", "double") for value in values]
+
+
+def _approximate(t: Translator, exact: str) -> str:
+    """float32 of float64, cut: off by less than one unit in the last place, where the nearest is off by half
+    of one. PTX allows 1 of rcp.approx, 2 of div.approx and div.full, 2⁻²³ of sqrt.approx and 2⁻²²·⁹ of
+    rsqrt.approx, relative to the result."""
+    bits = t.cast("bitcast", exact, "double", "i64")
+    cut = t.two("and", "i64", bits, t.splat("i64", -(1 << 29)))
+    return t.cast("fptrunc", t.cast("bitcast", cut, "i64", "double"), "double", "float")
+
+
 @TABLE.of("div", "rem")
 def _division(t: Translator, i: Instruction) -> None:
     d, x, y = _count(t, 3)
@@ -512,7 +526,10 @@ def _division(t: Translator, i: Instruction) -> None:
         _only(t, "rn", "rz", "rm", "rp", "approx", "full", "ftz")
         if first != "div":
             raise missing(i)
-        _float(t, lambda k, a, b: _through_double(t, k, lambda w, *v: t.two("fdiv", w, *v), a, b), x, y)
+        if {"approx", "full"} & {*i.op} and kind == "float":
+            _float(t, lambda _, *v: _approximate(t, t.two("fdiv", "double", *_widened_all(t, v))), x, y)
+        else:
+            _float(t, lambda k, a, b: _through_double(t, k, lambda w, *v: t.two("fdiv", w, *v), a, b), x, y)
         return
     _only(t)
     a, b = t.get(x, kind, signed), t.get(y, kind, signed)
@@ -656,18 +673,19 @@ def _roots(t: Translator, i: Instruction) -> None:
         t.put(d, t.two("and", "i64", bits, t.splat("i64", -(1 << 32))), "i64")
         return
 
+    one = t.splat("double", 0x3FF0000000000000)
+
     def work(kind: str, a: str) -> str:
-        ones = {"float": 0x3F800000, "double": 0x3FF0000000000000}
+        if "approx" in i.op or first == "rsqrt":
+            if _rounding(t) != "rn" or kind != "float":
+                raise missing(i)
+            (wide,) = _widened_all(t, [a])
+            root = wide if first == "rcp" else t.vector("sqrt", "double", wide)
+            return _approximate(t, root if first == "sqrt" else t.two("fdiv", "double", one, root))
         if first == "sqrt":
             return _through_double(t, kind, lambda k, v: t.vector("sqrt", k, v), a)
-        if first == "rcp":
-            return _through_double(t, kind, lambda k, v: t.two("fdiv", k, t.splat(k, ones[k]), v), a)
-        if _rounding(t) != "rn":
-            raise missing(i)
-        wide = t.vector("sqrt", "double", t.cast("fpext", a, kind, "double"))
-        return t.cast(
-            "fptrunc", t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), wide), "double", kind
-        )
+        ones = {"float": t.splat("float", 0x3F800000), "double": one}
+        return _through_double(t, kind, lambda k, v: t.two("fdiv", k, ones[k], v), a)
 
     _float(t, work, x)
 
@@ -1582,9 +1600,10 @@ def _multiplied_by_four_warps(t: Translator, i: Instruction) -> None:
         t.put(part, t.emit(f"load <32 x float>, ptr {place}, align 64"), "float")
 
 
-@TABLE.of("ldmatrix")
+@TABLE.of("ldmatrix", "stmatrix")
 def _matrices(t: Translator, i: Instruction) -> None:
-    d, a = _count(t, 2)
+    stores = i.op[0] == "stmatrix"
+    a, d = _count(t, 2) if stores else _count(t, 2)[::-1]
     parts = [
         p
         for p in i.op[1:]
@@ -1596,11 +1615,127 @@ def _matrices(t: Translator, i: Instruction) -> None:
     space = "shared" if any(p.split("::")[0] == "shared" for p in i.op) else "generic"
     t.store_addresses(t.address(a))
     flags = int("trans" in i.op)
-    site = t.site(space, 2 if flags else 4)
+    site = t.site(space, 2 if flags and stores else 4, stores)
     which = machine.SHARED if space == "shared" else machine.GENERIC
+    if stores:
+        for n, target in enumerate(targets):
+            t.store_slot(4 + n, t.get(target, "i32"), "i32")
+        t.machine("store_matrices", machine.pack(site, 4, len(targets), which, flags))
+        return
     t.machine("load_matrices", machine.pack(site, 4, len(targets), which, flags))
     for n, target in enumerate(targets):
         t.put(target, t.load_slot(4 + n, "i32"), "i32")
+
+
+# Of wmma: shape and type → what a number of a factor is.
+_SQUARE_KINDS = {
+    ("m16n16k16", "f16"): machine.HALF, ("m16n16k16", "bf16"): machine.BFLOAT, ("m16n16k8", "tf32"):
+    machine.TF32,
+}  # fmt: skip
+
+
+@TABLE.of("wmma")
+def _square(t: Translator, i: Instruction) -> None:
+    """Matrices of 16 rows and columns that a warp has together (products.multiply_square says which lane has
+    what). Counted as the requests that bring them in this order; a GPU may need others."""
+    op = i.op
+    if op[1] == "mma":
+        _square_product(t, i)
+        return
+    what, order, shape, part = op[2], op[5], op[6], op[-1]
+    space = op[7] if len(op) == 9 else "generic"
+    stores = op[1] == "store"
+    values, where = (i.operands[1], i.operands[0]) if stores else (i.operands[0], i.operands[1])
+    sums = what in ("c", "d")
+    known = shape in {s for s, _ in _SQUARE_KINDS} and order in ("row", "col") and len(op) in (8, 9)
+    known = known and (part in ("f16", "f32") if sums else (shape, part) in _SQUARE_KINDS)
+    places = (*_SPACES, "generic")
+    if not known or space.split("::")[0] not in places or len(i.operands) != 3 or values.kind != "vector":
+        raise missing(i)
+    nbytes = 2 if part in ("f16", "bf16") else 4
+    count = 4 if part == "tf32" else 8  # numbers of a lane, side by side in its row (or column)
+    if len(values.parts) != (4 if part == "tf32" or (sums and part == "f16") else 8):
+        raise missing(i)
+    stride = t.get(i.operands[2], "i64")
+    line = "<" + ", ".join(f"i64 {lane % 16}" for lane in range(32)) + ">"
+    half = "<" + ", ".join(f"i64 {lane // 16 * count}" for lane in range(32)) + ">"
+    # Of a, c and d a lane has part of a row, of b part of a column; beside each other if memory has them so.
+    along = (order == "row") != (what == "b")
+    first, second = (line, half) if along else (half, line)
+    offset = t.two("add", "i64", t.two("mul", "i64", first, stride), second)
+    base = t.two("add", "i64", t.address(where), t.two("mul", "i64", offset, t.splat("i64", nbytes)))
+    step = t.splat("i64", 4 * 4) if along else t.two("mul", "i64", stride, t.splat("i64", nbytes))
+    word = space.split("::")[0]
+    which = machine.GENERIC if word == "generic" else _SPACES[word]
+    site = t.site(word, 4 if along else nbytes, stores)
+    words = nbytes * count // 4  # of 32 bits
+    held = [t.get(v, "i32") for v in values.parts] if stores else []
+    found: list[str] = []
+    for request in range(-(-words // 4) if along else count):
+        t.store_addresses(base)
+        base = t.two("add", "i64", base, step)
+        packed = machine.pack(site, 4 if along else nbytes, min(words, 4) if along else 1, which)
+        if stores:
+            for n in range(4 if along else 1):
+                if along:
+                    value = held[4 * request + n]
+                elif nbytes == 4:
+                    value = held[request]
+                else:
+                    value = t.two("lshr", "i32", held[request // 2], f"splat (i32 {16 * (request % 2)})")
+                t.store_slot(n, value, "i32")
+            t.machine("write", packed)
+            continue
+        t.machine("read", packed)
+        if along or nbytes == 4:
+            found += [t.load_slot(n, "i32") for n in range(min(words, 4) if along else 1)]
+        else:
+            value = t.two("and", "i32", t.load_slot(0, "i32"), "splat (i32 65535)")
+            if request % 2:
+                up = t.two("shl", "i32", value, "splat (i32 16)")
+                found[-1] = t.two("or", "i32", found[-1], up)
+            else:
+                found.append(value)
+    if not stores:
+        for n, part_ in enumerate(values.parts):
+            t.put(part_, found[n % len(found)], "i32")
+
+
+def _square_product(t: Translator, i: Instruction) -> None:
+    """wmma.mma; sums of halves are added up in float32."""
+    op = i.op
+    d, a, b, c = _count(t, 4)
+    types = op[7:]
+    factors = types[1:3] if len(types) == 4 else ("f16", "f16")
+    sums = (types[0], types[-1])
+    kind = _SQUARE_KINDS.get((op[6], factors[0]))
+    lengths = [4 if s == "f16" else 8 for s in sums]
+    each = 4 if kind == machine.TF32 else 8
+    wanted = [lengths[0], each, each, lengths[1]]
+    if kind is None or factors[0] != factors[1] or not {*sums} <= {"f16", "f32"} or len(types) not in (2, 4):
+        raise missing(i)
+    if [len(o.parts) for o in (d, a, b, c)] != wanted or "satfinite" in op:
+        raise missing(i)
+    for slot, part in enumerate((*a.parts[:4], *b.parts[:4])):
+        t.store_slot(slot, t.get(part, "i32"), "i32")
+    for n, part in enumerate(c.parts):
+        if sums[1] == "f32":
+            t.store_slot(8 + n, t.get(part, "float"), "float")
+            continue
+        bits = t.get(part, "i32")
+        for half in range(2):
+            low = t.two("lshr", "i32", bits, "splat (i32 16)") if half else bits
+            t.store_slot(8 + 2 * n + half, _widened(t, t.cast("trunc", low, "i32", "i16"), "f16"), "float")
+    t.machine("multiply_square", machine.pack(t.site(), 4, 1, kind))
+    for n, part in enumerate(d.parts):
+        if sums[0] == "f32":
+            t.put(part, t.load_slot(8 + n, "float"), "float")
+            continue
+        low, high = (
+            t.cast("zext", _narrowed(t, t.load_slot(8 + 2 * n + half, "float"), "f16"), "i16", "i32")
+            for half in range(2)
+        )
+        t.put(part, t.two("or", "i32", low, t.two("shl", "i32", high, "splat (i32 16)")), "i32")
 
 
 @TABLE.of("tex")

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from kernels.cpu import simd
-from kernels.cpu.compiled import compiled, inlined
+from kernels.ptx.native import compiled, inlined, lowest, ones
 
 # --- the state of a warp: 64-bit words ---
 W_ACTIVE, W_LIVE, W_NEXT, W_BUDGET, W_FLIP, W_PARKED, W_BARRED, W_STATUS = range(8)
@@ -47,13 +47,18 @@ W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG, W_CLU
 W_TILE = 576  # of a product
 W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
 W_BULK_GROUPS = 832  # closed groups of bulk copies of each lane
+W_RECENT = 864  # the block's clock when this warp last learned what others had done
 W_WORDS = 896
-QUEUE, Q_WORDS = 4096, 5  # copies that a warp may have under way; words of each
+QUEUE = 256  # copies that a warp may have under way
+Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
+Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
-WIDE_NBYTES = 4 * (128 * 32 + 16 * 16 + 256 * 16)  # sums, rows and columns of one of them
+WIDE_NBYTES = 4 * 128 * 32 + 8 * (
+    16 * 16 + 256 * 16 + 256
+)  # sums, rows, columns, a row's sums of one of them
 
 # --- of a block ---
-B_SERIAL, B_CLOCK, B_SPARE, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
+B_SERIAL, B_CLOCK, B_BEGAN, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
 B_KNOWN = 12  # what each warp, and each barrier, knows of the others: see `known_of`
 B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
@@ -69,7 +74,7 @@ L_BUFFERS, L_COUNT, L_FIRST, L_GRANULE, L_SHARED_NBYTES, L_OWNERS, L_SHARED_GRAN
 L_FOUND, L_FOUND_COUNT, L_FENCES, L_LOCAL_NBYTES, L_KERNEL, L_WARPS, L_THREADS, L_WARP_STATES = range(8, 16)
 L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERIAL = range(16, 26)
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
-L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_LOCAL_WATCH, L_SAID, L_SAID_COUNT = range(34, 40)
+L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
 L_WORDS = 48
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
@@ -100,9 +105,17 @@ S_WORDS = S_VALUES + SAID_NBYTES // 8
 # --- counters of an access ---
 M_REQUESTS, M_UNITS, M_LEAST, M_LANES, M_SPACE = range(5)
 M_WORDS = 5
+# --- of an instruction's last access: which lanes, where, what that cost, and which records are its ---
+H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_COUNT = range(6)
+H_APART = 8  # how far each lane's address is from the first one
+H_RECORDS = 40  # of each record how far it is from the first one's << 16, the lane, and whether it is several
+MOST_RECORDS = 128
+ONCE, TWICE = -1, -2  # how often lanes must lie so before it is worth while to list their records
+H_WORDS = H_RECORDS + MOST_RECORDS
+SHAPES = 2  # of an instruction: one that copies has places that it reads, and places that it writes
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
-VOLATILE, RESULT = 1, 2
+VOLATILE, IN_PARTS = 1, 2
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
@@ -113,10 +126,12 @@ ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
 SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
 
 NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
+NOBODYS = 0x7FFFFFFE  # the clock, and the block, of what lies between arrays
 EXITED, AT_BARRIER, YIELDED = 1, 2, 3
 _WARP_WIDE, _BLOCK_WIDE, _GRID_WIDE, _STRONG = 1 << 10, 1 << 11, 1 << 12, 1 << 13
 _BACKGROUND = 1 << 14  # written by a copy in the background
 _TID = 0x3FF
+_ONE_THREAD = 0x1FFF  # the thread, and that it is one alone
 
 
 def pack(site: int, size: int, count: int, space: int, flags: int = 0, used: int = USED_ALL) -> int:
@@ -249,11 +264,9 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
 
 
 @inlined
-def step_of(warp, mask):
-    """By how much the address grows from lane to lane, −1 where it does not evenly, or lanes are left out."""
+def step_of(warp):
+    """By how much the address grows from lane to lane, −1 where it does not evenly."""
     addresses = simd.shifted(warp, W_A)
-    if mask != 0xFFFFFFFF:
-        return -1
     first, step, other = addresses[0], addresses[1] - addresses[0], 0
     for lane in range(32):
         other |= addresses[lane] - first - step * lane
@@ -261,14 +274,24 @@ def step_of(warp, mask):
 
 
 @inlined
-def sectors(warp, mask, size):
-    """Distinct sectors of 32 bytes that the lanes touch."""
+def sectors(warp, mask, at_once):
+    """Sectors of 32 bytes that the lanes touch, different ones of so many lanes at once. Copies in the
+    background bring 128 bytes at once, of 16 bytes each those of 8 lanes (as counted on an H100,
+    docs/results/simulated.md)."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
-    step = step_of(warp, mask)
-    if 0 <= step <= 32:
+    step = step_of(warp)
+    if 0 <= step <= 32 and mask == 0xFFFFFFFF and at_once == 32:
         return (addresses[31] >> 5) - (addresses[0] >> 5) + 1
-    count, bits, last = 0, 0, -1
+    rising, changes = 0, 1
+    for lane in range(1, 32):
+        rising |= addresses[lane] - addresses[lane - 1]
+        changes += addresses[lane] >> 5 != addresses[lane - 1] >> 5
+    if rising >= 0 and mask & 1 and at_once == 32:  # lanes that are left out have another's address
+        return changes
+    total, count, bits, last = 0, 0, 0, -1
     for lane in range(32):
+        if lane & at_once - 1 == 0:
+            total, count, bits, last = total + count, 0, 0, -1
         if mask >> lane & 1 == 0:
             continue
         sector = addresses[lane] >> 5
@@ -286,7 +309,7 @@ def sectors(warp, mask, size):
         if not known:
             seen[count] = sector
             count += 1
-    return count
+    return total + count
 
 
 @inlined
@@ -296,7 +319,7 @@ def wavefronts(warp, mask, size, stores):
     on an H100, docs/results/simulated.md)."""
     addresses, seen = simd.shifted(warp, W_A), simd.shifted(warp, W_SEEN)
     banks = simd.shifted(warp, W_SEEN + 64)
-    step = step_of(warp, mask)
+    step = step_of(warp) if mask == 0xFFFFFFFF else -1
     # What is aligned to its size lies in one bank, or in a row of two or four.
     bits = 2 if size <= 4 else 3 if size == 8 else 4
     rows = 128 >> bits
@@ -305,6 +328,12 @@ def wavefronts(warp, mask, size, stores):
         return 32 // rows
     if step == 0:
         return 32 // at_once
+    if size <= 4:
+        least, most = addresses[lowest(mask)], addresses[lowest(mask)]
+        for lane in range(32):
+            least, most = min(least, addresses[lane]), max(most, addresses[lane])
+        if (most >> 2) - (least >> 2) < 32:  # one word of each bank
+            return 1
     total, first = 0, 0
     while first < 32:
         if mask >> first & ((1 << at_once) - 1):
@@ -334,24 +363,6 @@ def wavefronts(warp, mask, size, stores):
             total += most
         first += at_once
     return total
-
-
-@inlined
-def counted(launch, site, space, units, least, lanes):
-    counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
-    counters[M_REQUESTS] += 1
-    counters[M_UNITS] += units
-    counters[M_LEAST] += least
-    counters[M_LANES] += lanes
-    counters[M_SPACE] = space
-
-
-@inlined
-def lanes_of(mask):
-    count = 0
-    for lane in range(32):
-        count += mask >> lane & 1
-    return count
 
 
 @inlined
@@ -442,203 +453,234 @@ def space_of(address):
 
 @inlined
 def settled(warp, mask, space):
-    """The one space of all lanes, their addresses made those of it; GENERIC where they differ."""
+    """The one space of all lanes, their addresses made those of it; GENERIC where they differ. Lanes that are
+    left out get the address of one that takes part."""
     addresses = simd.shifted(warp, W_A)
+    if mask == 0:
+        return space
+    first = addresses[lowest(mask)]
+    if mask != 0xFFFFFFFF:
+        for other in range(32):
+            if mask >> other & 1 == 0:
+                addresses[other] = first
     if space != GENERIC:
         return space
-    for lane in range(32):
-        if mask >> lane & 1:
-            its = space_of(addresses[lane])
-            if space == GENERIC:
-                space = its
-            elif space != its:
+    apart = 0
+    for other in range(32):
+        apart |= addresses[other] ^ first
+    space = space_of(first)
+    if apart >> WINDOW:
+        for other in range(32):
+            if space_of(addresses[other]) != space:
                 return GENERIC
-    if space != GLOBAL and space != GENERIC:
-        for lane in range(32):
-            addresses[lane] = addresses[lane] & OFFSETS
+    if space != GLOBAL:
+        for other in range(32):
+            addresses[other] = addresses[other] & OFFSETS
     return space
 
 
 @inlined
 def base_of(warp, launch, mask, nbytes, space):
-    """What added to the address of any of the lanes gives its place, where all are inside one buffer (or one
-    array of shared memory each) and aligned; else 0, and each is looked at alone."""
+    """What added to the address of any of the lanes gives its place, where all are inside one buffer (or of
+    shared memory) and aligned; else 0, and each is looked at alone."""
     addresses = simd.shifted(warp, W_A)
     origin, data, limit = 0, 0, 0
+    first = addresses[lowest(mask)]
     if space == SHARED:
         data, limit = simd.integers(warp[W_BLOCK])[B_SHARED], launch[L_SHARED_NBYTES]
     else:
-        lane = 0
-        while mask >> lane & 1 == 0:
-            lane += 1
-        which = addresses[lane] >> WINDOW
+        which = first >> WINDOW
         if not 0 < which < launch[L_COUNT]:
             return 0
         its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
         origin, data, limit = (which << WINDOW) + MIDDLE, its[D_DATA], its[D_NBYTES]
     bad, last = 0, limit - nbytes
-    for lane in range(32):
-        offset = addresses[lane] - origin
-        bad |= ((offset | last - offset) >> 63 | (offset & nbytes - 1)) & -(mask >> lane & 1)
-    if bad:
-        return 0
-    if space == SHARED:
-        owners = simd.octets(launch[L_OWNERS])
+    if mask == 0xFFFFFFFF:
         for lane in range(32):
-            if mask >> lane & 1:
-                owner = owners[addresses[lane]]
-                if owner == 0 or owners[addresses[lane] + nbytes - 1] != owner:
-                    return 0
-    return data - origin
-
-
-@inlined
-def settled_before(word, it, own, oldest, epoch, thread):
-    """Whether what a record says was plainly before: in an earlier launch or block, before the block's last
-    barrier, or by this thread itself."""
-    serial = word >> 32
-    if serial == own:
-        return it >> 32 < epoch or (it & 0x1FFF == thread and it >> 32 != IN_FLIGHT)
-    return serial < oldest
-
-
-@inlined
-def read_quickly(warp, launch, mask, packed, space, base):
-    """Reads that are inside, of those lanes of which the records plainly say that they may. The others."""
-    block = simd.integers(warp[W_BLOCK])
-    size, count = packed >> 24 & 0xFF, packed >> 32 & 0xF
-    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
-    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    nbytes = size * count
-    shadow, granule, origin, oldest, unwritten = 0, 0, 0, 0, 0
-    own, clock = block[B_SERIAL], block[B_CLOCK]
-    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
-    if space == SHARED:
-        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
-        unwritten = oldest
+            offset = addresses[lane] - origin
+            bad |= (offset | last - offset) >> 63 | (offset & nbytes - 1)
     else:
-        lane = 0
-        while mask >> lane & 1 == 0:
-            lane += 1
-        which = addresses[lane] >> WINDOW
-        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
-        shadow, granule, origin, oldest = its[D_SHADOW], launch[L_GRANULE], (which << WINDOW) + MIDDLE, 0
-        oldest = launch[L_FIRST]
-        unwritten = 0 if its[D_FLAGS] & INITIALISED else 1
-    slow, again, several = 0, 0, 0
-    if shadow:  # lanes that read what one before them reads, and those that others read with
-        apart = 1
-        while apart < 32:
-            alike = 0
-            for lane in range(apart, 32):
-                alike |= (addresses[lane] == addresses[lane - apart]) << lane
-            alike &= mask & mask << apart
-            again |= alike
-            several |= alike >> apart
-            apart *= 2
-    if shadow and packed >> 40 & VOLATILE:
-        slow = mask
-    elif shadow:
         for lane in range(32):
-            if mask >> lane & 1 == 0 or again >> lane & 1:
-                continue
-            thread, wide = (warp[W_INDEX] << 5) + lane, several >> lane & 1
-            records = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
-            for i in range(nbytes >> granule):
-                word, it, how = records[4 * i], records[4 * i + 1], records[4 * i + 3]
-                if word >> 32 < unwritten or not settled_before(word, it, own, oldest, epoch, thread):
-                    slow |= 1 << lane
-                    break
-                before = records[4 * i + 2]
-                if before >> 32 == own and how >> 32 == clock and how & (_GRID_WIDE | _STRONG) == 0:
-                    # Others of the warp, or of the block, have read it since the barrier, too.
-                    if how & _BLOCK_WIDE or (wide == 0 and how & 0x1FFF == thread):
-                        continue
-                    if (how & _TID) >> 5 != thread >> 5:
-                        records[4 * i + 3] = how | _BLOCK_WIDE
-                    elif how & _WARP_WIDE == 0:
-                        records[4 * i + 3] = how | _WARP_WIDE
-                    continue
-                if not settled_before(before, how, own, oldest, epoch, thread):
-                    slow |= 1 << lane
-                    break
-                records[4 * i + 2] = own << 32 | packed & 0xFFFFFF
-                records[4 * i + 3] = clock << 32 | thread | (_WARP_WIDE if wide else 0)
-    if slow:  # those that read the same as one of them, too
-        slow |= again
-    mask &= ~slow
-    if size == 4:
-        for i in range(count):
-            for lane in range(32):
-                if mask >> lane & 1:
-                    low[32 * i + lane] = simd.words(base + addresses[lane] + 4 * i)[0]
-    elif size == 8:
-        for i in range(count):
-            for lane in range(32):
-                if mask >> lane & 1:
-                    values[32 * i + lane] = simd.integers(base + addresses[lane] + 8 * i)[0]
-    else:
-        for i in range(count):
-            for lane in range(32):
-                if mask >> lane & 1:
-                    low[32 * i + lane] = fetched(base + addresses[lane] + size * i, size)
-    return slow
+            offset = addresses[lane] - origin
+            bad |= ((offset | last - offset) >> 63 | (offset & nbytes - 1)) & -(mask >> lane & 1)
+    return 0 if bad else data - origin
 
 
 @inlined
-def written_quickly(warp, launch, mask, packed, space, base):
-    """Writes that are inside: as `read_quickly`. False: each is looked at alone, and nothing was written."""
-    block = simd.integers(warp[W_BLOCK])
-    site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
-    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
-    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    nbytes = size * count
-    shadow, granule, origin, oldest = 0, 0, 0, 0
-    own, clock = block[B_SERIAL], block[B_CLOCK]
-    epoch = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]]
-    if packed >> 40 & VOLATILE:
+def plainly_before(word, it, warp, known, warps, own, who):
+    """Whether what a record says was plainly before: in this block, and this warp knows of it, or by this
+    thread itself. known: its row (`known_of`)."""
+    clock, writer = it >> 32, (it & _TID) >> 5
+    if word >> 32 != own or it & _GRID_WIDE:
         return False
-    if space == SHARED:
-        shadow, granule, oldest = block[B_SHADOW], launch[L_SHARED_GRANULE], block[B_FIRST_OF]
-    else:
-        lane = 0
-        while mask >> lane & 1 == 0:
-            lane += 1
-        which = addresses[lane] >> WINDOW
-        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
-        if its[D_FLAGS] & READ_ONLY:
-            return False
-        shadow, granule, origin, oldest = (
-            its[D_SHADOW], launch[L_GRANULE], (which << WINDOW) + MIDDLE, launch[L_FIRST],
-        )  # fmt: skip
-    if shadow:
-        for lane in range(32):
-            if mask >> lane & 1 == 0:
-                continue
-            thread = (warp[W_INDEX] << 5) + lane
-            records = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
-            for i in range(nbytes >> granule):
-                if not settled_before(records[4 * i], records[4 * i + 1], own, oldest, epoch, thread):
-                    return False
-                if not settled_before(records[4 * i + 2], records[4 * i + 3], own, oldest, epoch, thread):
-                    return False
-                records[4 * i] = own << 32 | site
-                records[4 * i + 1] = clock << 32 | thread
+    if it & _BLOCK_WIDE:
+        return clock < known[warps]
+    if it & _ONE_THREAD == who & _ONE_THREAD and clock != IN_FLIGHT:
+        return True
+    return clock < (warp[W_EPOCH] if writer == warp[W_INDEX] and clock != IN_FLIGHT else known[writer])
+
+
+@inlined
+def read_plainly(record, which, least, end, warp, known, warps, own, clock, site, who):
+    """Watch a read of a granule where its record plainly says that it may be; else 1, and nothing is kept.
+    which: the word of a record (and, 2 further on, of its reader) that says so if it is from `least` up to
+    `end`. who: the thread, with _WARP_WIDE where there are several."""
+    word = record[which] >> 32
+    if (word < least or word >= end) and not plainly_before(
+        record[0], record[1], warp, known, warps, own, who
+    ):
+        return 1
+    how = record[3]
+    if record[2 + which] >> 32 >= end and not plainly_before(record[2], how, warp, known, warps, own, who):
+        # Others have read it since this warp last heard of others, too.
+        if record[2] >> 32 != own or how >> 32 < warp[W_RECENT] or how & (_GRID_WIDE | _STRONG):
+            return 1
+        kept = how & 0xFFFFFFFF
+        if kept & _BLOCK_WIDE == 0:
+            if (kept ^ who) & (_TID - 31):
+                kept |= _BLOCK_WIDE
+            elif (kept ^ who) & (31 | _WARP_WIDE):
+                kept |= _WARP_WIDE
+        record[3] = clock << 32 | kept
+        return 0
+    record[2] = own << 32 | site
+    record[3] = clock << 32 | who
+    return 0
+
+
+@inlined
+def write_plainly(record, which, end, warp, known, warps, own, clock, site, who):
+    """The same of a write."""
+    if record[which] >> 32 >= end and not plainly_before(record[0], record[1], warp, known, warps, own, who):
+        return 1
+    if record[2 + which] >> 32 >= end and not plainly_before(
+        record[2], record[3], warp, known, warps, own, who
+    ):
+        return 1
+    record[0] = own << 32 | site
+    record[1] = clock << 32 | who
+    return 0
+
+
+@inlined
+def all_alike(first, shape, which, least, end, mine, site, stores):
+    """Watch an access by all of its records at once, without a branch: where all say that they were used
+    before the block's last barrier, or what reads them now has read them since. False: they do not, and each
+    is looked at alone. first: of the record of the first lane the address; mine: clock << 32 and the warp's
+    first thread."""
+    beyond, other, few, old, count = 0, 0, 0, -1, shape[H_COUNT]
     for i in range(count):
-        for lane in range(32):
-            if mask >> lane & 1:
-                value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
-                put(base + addresses[lane] + size * i, size, value)
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        word, reader, how = at[which] >> 32, at[2 + which] >> 32, at[3]
+        beyond |= word - least | end - 1 - word
+        old &= reader - end
+        changes = how ^ mine
+        other |= changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE)
+        apart = (how & _WARP_WIDE == 0) | (changes & _TID - 31 != 0)
+        few |= (how & _BLOCK_WIDE == 0) & apart & (changes != entry & 0xFFFF)
+    if beyond < 0:
+        return False
+    if old >= 0:
+        return not stores and which == 1 and other == 0 and few == 0
+    place = 0 if stores else 2
+    for i in range(count):
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        at[place], at[place + 1] = site, mine | entry & 0xFFFF
     return True
 
 
 @inlined
-def read_lanes(warp, mask, packed, space):
+def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
+    """Accesses that are inside, of those lanes of which the records plainly say that they may. The others.
+    shape: what is kept of the last such access (H_…), whose lanes lay beside each other as these do; 0: none
+    is."""
+    block = simd.integers(warp[W_BLOCK])
+    site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    shadow, granule, origin = block[B_SHADOW], launch[L_SHARED_GRANULE], 0
+    own, clock, thread = block[B_SERIAL], block[B_CLOCK], warp[W_INDEX] << 5
+    warps, known = launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
+    first = addresses[lowest(mask)]
+    if space == SHARED and launch[L_CLUSTER] == 1:
+        # Only this block writes here, and the clock goes on from block to block.
+        which, least, end = 1, 0 if stores else block[B_BEGAN], known[warps]
+    elif space == SHARED:
+        which, least, end = 0, 0 if stores else block[B_FIRST_OF], block[B_FIRST_OF]
+    else:
+        buffer = first >> WINDOW
+        its = simd.shifted(simd.integers(launch[L_BUFFERS]), buffer * D_WORDS)
+        if stores and its[D_FLAGS] & READ_ONLY:
+            return mask
+        shadow, granule, origin = its[D_SHADOW], launch[L_GRANULE], (buffer << WINDOW) + MIDDLE
+        which, end = 0, launch[L_FIRST]
+        least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
+    slow, records = 0, size * count >> granule
+    if shadow and packed >> 40 & VOLATILE:
+        return mask
+    watched = shadow == 0
+    if not watched and shape:
+        listed = simd.integers(shape)
+        if listed[H_COUNT] == ONCE:
+            recorded(warp, mask, packed, granule, shape, stores)
+        if listed[H_COUNT] > 0:
+            record, mine = shadow + 32 * (first - origin >> granule), clock << 32 | thread
+            watched = all_alike(record, listed, which, least, end, mine, own << 32 | site, stores)
+    if not watched:
+        for lane in range(32):
+            if mask >> lane & 1:
+                record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
+                who, wrong = thread + lane, 0
+                for i in range(records):
+                    at = simd.shifted(record, 4 * i)
+                    word, old = at[which] >> 32, at[2 + which] >> 32 < end
+                    if old and word < end and word >= least:
+                        place = 0 if stores else 2
+                        at[place], at[place + 1] = own << 32 | site, clock << 32 | who
+                        continue
+                    if stores:
+                        wrong = write_plainly(at, which, end, warp, known, warps, own, clock, site, who)
+                    else:
+                        wrong = read_plainly(at, which, least, end, warp, known, warps, own, clock, site, who)
+                    if wrong:
+                        slow |= 1 << lane
+                        break
+    mask &= ~slow
+    if stores and mask == 0xFFFFFFFF and size == 4:
+        for i in range(count):
+            for lane in range(32):
+                simd.words(base + addresses[lane] + 4 * i)[0] = low[32 * i + lane]
+    elif stores:
+        for i in range(count):
+            for lane in range(32):
+                if mask >> lane & 1:
+                    value = values[32 * i + lane] if size == 8 else low[32 * i + lane] & 0xFFFFFFFF
+                    put(base + addresses[lane] + size * i, size, value)
+    elif mask == 0xFFFFFFFF and size == 4:
+        for i in range(count):
+            for lane in range(32):
+                low[32 * i + lane] = simd.words(base + addresses[lane] + 4 * i)[0]
+    else:
+        for i in range(count):
+            for lane in range(32):
+                if mask >> lane & 1:
+                    value = fetched(base + addresses[lane] + size * i, size)
+                    if size == 8:
+                        values[32 * i + lane] = value
+                    else:
+                        low[32 * i + lane] = value
+    return slow
+
+
+@inlined
+def read_lanes(warp, mask, packed, space, shape):
     if space in (SHARED, GLOBAL):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
         if base != 0:
-            mask = read_quickly(warp, whole, mask, packed, space, base)
+            mask = plain_accesses(warp, whole, mask, packed, space, base, shape, False)
             if mask == 0:
                 return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
@@ -693,7 +735,7 @@ def read_lanes(warp, mask, packed, space):
                     known += 1
                 read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
             # Of several elements that are read at once the last may be what fills a row up.
-            if first >= 0 and known == 0 and not initialised:
+            if first >= 0 and (known == 0 or packed >> 40 & IN_PARTS) and not initialised:
                 found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
         elif space == LOCAL and warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT] + lane * launch[L_LOCAL_NBYTES] + address)
@@ -713,12 +755,14 @@ def read_lanes(warp, mask, packed, space):
 
 
 @inlined
-def write_lanes(warp, mask, packed, space):
+def write_lanes(warp, mask, packed, space, shape):
     if space in (SHARED, GLOBAL):
         whole, bytes_ = simd.integers(warp[W_LAUNCH]), (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
         base = base_of(warp, whole, mask, bytes_, space)
-        if base != 0 and written_quickly(warp, whole, mask, packed, space, base):
-            return
+        if base != 0:
+            mask = plain_accesses(warp, whole, mask, packed, space, base, shape, True)
+            if mask == 0:
+                return
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     strong = packed >> 40 & VOLATILE
@@ -772,20 +816,99 @@ def write_lanes(warp, mask, packed, space):
 
 
 @inlined
-def tallied(warp, mask, packed, space, stores):
-    """Count what an access costs."""
+def shaped(warp, mask, packed, space, stores, number):
+    """What is kept of how an instruction's lanes lie beside each other (H_…), made anew where they lie
+    otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
+    lane takes part."""
     launch = simd.integers(warp[W_LAUNCH])
-    site, nbytes = packed & 0xFFFFFF, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF)
-    lanes = lanes_of(mask)
+    kept = launch[L_SHAPES] + 8 * H_WORDS * ((packed & 0xFFFFFF) * SHAPES + number)
+    shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
+    base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
+    if mask != 0xFFFFFFFF:
+        last = base
+        for lane in range(32):
+            if mask >> lane & 1:
+                last = addresses[lane]
+            else:
+                addresses[lane] = last
+    other, place = shape[H_KEY] ^ key, base & 31 if space == GLOBAL else 0
+    for lane in range(32):
+        other |= addresses[lane] - base ^ shape[H_APART + lane]
+    if other == 0 and place == shape[H_PLACE]:
+        if shape[H_COUNT] == TWICE:
+            shape[H_COUNT] = ONCE
+        return kept
+    nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
+    units, least = 1, 1
     if space in (GLOBAL, LOCAL):
-        # Local memory is interleaved: lanes that use the same place of theirs use one stretch of 128 bytes.
-        units = lanes * nbytes + 31 >> 5 if space == LOCAL else sectors(warp, mask, nbytes)
-        counted(launch, site, space, units, lanes * nbytes + 31 >> 5, lanes)
+        least = lanes * nbytes + 31 >> 5
+        # Local memory is interleaved: lanes that use one place of theirs use one stretch of 128 bytes.
+        at_once = 128 // nbytes if packed >> 40 & IN_PARTS else 32
+        units = least if space == LOCAL else sectors(warp, mask, at_once)
     elif space == SHARED:
         least = max(1, lanes * nbytes + 127 >> 7)
-        counted(launch, site, space, wavefronts(warp, mask, nbytes, stores), least, lanes)
-    else:
-        counted(launch, site, space, 1, 1, lanes)
+        units = wavefronts(warp, mask, nbytes, stores)
+    shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = place, units, least, lanes
+    if other:
+        shape[H_KEY], shape[H_COUNT] = key, TWICE
+        for lane in range(32):
+            shape[H_APART + lane] = addresses[lane] - base
+    return kept
+
+
+@inlined
+def recorded(warp, mask, packed, granule, kept, stores):
+    """Of the lanes' places the records, each once (H_RECORDS)."""
+    shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
+    base, rising = addresses[lowest(mask)], 0
+    for lane in range(1, 32):
+        rising |= addresses[lane] - addresses[lane - 1]
+    records, count, last = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule, 0, -1
+    rest = mask
+    while rest:
+        lane = lowest(rest)
+        rest &= rest - 1
+        same = -1
+        if rising >= 0:
+            same = last if last >= 0 and addresses[lane] == addresses[shape[H_RECORDS + last] & 31] else -1
+        else:
+            i = 0
+            while i < count and same < 0:
+                if addresses[shape[H_RECORDS + i] & 31] == addresses[lane]:
+                    same = i
+                i += records
+        if same >= 0:
+            if stores:  # of two that write one place each is looked at alone
+                shape[H_COUNT] = 0
+                return
+            for i in range(records):
+                shape[H_RECORDS + same + i] |= _WARP_WIDE
+        elif count + records > MOST_RECORDS:
+            shape[H_COUNT] = 0
+            return
+        else:
+            last = count
+            for i in range(records):
+                far = 32 * ((addresses[lane] - base >> granule) + i)
+                shape[H_RECORDS + count + i] = far << 16 | lane
+            count += records
+    shape[H_COUNT] = count
+
+
+@inlined
+def tallied(warp, mask, packed, space, stores):
+    """Count what an access costs. What is kept of it (`shaped`); 0 where no lane takes part."""
+    if mask == 0:
+        return 0
+    launch, kept = simd.integers(warp[W_LAUNCH]), shaped(warp, mask, packed, space, stores, 0)
+    shape = simd.integers(kept)
+    counters = simd.shifted(simd.integers(launch[L_MEMORY]), (packed & 0xFFFFFF) * M_WORDS)
+    counters[M_REQUESTS] += 1
+    counters[M_UNITS] += shape[H_UNITS]
+    counters[M_LEAST] += shape[H_LEAST]
+    counters[M_LANES] += shape[H_LANES]
+    counters[M_SPACE] = space
+    return kept
 
 
 @inlined
@@ -814,9 +937,9 @@ def in_cluster(warp, mask, packed, stores):
         if mask >> lane & 1:
             lent(warp, launch, block, lane)
             if stores:
-                write_lanes(warp, 1 << lane, packed, SHARED)
+                write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
-                read_lanes(warp, 1 << lane, packed, SHARED)
+                read_lanes(warp, 1 << lane, packed, SHARED, 0)
             block[B_SHARED], block[B_SHADOW] = shared, shadow
 
 
@@ -832,48 +955,43 @@ def abroad(warp, mask, space):
     return some != 0
 
 
-@compiled
-def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """Loads of the lanes: addresses from W_A, values to W_V."""
+@inlined
+def accessed(warp, mask, packed, stores):
     if mask == 0:
         return
     space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space, False)
+    shape = tallied(warp, mask, packed, space, stores)
     if abroad(warp, mask, space):
-        in_cluster(warp, mask, packed, False)
+        in_cluster(warp, mask, packed, stores)
         return
     if space != GENERIC:
-        read_lanes(warp, mask, packed, space)
-    else:
-        for lane in range(32):
-            if mask >> lane & 1:
-                addresses = simd.shifted(warp, W_A)
-                its = space_of(addresses[lane])
-                if its != GLOBAL:
-                    addresses[lane] = addresses[lane] & OFFSETS
-                read_lanes(warp, 1 << lane, packed, its)
+        if stores:
+            write_lanes(warp, mask, packed, space, shape)
+        else:
+            read_lanes(warp, mask, packed, space, shape)
+        return
+    addresses = simd.shifted(warp, W_A)
+    for lane in range(32):
+        if mask >> lane & 1:
+            its = space_of(addresses[lane])
+            if its != GLOBAL:
+                addresses[lane] = addresses[lane] & OFFSETS
+            if stores:
+                write_lanes(warp, 1 << lane, packed, its, 0)
+            else:
+                read_lanes(warp, 1 << lane, packed, its, 0)
+
+
+@compiled
+def read(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Loads of the lanes: addresses from W_A, values to W_V."""
+    accessed(warp, mask, packed, False)
 
 
 @compiled
 def write(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """Stores of the lanes: addresses from W_A, values from W_V."""
-    if mask == 0:
-        return
-    space = settled(warp, mask, packed >> 36 & 0xF)
-    tallied(warp, mask, packed, space, True)
-    if abroad(warp, mask, space):
-        in_cluster(warp, mask, packed, True)
-        return
-    if space != GENERIC:
-        write_lanes(warp, mask, packed, space)
-    else:
-        for lane in range(32):
-            if mask >> lane & 1:
-                addresses = simd.shifted(warp, W_A)
-                its = space_of(addresses[lane])
-                if its != GLOBAL:
-                    addresses[lane] = addresses[lane] & OFFSETS
-                write_lanes(warp, 1 << lane, packed, its)
+    accessed(warp, mask, packed, True)
 
 
 # --- values of other lanes ---
@@ -1075,11 +1193,20 @@ EX2, LG2, SIN, COS, TANH = range(5)
 DIV, REM = range(2)
 
 
+@inlined
+def with_bits(y, count):
+    """float32 of y with so many significant bits, rounded to the nearest."""
+    cut = 24 - count
+    rounded = np.int64(simd.bits(np.float32(y))) + (1 << cut >> 1)
+    return np.float64(simd.from_bits(np.int32(rounded & -(1 << cut))))
+
+
 @compiled
 def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """A function of float32: x in slot 0, result in slot 1, computed in float64 and rounded once. That is
-    nearer than what the PTX ISA promises of ex2.approx (2 units in the last place), lg2.approx (2⁻²²),
-    sin.approx and cos.approx (2⁻²⁰·⁵) and tanh.approx (2⁻¹¹)."""
+    """An approximate function of float32: x in slot 0, result in slot 1. It is off by about as much as the
+    PTX ISA allows ("Floating Point Instructions"), so that a kernel which needs more digits is found:
+    ex2.approx 2 units in the last place; lg2.approx 2⁻²², of numbers between 0.5 and 2 absolutely; sin and
+    cos 2⁻²⁰·⁵ absolutely; tanh 2⁻¹¹. A device errs elsewhere within these bounds."""
     low = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     which = packed >> 36 & 0xF
     for lane in range(32):
@@ -1087,17 +1214,18 @@ def function(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if mask >> lane & 1 == 0:
             continue
         if which == EX2:
-            y = math.exp(x * 0.6931471805599453)
+            y = with_bits(math.exp(x * 0.6931471805599453), 23)
         elif which == LG2:
             y = math.log(x) * 1.4426950408889634 if x > 0 else (-np.inf if x == 0 else np.nan)
+            y = np.floor(y * 4194304.0 + 0.5) / 4194304.0 if 0.5 < x < 2 else with_bits(y, 23)
         elif which == SIN:
-            y = math.sin(x)
+            y = np.floor(math.sin(x) * 1048576.0 + 0.5) / 1048576.0
         elif which == COS:
-            y = math.cos(x)
+            y = np.floor(math.cos(x) * 1048576.0 + 0.5) / 1048576.0
         else:
             t = math.exp(-2 * abs(x))
             y = (1 - t) / (1 + t) if abs(x) > 1e-3 else abs(x) * (1 - x * x / 3)
-            y = -y if x < 0 else y
+            y = with_bits(-y if x < 0 else y, 11)
         low[32 + lane] = np.float32(y)
 
 
@@ -1134,6 +1262,7 @@ def synced(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """bar.warp.sync: what lanes of the warp did is before what they do now."""
     block = simd.integers(warp[W_BLOCK])
     block[B_CLOCK] += 1
+    warp[W_RECENT] = block[B_CLOCK]
     if mask == warp[W_LIVE]:
         warp[W_EPOCH] = block[B_CLOCK]
         return
@@ -1157,9 +1286,9 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     first words of slots 0, 1 and 2."""
     block, values = simd.integers(warp[W_BLOCK]), simd.shifted(warp, W_V)
     which, wanted = values[0] & 15, values[32]
-    block[B_ARRIVED + which] += 32 if wanted else lanes_of(mask)
+    block[B_ARRIVED + which] += 32 if wanted else ones(mask)
     block[B_WANTED + which] = wanted
-    block[B_TRUES + which] += lanes_of(mask & values[64])
+    block[B_TRUES + which] += ones(mask & values[64])
     warp[W_WHERE] = packed & 0xFFFFFF
     launch = simd.integers(warp[W_LAUNCH])
     block[B_CLOCK] += 1
@@ -1198,9 +1327,12 @@ def begin(launch, slot):
     launch[L_NEXT_BLOCK] = number + 1
     block = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     block[B_SERIAL] = launch[L_FIRST] + number
-    block[B_CLOCK], block[B_LIVE] = 1, launch[L_THREADS]
-    known = known_of(launch, block, 0)
-    for i in range((launch[L_WARPS] + 1) * (launch[L_WARPS] + 16 + 2 * SIGNALS)):
+    block[B_CLOCK] += 1
+    block[B_BEGAN], block[B_LIVE] = block[B_CLOCK], launch[L_THREADS]
+    known, width = known_of(launch, block, 0), launch[L_WARPS] + 1
+    for i in range(width * launch[L_WARPS]):
+        known[i] = block[B_CLOCK]
+    for i in range(width * launch[L_WARPS], width * (launch[L_WARPS] + 16 + 2 * SIGNALS)):
         known[i] = 0
     for i in range(SIGNALS):
         block[B_SIGNALS + i] = 0
@@ -1228,7 +1360,7 @@ def begin(launch, slot):
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
         warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
         warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
-        warp[W_STRONG] = 0
+        warp[W_STRONG], warp[W_RECENT] = 0, block[B_CLOCK]
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
         if warp[W_LOCAL_INIT]:
@@ -1258,7 +1390,7 @@ def released(launch, slot, which):
         warp = simd.integers(states[slot * warps + w])
         if warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
             continue
-        warp[W_BARRED], warp[W_EPOCH] = 0, clock
+        warp[W_BARRED], warp[W_EPOCH], warp[W_RECENT] = 0, clock, clock
         warp[W_STRONG] |= of[warps]
         warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
         mine, least = known_of(launch, block, w), clock
@@ -1301,7 +1433,7 @@ def cluster_released(launch, slot):
             for v in range(warps + 1):
                 known[v] = block[B_CLOCK]
             warp = simd.integers(simd.integers(launch[L_WARP_STATES])[other * warps + w])
-            warp[W_EPOCH] = block[B_CLOCK]
+            warp[W_EPOCH] = warp[W_RECENT] = block[B_CLOCK]
             if warp[W_BARRED] and warp[W_BARRIER] == WITH_CLUSTER:
                 warp[W_BARRED] = 0
 
@@ -1312,7 +1444,7 @@ def cluster_arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     slot = block[B_SLOT] - block[B_RANK]
     leader = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
-    leader[B_CLUSTER_ARRIVED] += lanes_of(mask)
+    leader[B_CLUSTER_ARRIVED] += ones(mask)
     warp[W_CLUSTER_PHASE] = leader[B_CLUSTER_PHASE]
     warp[W_WHERE] = packed & 0xFFFFFF
 
@@ -1363,7 +1495,7 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             simd.invoke(launch[L_KERNEL], warp, 0, 0, scratch)
             moved = True
             launch[L_TURNS] += 1
-            block[B_LIVE] -= lanes_of(live) - lanes_of(warp[W_LIVE])
+            block[B_LIVE] -= ones(live) - ones(warp[W_LIVE])
             if warp[W_STATUS] == YIELDED:
                 warp[W_YIELDS] += 1
                 if warp[W_YIELDS] > launch[L_LIMIT]:
@@ -1413,7 +1545,7 @@ def stuck(launch):
             warp = simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])
             if warp[W_BARRED] == 0:
                 continue
-            waiting += lanes_of(warp[W_BARRED])
+            waiting += ones(warp[W_BARRED])
             if first == 0:
                 first, thread = warp[W_WHERE], 32 * w
             elif other == 0 and warp[W_WHERE] != first:
@@ -1431,25 +1563,70 @@ def stuck(launch):
 
 
 @inlined
-def copied(warp, entry):
-    """Do a copy that was begun: what it reads and writes is read and written now."""
-    packed, lane, to, of, inside = entry[0], entry[1] & 31, entry[2], entry[3], entry[4]
-    addresses = simd.shifted(warp, W_A)
+def copied(warp, entry, mask):
+    """Do a copy that was begun for these lanes: what it reads and writes is read and written now. Lanes that
+    read less than they write copy four bytes after four."""
+    packed, to, of = entry[Q_PACKED], simd.shifted(entry, Q_TO), simd.shifted(entry, Q_OF)
+    inside, addresses = simd.shifted(entry, Q_INSIDE), simd.shifted(warp, W_A)
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
-    mask = 1 << lane
-    for i in range(nbytes >> 2):
-        value = 0
-        if 4 * i < inside:
-            addresses[lane] = of + 4 * i
-            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL)
-            value = low[lane] & 0xFFFFFFFF
-            if inside - 4 * i < 4:
-                value &= (1 << 8 * (inside - 4 * i)) - 1
-        low[32 + lane] = value
-        addresses[lane] = to + 4 * i
-        low[lane] = low[32 + lane]
-        write_lanes(warp, mask, site | 4 << 24 | 1 << 32, SHARED)
+    site, nbytes, whole = packed & 0xFFFFFF, packed >> 24 & 0xFF, 0
+    words = nbytes >> 2
+    for lane in range(32):
+        whole |= (inside[lane] == nbytes and of[lane] & nbytes - 1 == 0) << lane
+    whole &= mask
+    for lane in range(32):
+        addresses[lane] = of[lane]
+    # Of what is outside the exact element is told, by the loop below.
+    if whole and base_of(warp, simd.integers(warp[W_LAUNCH]), whole, nbytes, GLOBAL) == 0:
+        whole = 0
+    if whole:
+        its = site | 4 << 24 | words << 32 | 15 << 48
+        read_lanes(warp, whole, its, GLOBAL, 0)
+        for lane in range(32):
+            addresses[lane] = to[lane]
+        write_lanes(warp, whole, its, SHARED, shaped(warp, whole, its, SHARED, True, 1))
+    for lane in range(32):
+        if (mask & ~whole) >> lane & 1 == 0:
+            continue
+        for i in range(words):
+            value = 0
+            if 4 * i < inside[lane]:
+                addresses[lane] = of[lane] + 4 * i
+                read_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32 | 15 << 48, GLOBAL, 0)
+                value = low[lane] & 0xFFFFFFFF
+                if inside[lane] - 4 * i < 4:
+                    value &= (1 << 8 * (inside[lane] - 4 * i)) - 1
+            addresses[lane] = to[lane] + 4 * i
+            low[lane] = value
+            write_lanes(warp, 1 << lane, site | 4 << 24 | 1 << 32, SHARED, 0)
+
+
+@inlined
+def taken(warp, launch, mask, packed):
+    """Watch that copies begin, by all records of their places at once: where those were used before the
+    block's last barrier. False: they were not, and each lane is looked at alone. Until a copy has arrived
+    nobody has written its place."""
+    block, site = simd.integers(warp[W_BLOCK]), packed & 0xFFFFFF
+    granule = launch[L_SHARED_GRANULE]
+    its = site | 4 << 24 | (packed >> 24 & 0xFF) >> 2 << 32 | 15 << 48
+    kept = shaped(warp, mask, its, SHARED, True, 1)
+    shape = simd.integers(kept)
+    if shape[H_COUNT] == ONCE:
+        recorded(warp, mask, its, granule, kept, True)
+    first = block[B_SHADOW] + 32 * (simd.shifted(warp, W_A)[lowest(mask)] >> granule)
+    end, own, count = known_of(launch, block, warp[W_INDEX])[launch[L_WARPS]], block[B_SERIAL], shape[H_COUNT]
+    beyond, mine = 0, block[B_CLOCK] << 32 | warp[W_INDEX] << 5
+    for i in range(count):
+        at = simd.integers(first + (shape[H_RECORDS + i] >> 16))
+        beyond |= end - 1 - (at[1] >> 32) | end - 1 - (at[3] >> 32)
+    if beyond < 0 or count <= 0:
+        return False
+    for i in range(count):
+        entry = shape[H_RECORDS + i]
+        at = simd.integers(first + (entry >> 16))
+        if at[0] >> 32 == own:
+            at[0], at[1] = own << 32 | site, mine | entry & 0xFFFF
+    return True
 
 
 @compiled
@@ -1460,8 +1637,24 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, nbytes = packed & 0xFFFFFF, packed >> 24 & 0xFF
+    count, begun = warp[W_QUEUED], 0
+    if mask == 0:
+        return
+    if count >= QUEUE:
+        found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], warp[W_INDEX] << 5, 0, 0, mask, nbytes)
+        return
+    entry = simd.shifted(simd.integers(warp[W_QUEUE]), count * Q_WORDS)
+    own, clock, warps = block[B_SERIAL], block[B_CLOCK], launch[L_WARPS]
+    known, end = known_of(launch, block, warp[W_INDEX]), block[B_FIRST_OF]
+    odd = 0
     for lane in range(32):
-        if mask >> lane & 1 == 0:
+        odd |= (values[lane] & nbytes - 1) & -(values[32 + lane] != 0) & -(mask >> lane & 1)
+    watched = odd == 0 and launch[L_CLUSTER] == 1 and base_of(warp, launch, mask, nbytes, SHARED) != 0
+    watched = watched and taken(warp, launch, mask, packed)
+    if watched:
+        begun = mask
+    for lane in range(32):
+        if mask >> lane & 1 == 0 or watched:
             continue
         to, of = addresses[lane], values[lane]
         thread = (warp[W_INDEX] << 5) + lane
@@ -1477,33 +1670,35 @@ def copy_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             place = (to >> launch[L_SHARED_GRANULE]) + j
             record = simd.integers(block[B_SHADOW] + 32 * place)
             before, how = record[0], record[1]
-            written_now(
-                launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
-                place << launch[L_SHARED_GRANULE], 0,
-            )  # fmt: skip
+            if write_plainly(record, 0, end, warp, known, warps, own, clock, site, thread):
+                written_now(
+                    launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                    place << launch[L_SHARED_GRANULE], 0,
+                )  # fmt: skip
             if before >> 32 != block[B_SERIAL]:  # until it has arrived nobody has written it
                 record[0], record[1] = before, how
-        count = warp[W_QUEUED]
-        if count >= QUEUE:
-            found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, nbytes)
-            continue
-        entry = simd.shifted(simd.integers(warp[W_QUEUE]), count * Q_WORDS)
-        entry[0], entry[1] = packed, lane | warp[W_GROUPS + lane] << 8
-        entry[2], entry[3], entry[4] = to, of, min(nbytes, max(0, values[32 + lane]))
+        begun |= 1 << lane
+    if begun:
+        for lane in range(32):
+            entry[Q_TO + lane], entry[Q_OF + lane] = addresses[lane], values[lane]
+            entry[Q_INSIDE + lane] = min(nbytes, max(0, values[32 + lane]))
+            entry[Q_GROUP + lane] = warp[W_GROUPS + lane]
+        entry[Q_PACKED], entry[Q_LANES] = packed, begun
         warp[W_QUEUED] = count + 1
     some = 0  # that read anything: what is only filled up costs no sector
     for lane in range(32):
         addresses[lane] = values[lane]
         some |= (values[32 + lane] > 0) << lane
     if mask & some:
-        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32, GLOBAL, False)
+        tallied(warp, mask & some, site | nbytes << 24 | 1 << 32 | IN_PARTS << 40, GLOBAL, False)
 
 
 @compiled
 def close_group(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async.commit_group."""
+    groups = simd.shifted(warp, W_GROUPS)
     for lane in range(32):
-        warp[W_GROUPS + lane] += mask >> lane & 1
+        groups[lane] += mask >> lane & 1
 
 
 @compiled
@@ -1513,11 +1708,14 @@ def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     newest, kept = packed >> 24 & 0xFF, 0
     queue = simd.integers(warp[W_QUEUE])
     for i in range(warp[W_QUEUED]):
-        entry = simd.shifted(queue, i * Q_WORDS)
-        lane, group = entry[1] & 31, entry[1] >> 8
-        if mask >> lane & 1 and (newest == 255 or group < warp[W_GROUPS + lane] - newest):
-            copied(warp, entry)
-        else:
+        entry, due = simd.shifted(queue, i * Q_WORDS), 0
+        for lane in range(32):
+            due |= (newest == 255 or entry[Q_GROUP + lane] < warp[W_GROUPS + lane] - newest) << lane
+        due &= mask & entry[Q_LANES]
+        if due:
+            copied(warp, entry, due)
+        entry[Q_LANES] &= ~due
+        if entry[Q_LANES]:
             stays = simd.shifted(queue, kept * Q_WORDS)
             for j in range(Q_WORDS):
                 stays[j] = entry[j]
@@ -1552,64 +1750,52 @@ def factor(word, which, kind):
 
 
 @compiled
-def multiply(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """mma.sync of 16 rows and 8 columns: rows in slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results
-    in 10 to 13 (32 bits each). Products are added up in float64 and rounded once."""
-    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    sums = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    rows = simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_TILE)
-    columns = simd.shifted(rows, 256)
-    kind = packed >> 36 & 0xF
-    each = 1 if kind == TF32 else 2
-    depth = 8 * each
-    for lane in range(32):
-        g, t = lane // 4, lane % 4
-        for part in range(4):
-            row, far = g + 8 * (part & 1), part >> 1
-            for i in range(each):
-                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
-                rows[row * depth + k] = factor(low[32 * part + lane], i, kind)
-        for far in range(2):
-            for i in range(each):
-                k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
-                columns[g * depth + k] = factor(low[32 * (4 + far) + lane], i, kind)
-    for lane in range(32):
-        g, t = lane // 4, lane % 4
-        for e in range(4):
-            row, column = g + 8 * (e >> 1), 2 * t + (e & 1)
-            total = np.float64(sums[32 * (6 + e) + lane])
-            for k in range(depth):
-                total += np.float64(rows[row * depth + k]) * np.float64(columns[column * depth + k])
-            sums[32 * (10 + e) + lane] = np.float32(total)
-
-
-@compiled
 def load_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """ldmatrix: the addresses of rows in W_A; so many matrices as elements, results from slot 4 on (32 bits).
     Flags: 1, transposed."""
+    rows = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_TILE)
+    low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    count, transposed = packed >> 32 & 0xF, packed >> 40 & 1
+    whole, its = mask & ((1 << 8 * count) - 1), packed & 0xFFFFFF | 4 << 24 | 4 << 32 | 15 << 48
+    if whole == 0 or settled(warp, whole, packed >> 36 & 0xF) != SHARED:
+        return
+    # A row is 16 bytes: the lane that has its address reads it, for all.
+    shape = tallied(warp, whole, its, SHARED, False)
+    read_lanes(warp, whole, its | IN_PARTS << 40, SHARED, shape)
+    for row in range(8 * count):
+        for i in range(4):
+            rows[4 * row + i] = low[32 * i + row]
+    for i in range(count):
+        for lane in range(32):
+            if transposed:
+                place, half = 4 * (8 * i + 2 * (lane % 4)) + lane // 8, 16 * (lane // 4 & 1)
+                bits = rows[place] >> half & 0xFFFF | (rows[place + 4] >> half & 0xFFFF) << 16
+            else:
+                bits = rows[4 * (8 * i + lane // 4) + lane % 4]
+            low[32 * (4 + i) + lane] = bits
+
+
+@compiled
+def store_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """stmatrix: as load_matrices; values from slot 4 on."""
     addresses, rows = simd.shifted(warp, W_A), simd.shifted(warp, W_TILE)
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
     site, count, transposed = packed & 0xFFFFFF, packed >> 32 & 0xF, packed >> 40 & 1
     if settled(warp, mask & ((1 << 8 * count) - 1), packed >> 36 & 0xF) != SHARED:
         return
-    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, False)
+    tallied(warp, mask & ((1 << 8 * count) - 1), site | 16 << 24 | 1 << 32, SHARED, True)
     for lane in range(32):
         rows[lane] = addresses[lane]
     for i in range(count):
-        if transposed:
-            for half in range(2):
-                for lane in range(32):
+        for half in range(2 if transposed else 1):
+            for lane in range(32):
+                if transposed:
                     addresses[lane] = rows[8 * i + 2 * (lane % 4) + half] + 2 * (lane // 4)
-                read_lanes(warp, mask, site | 2 << 24 | 1 << 32 | 15 << 48, SHARED)
-                for lane in range(32):
-                    bits = low[lane] & 0xFFFF
-                    low[32 * (4 + i) + lane] = (low[32 * (4 + i) + lane] | bits << 16) if half else bits
-        else:
-            for lane in range(32):
-                addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
-            read_lanes(warp, mask, site | 4 << 24 | 1 << 32 | 15 << 48, SHARED)
-            for lane in range(32):
-                low[32 * (4 + i) + lane] = low[lane]
+                else:
+                    addresses[lane] = rows[8 * i + lane // 4] + 4 * (lane % 4)
+                low[lane] = low[32 * (4 + i) + lane] >> 16 * half
+            size = 2 if transposed else 4
+            write_lanes(warp, mask, site | size << 24 | 1 << 32, SHARED, 0)
 
 
 # --- products of matrices in shared memory, which a warpgroup has done in the background ---
@@ -1649,9 +1835,28 @@ def background_read(warp, launch, block, address, site, since):
     thread, granule = warp[W_INDEX] << 5, launch[L_SHARED_GRANULE]
     states = simd.integers(launch[L_WARP_STATES])
     slot = (simd.integers(warp[W_BLOCK])[B_SLOT]) * launch[L_WARPS]
+    own, warps, known = block[B_SERIAL], launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
+    least, first = block[B_FIRST_OF], simd.integers(block[B_SHADOW] + 32 * (address >> granule))
+    plain = True
+    for j in range(16 >> granule):
+        record = simd.shifted(first, 4 * j)
+        clock, its = record[1] >> 32, record[1] & 0xFFFFFFFF
+        if since:
+            plain = plain and clock < since
+        elif its & _BACKGROUND == 0 and clock >= warp[W_PROXY]:
+            writer = simd.integers(states[slot + ((its & _TID) >> 5)])
+            plain = plain and clock < writer[W_PROXY]
+        if not plain or record[0] >> 32 != own:
+            plain = False
+            break
+        if read_plainly(record, 0, least, least, warp, known, warps, own, block[B_CLOCK], site, thread):
+            plain = False
+            break
+    if plain:
+        return at
     for j in range(16 >> granule):
         place = (address >> granule) + j
-        record = simd.integers(block[B_SHADOW] + 32 * place)
+        record = simd.shifted(first, 4 * j)
         serial, clock, its = record[0] >> 32, record[1] >> 32, record[1] & 0xFFFFFFFF
         offset = place << granule
         if serial < block[B_FIRST_OF]:
@@ -1679,7 +1884,8 @@ def background_read(warp, launch, block, address, site, since):
 
 @inlined
 def operand_read(warp, launch, block, descriptor, first, count, transposed, kind, site, since, into, negated):
-    """Read a matrix of `count` rows or columns from `first` on: `into` has a row of the sum's steps each."""
+    """Read a matrix of `count` rows or columns from `first` on: `into` has of each step of the sum `count`
+    numbers side by side."""
     each = 4 if kind == TF32 else 2
     depth, pieces = 32 // each, 16 // each
     outer = count // pieces if transposed else count
@@ -1691,16 +1897,16 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             if since:
                 continue
             for e in range(pieces):
-                value = np.float32(0)
+                value = 0.0
                 if at >= 0:
                     word = simd.words(at)[e if each == 4 else e >> 1]
-                    value = factor(word, e & 1, kind)
+                    value = np.float64(factor(word, e & 1, kind))
                 if negated:
                     value = -value
                 if transposed:
-                    into[(o * pieces + e) * depth + i] = value
+                    into[i * count + o * pieces + e] = value
                 else:
-                    into[o * depth + i * pieces + e] = value
+                    into[(i * pieces + e) * count + o] = value
 
 
 @compiled
@@ -1719,8 +1925,8 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         packed >> 40,
     )
     sums = simd.floats(warp[W_WIDE])
-    rows = simd.shifted(sums, 128 * 32)
-    others = simd.shifted(rows, 256)
+    rows = simd.doubles(warp[W_WIDE] + 4 * 128 * 32)
+    others, totals = simd.shifted(rows, 16 * 16), simd.shifted(rows, 16 * 16 + 16 * 256)
     depth = 8 if kind == TF32 else 16
     each = 1 if kind == TF32 else 2
     if flags & REGISTERS:
@@ -1730,8 +1936,8 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 row, far = g + 8 * (part & 1), part >> 1
                 for i in range(each):
                     k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
-                    value = factor(low[32 * (6 + part) + lane], i, kind)
-                    rows[row * depth + k] = -value if flags & NEGATED_A else value
+                    value = np.float64(factor(low[32 * (6 + part) + lane], i, kind))
+                    rows[k * 16 + row] = -value if flags & NEGATED_A else value
     else:
         operand_read(
             warp, launch, block, values[0], 16 * (warp[W_INDEX] & 3), 16, flags & TRANSPOSED_A, kind, site, 0,
@@ -1742,14 +1948,20 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         flags & NEGATED_B,
     )  # fmt: skip
     more = values[64] != 0
-    for lane in range(32):
-        g, t = lane // 4, lane % 4
-        for n in range(columns // 2):
-            row, column = g + 8 * (n >> 1 & 1), (n >> 2) * 8 + 2 * t + (n & 1)
-            total = np.float64(sums[32 * n + lane]) if more else 0.0
-            for k in range(depth):
-                total += np.float64(rows[row * depth + k]) * np.float64(others[column * depth + k])
-            sums[32 * n + lane] = np.float32(total)
+    for row in range(16):
+        for n in range(columns):
+            totals[n] = 0.0
+        if more:
+            for n in range(columns):
+                lane = (row & 7) * 4 + (n >> 1 & 3)
+                totals[n] = np.float64(sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane])
+        for k in range(depth):
+            factor_, column = rows[k * 16 + row], simd.shifted(others, k * columns)
+            for n in range(columns):
+                totals[n] += factor_ * column[n]
+        for n in range(columns):
+            lane = (row & 7) * 4 + (n >> 1 & 3)
+            sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane] = np.float32(totals[n])
     block[B_CLOCK] += 1
     count = warp[W_PRODUCTS_BEGUN]
     if count >= PRODUCTS:
@@ -1772,7 +1984,7 @@ def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         return
     newest, kept = packed >> 24 & 0xFF, 0
     queue = simd.integers(warp[W_PRODUCTS])
-    into = simd.floats(warp[W_WIDE])
+    into = simd.doubles(warp[W_WIDE])
     for i in range(warp[W_PRODUCTS_BEGUN]):
         entry = simd.shifted(queue, i * P_WORDS)
         if entry[4] < warp[W_PRODUCT_GROUPS] - newest:
@@ -1848,10 +2060,24 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
     # The warp may be in the middle of something else.
     kept, k0, k1, k2, k3 = addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane]
     granule = launch[L_SHARED_GRANULE]
-    for i in range(nbytes >> 4):
+    which, copied_already = of >> WINDOW, False
+    if into_shared and 0 < which < launch[L_COUNT]:
+        # Out of a buffer that nobody writes, and of its inside: all at once.
+        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        first = (of & OFFSETS) - MIDDLE
+        if its[D_SHADOW] == 0 and first >= 0 and first + nbytes <= its[D_NBYTES]:
+            copied_already = True
+            source, target = simd.integers(its[D_DATA] + first), simd.integers(block[B_SHARED] + to)
+            for i in range(nbytes >> 3):
+                target[i] = source[i]
+            for j in range(nbytes >> granule):
+                record = simd.integers(block[B_SHADOW] + 32 * ((to >> granule) + j))
+                record[0] = block[B_SERIAL] << 32 | site
+                record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
+    for i in range(0 if copied_already else nbytes >> 4):
         if into_shared:
             addresses[lane] = of + 16 * i
-            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL)
+            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 0)
             for j in range(4):
                 simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
             for j in range(16 >> granule):
@@ -1864,7 +2090,7 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
                 addresses[lane] = to + 16 * i
                 for j in range(4):
                     low[32 * j + lane] = simd.words(at)[j]
-                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL)
+                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL, 0)
     addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
 
 
@@ -1941,7 +2167,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane] = 1
                 mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
-                least = block[B_CLOCK]
+                least = warp[W_RECENT] = block[B_CLOCK]
                 warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
                 for v in range(launch[L_WARPS]):
                     mine[v] = max(mine[v], its[v])

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.cpu import compiled
 from kernels.errors import KernelError
-from kernels.ptx import machine, printing, reader, translate
+from kernels.ptx import machine, printing, products, reader, translate
 from kernels.ptx.instructions import TABLE
 from kernels.ptx.reader import Kernel, Place, PtxError
 from kernels.ptx.translate import Site, Translated
@@ -22,7 +22,7 @@ from kernels.ptx.translate import Site, Translated
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 TURNS_AT_ONCE = 2000
-LARGE = 1500  # instructions; more are compiled with less optimization, which takes a tenth of the time
+LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
 HOST = 1  # whoever wrote it before the first launch
@@ -107,13 +107,28 @@ class Printed:
 
 @dataclass
 class Report:
-    """Of one or several launches. printed: by printf, in the order of the simulated threads; left_out: how
-    many more there were than are kept."""
+    """Of one or several launches. counted: of each the kernel, how often its blocks ran, and what its
+    instructions cost in memory (`_Run`); printed: by printf, in the order of the simulated threads; left_out:
+    how many more there were than are kept."""
 
     findings: list[Finding] = field(default_factory=list)
-    lines: dict[tuple[str, int], LineCounts] = field(default_factory=dict)
+    counted: list[tuple[Translated, np.ndarray, np.ndarray]] = field(default_factory=list)
     printed: list[Printed] = field(default_factory=list)
     left_out: int = 0
+    _known: tuple[list[int], dict[tuple[str, int], LineCounts]] = field(default_factory=lambda: ([], {}))
+
+    @property
+    def lines(self) -> dict[tuple[str, int], LineCounts]:
+        """By file and line."""
+        launches = [id(memory) for _, _, memory in self.counted]
+        if launches == self._known[0]:
+            return self._known[1]
+        found: dict[tuple[str, int], LineCounts] = {}
+        for launch in self.counted:
+            for key, counts in _of_lines(*launch).items():
+                found.setdefault(key, LineCounts()).add(counts)
+        self._known = launches, found
+        return found
 
     @property
     def total(self) -> LineCounts:
@@ -184,12 +199,7 @@ def _machine_code(made: Translated) -> bytes:
         module.verify()
     except RuntimeError as error:
         raise PtxError(f"the PTX cannot be translated: {str(error).strip().splitlines()[0]}") from None
-    target = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=_optimized(made),
-    )
-    return bytes(target.emit_object(module))
+    return bytes(compiled.target(_optimized(made)).emit_object(module))
 
 
 _bound: set[str] = set()
@@ -202,7 +212,9 @@ def _bind(helpers: Iterable[str]) -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in {*helpers} - _bound:
-        llvm.add_symbol(f"ptx_{name}", getattr(machine, name).address)
+        llvm.add_symbol(
+            f"ptx_{name}", getattr(products if hasattr(products, name) else machine, name).address
+        )
         _bound.add(name)
 
 
@@ -306,8 +318,7 @@ class Device:
         room = max(0, machine.MOST_SAID - len(self.report.printed))
         self.report.printed += report.printed[:room]
         self.report.left_out += report.left_out + len(report.printed[room:])
-        for key, counts in report.lines.items():
-            self.report.lines.setdefault(key, LineCounts()).add(counts)
+        self.report.counted += report.counted
         return report
 
     @property
@@ -380,8 +391,13 @@ class _Run:
         addresses = np.zeros(warps * resident, np.int64)
         shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
         shared = _aligned(shared_each * resident, 128)
-        shadow_each = 32 * ((self.shared_nbytes >> made.shared_granule) + 1)
+        grains = (self.shared_nbytes >> made.shared_granule) + 1
+        shadow_each = 32 * grains
         shadows = _aligned(shadow_each * resident)
+        whole = np.zeros(grains << made.shared_granule, bool)
+        whole[: min(whole.size, owners.size)] = owners[: whole.size] != 0
+        nobodys = ~whole.reshape(grains, -1).all(axis=1)
+        shadows.view(np.int64).reshape(resident, grains, 4)[:, nobodys] = m.NOBODYS << 32
         queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
         block_states = np.zeros((resident, m.B_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
@@ -424,6 +440,7 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
+            m.L_SHAPES: kept(np.zeros((len(made.sites), m.SHAPES, m.H_WORDS), np.int64)),
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
@@ -444,7 +461,8 @@ class _Run:
         findings = [self._finding(self.found[i]) for i in range(count)]
         said = int(self.launch[machine.L_SAID_COUNT])
         printed = [self._printed(self.said[i]) for i in range(min(said, machine.MOST_SAID))]
-        return Report(findings, self._lines(), printed, max(0, said - machine.MOST_SAID))
+        counted = [(self.made, self.executed, self.memory)]
+        return Report(findings, counted, printed, max(0, said - machine.MOST_SAID))
 
     def _printed(self, record: np.ndarray) -> Printed:
         m = machine
@@ -463,32 +481,6 @@ class _Run:
             return "(no text)"
         part = content[offset : offset + MOST_TEXT].tobytes()
         return part.partition(b"\0")[0].decode("utf-8", errors="replace")
-
-    def _lines(self) -> dict[tuple[str, int], LineCounts]:
-        lines: dict[tuple[str, int], LineCounts] = {}
-        for sites, (times, lanes, divergent) in zip(self.made.blocks, self.executed.tolist(), strict=True):
-            for number in sites:
-                site = self.made.sites[number]
-                counts = lines.setdefault(line_of(site), LineCounts())
-                counts.instructions += times
-                counts.lanes += lanes
-                first = site.shown.partition(".")[0]
-                counts.barriers += times * (first in ("bar", "barrier") and "warp" not in site.shown)
-                counts.atomics += times * (first in ("atom", "red"))
-                if not site.space:
-                    continue
-                requests, units, least, asking, which = self.memory[number].tolist()
-                space = _SPACES[which] if requests and site.space not in _READ_ONLY else site.space
-                if space == "global" and not site.stores:
-                    counts.loaded += asking * site.nbytes
-                counts.requests[space] = counts.requests.get(space, 0) + requests
-                counts.units[space] = counts.units.get(space, 0) + units
-                counts.least[space] = counts.least.get(space, 0) + least
-                kind = _KINDS.get(first, "st" if site.stores else "ld")
-                counts.kinds[space, kind] = counts.kinds.get((space, kind), 0) + units
-            if divergent and sites:
-                lines[line_of(self.made.sites[sites[-1]])].divergent += divergent
-        return lines
 
     def _site(self, number: int) -> Site:
         return self.made.sites[number] if 0 <= number < len(self.made.sites) else self.made.sites[0]
@@ -620,6 +612,35 @@ class _Run:
         if thread >> 5 == other_thread >> 5:
             return "no __syncwarp() and no __syncthreads() lies between"
         return "no __syncthreads() lies between"
+
+
+def _of_lines(
+    made: Translated, executed: np.ndarray, memory: np.ndarray
+) -> dict[tuple[str, int], LineCounts]:
+    lines: dict[tuple[str, int], LineCounts] = {}
+    for sites, (times, lanes, divergent) in zip(made.blocks, executed.tolist(), strict=True):
+        for number in sites:
+            site = made.sites[number]
+            counts = lines.setdefault(line_of(site), LineCounts())
+            counts.instructions += times
+            counts.lanes += lanes
+            first = site.shown.partition(".")[0]
+            counts.barriers += times * (first in ("bar", "barrier") and "warp" not in site.shown)
+            counts.atomics += times * (first in ("atom", "red"))
+            if not site.space:
+                continue
+            requests, units, least, asking, which = memory[number].tolist()
+            space = _SPACES[which] if requests and site.space not in _READ_ONLY else site.space
+            if space == "global" and not site.stores:
+                counts.loaded += asking * site.nbytes
+            counts.requests[space] = counts.requests.get(space, 0) + requests
+            counts.units[space] = counts.units.get(space, 0) + units
+            counts.least[space] = counts.least.get(space, 0) + least
+            kind = _KINDS.get(first, "st" if site.stores else "ld")
+            counts.kinds[space, kind] = counts.kinds.get((space, kind), 0) + units
+        if divergent and sites:
+            lines[line_of(made.sites[sites[-1]])].divergent += divergent
+    return lines
 
 
 def _plain(name: str) -> str:

@@ -675,8 +675,8 @@ class Translator:
             to = self.select(condition, "i32", f"splat (i32 {block.target})", f"splat (i32 {block.after})")
             self.masked_store("i32", to, self.word(machine.W_PCS), self.condition(f"%act{i}"))
             self._more(3 * i + 2, "1")
-            site = self.block_sites[-1] if self.block_sites else 0
-            self.line(f"store i64 {site}, ptr {self.word(machine.W_SAID)}")
+            if back := [to for to in (block.target, block.after) if to <= i]:
+                self.line(f"store i64 {self._said(back[0], i)}, ptr {self.word(machine.W_SAID)}")
             self.line("br label %schedule")
 
     def _edge(self, to: int | None) -> str:
@@ -732,7 +732,7 @@ class Translator:
                     backs.add((to, i))
         for to, i in sorted(backs):
             self.label(f"back{to}_{i}")
-            self.line(f"store i64 {self.said[i]}, ptr {self.word(w.W_SAID)}")
+            self.line(f"store i64 {self._said(to, i)}, ptr {self.word(w.W_SAID)}")
             self._spend(f"to{to}", f"stop{to}")
         for to in range(count):
             self.label(f"to{to}")
@@ -747,13 +747,15 @@ class Translator:
                 self._remember(to)
                 self.line("br label %yield")
 
-    @property
-    def said(self) -> dict[int, int]:
-        """Of each block the site of its last instruction."""
-        found: dict[int, int] = {}
-        for i, sites in enumerate(self.bodies):
-            found[i] = sites[-1] if sites else 0
-        return found
+    def _said(self, to: int, last: int) -> int:
+        """The site by which an edge back is named: the last one of its loop that has a place in the source. A
+        compiler gives none to a jump that it has made itself, and a loop may have nothing else."""
+        bodies = [*self.bodies, self.block_sites][: last + 1]
+        numbers = [number for sites in bodies for number in sites if number]
+        of_loop = {number for sites in bodies[to:] for number in sites}
+        placed = [number for number in numbers if self.sites[number].place is not None]
+        within = [number for number in placed if number in of_loop]
+        return next((found[-1] for found in (within, placed, numbers) if found), 0)
 
     def _remember(self, to: int) -> None:
         active = self.condition(self.emit(f"load i32, ptr {self.word(machine.W_ACTIVE)}, align 8"))

@@ -72,8 +72,8 @@ def floor(gpu: Gpu, floor: Floor, counted: Mapping[str, int], nbytes: int) -> st
 @dataclass(frozen=True)
 class Cost:
     """What a line costs beyond what it must. kind: "bank conflict", "uncoalesced access", "divergent branch",
-    "redundant loads"; words: the sentence with the line, what is seen there and what would end it. array: of
-    shared memory, where it is one."""
+    "redundant loads", "local memory"; words: the sentence with the line, what is seen there and what would
+    end it. array: of shared memory, where it is one."""
 
     kind: str
     file: str
@@ -104,6 +104,9 @@ def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -
             make(key, report.lines[key], _line(text, key), source, reads.get(key))
             for key in sorted(many, key=lambda key: -many[key])[:WORST]
         ]
+    if slow := {key: it.units["local"] for key, it in report.lines.items() if it.units.get("local")}:
+        key = max(slow, key=lambda key: slow[key])
+        found.append(_local(key, slow[key], len(slow), _line(text, key), source))
     lost = 1 - report.total.lanes / max(1, WARP * report.total.instructions)
     # Once alone a warp goes apart where a row ends, which is no fault.
     apart = {key: its.divergent for key, its in report.lines.items() if its.divergent > 1}
@@ -167,6 +170,21 @@ def _conflict(key: tuple[str, int], its: LineCounts, line: str, source: str, rea
     else:
         words += "; let neighbouring threads use neighbouring elements, or make a row one element longer"
     return Cost("bank conflict", *key, words, array)
+
+
+def _local(key: tuple[str, int], sectors: int, lines: int, line: str, source: str) -> Cost:
+    declared = set(
+        re.findall(r"^(?!.*__shared__).*?\b(?:float\d?|int|unsigned|half|double)\s+(\w+)\s*\[", source, re.M)
+    )
+    array = next((name for name in re.findall(r"\b(\w+)\s*\[", line) if name in declared), "")
+    others = f" (and {lines - 1} more such lines)" if lines > 1 else ""
+    words = (
+        f"{_at(key)}: local memory: {sectors:,} sectors{_quoted(line)}{others}: "
+        f"{f'`{array}`' if array else 'an array of each thread'} is kept in global memory and not in "
+        "registers, because its index is not known when the kernel is compiled; unroll the loop over it "
+        "(#pragma unroll, with a constant number of turns), or use shared memory"
+    )
+    return Cost("local memory", *key, words)
 
 
 def _divergent(key: tuple[str, int], times: int, lost: float, line: str) -> Cost:

@@ -19,7 +19,7 @@ from bench.measure.tuned.sweep import DeviceLost, Progress
 from bench.results.records import Case, Job
 from engine import backends
 from engine import options as ort_configuration
-from engine.backend import Backend, Options, Swapping, Variant
+from engine.backend import Answering, Backend, Options, Swapping, Variant
 from engine.cuda.replays import one_kernel
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import Launches
@@ -42,7 +42,8 @@ from kernels.registry import Rung
 
 def options(backend: Backend, loaded: LoadedModel, job: Job) -> Options:
     """What a case of this backend is prepared with."""
-    how = loaded.options_for(backend.device, isinstance(backend, Swapping))
+    device = backend.rungs_of if isinstance(backend, Answering) else backend.device
+    how = loaded.options_for(device, isinstance(backend, Swapping))
     return replace(how, tuned=job.tune != "none")
 
 

@@ -14,7 +14,7 @@ from bench.results.rows import EndToEndRow, Row, title
 from bench.views.tables.table import Column, Table, pick
 from bench.words import orders, units
 
-WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
+WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out", "untimed": "right, no times"}
 
 
 def words(measurement: Measurement) -> str:

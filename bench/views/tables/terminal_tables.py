@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 # Green is what is decided to be faster, and nothing else: that a case ran well needs no colour.
-STYLES = {"ok": "", "unsupported": "yellow", "cancelled": "yellow"}
+STYLES = {"ok": "", "untimed": "", "unsupported": "yellow", "cancelled": "yellow"}
 _KNOWN = {column.name: column for column in COLUMNS}
 
 

@@ -69,6 +69,10 @@ COSTS = (
     for (int k = 0; k < 16; ++k) sum += «x|row»[k] * threadIdx.x;  //!
     y[threadIdx.x] = sum;
 }""", ("256 times", "shared memory")),
+    ("an array of a thread's own", "local memory", """
+    float own[4] = {x[threadIdx.x], 1, 2, 3};
+    z[threadIdx.x] = own[«(int)y[threadIdx.x] % 4|3»];  //!
+}""", ("`own`", "#pragma unroll")),
 )  # fmt: skip
 
 # Name, kind, body, what the remedy has.
@@ -110,6 +114,13 @@ MISTAKES = (
     «|if (bias)» v += bias[threadIdx.x + 4];  //!
     z[threadIdx.x] = v;
 }""", "this pointer is null"),
+    ("a loop that nothing ends", "endless", """
+    volatile float* seen = y;
+    float v = x[threadIdx.x];
+    while («seen[1] < 1e30f|v < 0»)  //!
+        v += 1;  //!
+    z[threadIdx.x] = v;
+}""", "what it reads has to change"),
 )  # fmt: skip
 
 

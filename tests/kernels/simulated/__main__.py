@@ -13,10 +13,13 @@ import collections
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.machine import host
 from tests.kernels.simulated import check, hardware, planted
 
+FAST = 20e6  # warp instructions a second and core
 HARDWARE = Path("docs/results/simulated-h100.json")  # "counters" and "found" of that module's files
 
 
@@ -26,7 +29,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="one operator")
     parser.add_argument("--write", type=Path, help="the page of the table")
     parser.add_argument("--first", action="store_true", help="of each rung one case")
+    parser.add_argument("--speed", action="store_true", help="only how fast each rung runs on its case")
     asked = parser.parse_args()
+    if asked.speed:
+        return _speeds(asked.only)
     started, bad, rows, instructions = time.monotonic(), 0, [], 0
     missing: dict[str, list[str]] = collections.defaultdict(list)
     for rung in check.RUNGS:
@@ -47,7 +53,7 @@ def main() -> int:
                 for text in [outcome.wrong, *(finding.words for finding in outcome.findings[:3])]:
                     if text:
                         print(f"{rung.label}, {case.params.words}: {text}", flush=True)
-        rows.append((rung.label, len(cases), wrong, found))
+        rows.append((rung.label, len(cases), wrong, found, check.speed(rung, cases[0])))
         bad += wrong + found
     caught = total = 0
     for mistake in planted.planted() if not asked.only else ():
@@ -77,8 +83,18 @@ def main() -> int:
     return 1 if bad else 0
 
 
+def _speeds(only: str) -> int:
+    """How fast each rung runs, the slowest first."""
+    able = [r for r in check.RUNGS if only in ("", r.op) and not check.missing_of(r)]
+    found = [(check.speed(rung, check.case_of(rung)), rung.label) for rung in able]
+    for speed, label in sorted(found):
+        print(f"{speed / 1e6:8.1f} M warp instructions/s  {label}")
+    print(f"{sum(speed >= FAST for speed, _ in found)} of {len(found)} rungs at {FAST / 1e6:.0f} M or more")
+    return 0
+
+
 def _page(
-    rows: list[tuple[str, int, int, int]],
+    rows: list[tuple[str, int, int, int, float]],
     missing: dict[str, list[str]],
     caught: int,
     total: int,
@@ -95,9 +111,17 @@ def _page(
         "",
         f"{caught} of {total} planted mistakes were found at their line.",
         "",
-        "| rung | cases | wrong answers | cases with a finding |",
-        "|---|---|---|---|",
-        *(f"| {label} | {cases} | {wrong} | {found} |" for label, cases, wrong, found in rows),
+        f"Of {len(rows)} rungs {sum(row[4] >= FAST for row in rows)} run at {FAST / 1e6:.0f} million warp "
+        "instructions a second or more on one core, with every access watched",
+        f"({host.cpu_name()}, {datetime.now(UTC):%B %Y}). A tensor core's instruction counts as one, and is "
+        "thousands of products here.",
+        "",
+        "| rung | cases | wrong answers | cases with a finding | million warp instructions/s |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {label} | {cases} | {wrong} | {found} | {fast / 1e6:.0f} |"
+            for label, cases, wrong, found, fast in rows
+        ),
         "",
         *_missing(missing),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.kernels.simulated.planted import Planted
 
 RUNGS = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
 MOST_OUTPUTS = 4_000
+AT_LEAST_S = 0.2  # of passes whose speed is told
 _HEADER = '/*\nop = "unary"\nrung = 9\nname = "mine"\nidea = "A test."\nlaunch = "one_thread_an_output"\n*/\n'
 
 
@@ -54,6 +56,18 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
     return Outcome(
         cuda_cases.differs(got, case, rung.precision), tuple(report.findings), report.total.instructions
     )
+
+
+def speed(rung: Rung, case: Case) -> float:
+    """Warp instructions a second, of passes that take AT_LEAST_S together; compiling is not counted."""
+    session = SimulatedRungSession(rung, case.params, _given(case))
+    session.run()
+    done, passes, started = session.report.total.instructions, 0, time.perf_counter()
+    while (taken := time.perf_counter() - started) < AT_LEAST_S or not passes:
+        session.poison(0xFF)
+        session.run()
+        passes += 1
+    return passes * done / taken
 
 
 @functools.cache

@@ -143,6 +143,98 @@ def test_what_cannot_be_read_is_said_with_its_line(text: str, words: str) -> Non
         Program(text).translated("sum")
 
 
+SQUARES = """
+#include <mma.h>
+#include <cuda_fp16.h>
+using namespace nvcuda;
+extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
+    __shared__ __align__(128) half a[256], b[256];
+    __shared__ __align__(128) float sums[256];
+    for (int i = threadIdx.x; i < 256; i += 32) {
+        a[i] = __float2half(x[i % n] + i % 5), b[i] = __float2half(x[(3 * i + 1) % n] - 4), sums[i] = i;
+    }
+    __syncwarp();
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::A_ORDER> left;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::B_ORDER> right;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, SUM> total;
+    #if WITH_SUMS
+    wmma::load_matrix_sync(total, sums, 16, wmma::mem_row_major);
+    #else
+    wmma::fill_fragment(total, 0.0f);
+    #endif
+    wmma::load_matrix_sync(left, a, 16);
+    wmma::load_matrix_sync(right, b, 16);
+    wmma::mma_sync(total, left, right, total);
+    for (int i = 0; i < total.num_elements; ++i) total.x[i] = total.x[i] * (SUM)2;
+    SUM* into = reinterpret_cast<SUM*>(y);
+    wmma::store_matrix_sync(into, total, 16, wmma::STORED);
+}
+"""
+
+
+def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
+    x = np.arange(32, dtype=np.float32) % 7
+    i = np.arange(256)
+    left, right = x[i % 32] + i % 5, x[(3 * i + 1) % 32] - 4
+    for a_order, b_order, stored, kind, sums in (
+        ("row_major", "col_major", "mem_row_major", "float", 1),
+        ("col_major", "row_major", "mem_col_major", "float", 0),
+        ("row_major", "row_major", "mem_row_major", "half", 0),
+    ):
+        words = {
+            "A_ORDER": a_order,
+            "B_ORDER": b_order,
+            "STORED": stored,
+            "SUM": kind,
+            "WITH_SUMS": str(sums),
+        }
+        text = SQUARES
+        for name, word in words.items():
+            text = text.replace(name, word)
+        device = Device(check.program(tmp_path, text))
+        given = device.buffer("x", x, 4)
+        y = device.buffer("y", np.zeros(256, np.float32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(given.address), np.uint64(y.address), np.uint64(0), np.int32(32)])
+        device.launch("mine", (1,), (32,), arguments, seconds=5)
+        assert device.report.findings == []
+        a, b = left.reshape(16, 16), right.reshape(16, 16)
+        expected = (a if a_order == "row_major" else a.T) @ (b if b_order == "row_major" else b.T)
+        expected = 2 * (expected + i.reshape(16, 16) * sums)
+        got = y.bytes.view(np.float32 if kind == "float" else np.float16)[:256].reshape(16, 16)
+        got = got if stored == "mem_row_major" else got.T
+        assert np.abs(got - expected).max() <= np.abs(expected).max() * (0 if kind == "float" else 2**-10)
+
+
+STORED = """
+extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
+    __shared__ __align__(16) unsigned short tile[256];
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile) + threadIdx.x * 16, r[4], back[4];
+    for (int i = 0; i < 4; ++i) r[i] = (threadIdx.x * 4 + i) * 65536 + threadIdx.x;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4TRANS.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(from),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    __syncwarp();
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4TRANS.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(back[0]),
+                 "=r"(back[1]), "=r"(back[2]), "=r"(back[3]) : "r"(from) : "memory");
+    bool same = true;
+    for (int i = 0; i < 4; ++i) same = same && back[i] == r[i];
+    for (int i = 0; i < 8; ++i) y[threadIdx.x * 8 + i] = same ? tile[threadIdx.x * 8 + i] : -1;
+}
+"""
+
+
+def test_stmatrix_writes_what_ldmatrix_reads(tmp_path: Path) -> None:
+    matrix, row, column = np.unravel_index(np.arange(256), (4, 8, 8))
+    for word in ("", ".trans"):
+        device = Device(check.program(tmp_path, STORED.replace("TRANS", word), "sm_90"))
+        y = device.buffer("y", np.zeros(256, np.float32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(0), np.uint64(y.address), np.uint64(0), np.int32(0)])
+        device.launch("mine", (1,), (32,), arguments, seconds=5)
+        assert device.report.findings == []
+        r, c = (column, row) if word else (row, column)
+        lane = r * 4 + c // 2  # PTX ISA, "stmatrix": two numbers of a row each
+        assert (y.bytes.view(np.float32) == np.where(c % 2, lane * 4 + matrix, lane)).all()
+
+
 def test_damaged_ptx_is_refused_or_translated() -> None:
     outcomes = [fuzz.read(fuzz.damaged(random.Random(f"7 {number}"))) for number in range(150)]
     assert fuzz.read(fuzz.TEXT) == "translated"
