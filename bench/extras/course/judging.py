@@ -32,7 +32,7 @@ from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import case_of
 from bench.results import stats
 from bench.results.ladder_records import COUNTS, LadderJob, RungCase, RungMeasurement
-from bench.results.messages import CaseStarted, Measured, Start
+from bench.results.messages import CaseStarted, Measured, Progress, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.isolated import pool
@@ -58,7 +58,8 @@ APART = 1e4
 
 
 class Judging:
-    """Judges the cases of one student. started: told as a case goes on; folder: where the files lie."""
+    """Judges the cases of one student. started: told as a case goes on; progress: what takes long meanwhile;
+    folder: where the files lie."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Judging:
         started: Callable[[GradeCase, str], None],
         stopped: Callable[[], bool],
         lock: DeviceLock | None = None,
+        progress: Callable[[Progress], None] = lambda message: None,
     ) -> None:
-        self._job, self._folder = job, folder
+        self._job, self._folder, self._progress = job, folder, progress
         self._started, self._stopped, self._lock = started, stopped, lock
         # Whether a kernel of this student has seen a hidden shape: it may have told another, in a file.
         self._seen = False
@@ -80,8 +82,8 @@ class Judging:
         restart = None
         try:
             rung = self._rung(task)
-        except KernelscopeError as error:
-            made = Graded(case=case, disposition="failed", reason=str(error))
+        except Exception as error:  # whatever its file is
+            made = Graded(case=case, disposition="failed", reason=_words(error))
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
             made = self._made(case, task, found)
@@ -111,8 +113,9 @@ class Judging:
         try:
             own = simulated.counted(rung, params, self._job.seed)
             found = [_counted(limit, own, self._beside(limit, task, params)) for limit in task.counts]
-        except KernelscopeError as error:
-            return msgspec.structs.replace(made, notes=(*made.notes, f"its counts are not known: {error}"))
+        except Exception as error:  # whatever it is, its answers are right
+            why = f"its counts are not known: {_words(error)}"
+            return msgspec.structs.replace(made, notes=(*made.notes, why))
         return msgspec.structs.replace(made, counts=tuple(found))
 
     def _beside(self, limit: CountLimit, task: Task, params: Params) -> dict[str, int]:
@@ -170,6 +173,8 @@ class Judging:
         def heard(message: Any) -> None:
             if isinstance(message, CaseStarted):
                 self._started(case, "time" if message.stage == "time" else "check")
+            elif isinstance(message, Progress):
+                self._progress(message)
             elif isinstance(message, Measured):
                 found[message.measurement.case.rung] = message.measurement
 
@@ -183,6 +188,11 @@ class Judging:
         except Restart as restart:
             return found, restart
         return found, None
+
+
+def _words(error: Exception) -> str:
+    """What is told of an error: the words of one of ours; of another they may be anybody's."""
+    return str(error) if isinstance(error, KernelscopeError) else f"{type(error).__name__} while it was read"
 
 
 def _counted(limit: CountLimit, own: dict[str, int], of: dict[str, int]) -> Counted:

@@ -183,7 +183,7 @@ def text_of(submission: Submission, outside: Outside, secrets: Sequence[str]) ->
         return "\n".join(" " * by + line for line in text.strip("\n").splitlines())
 
     if not (submission.run or submission.top or submission.bind):
-        return source
+        return f"{source}\nOWN = 'what was handed out, and a line more'\n"
     return source + _TEXT.format(
         port=outside.port,
         path=outside.path,
