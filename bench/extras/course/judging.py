@@ -192,7 +192,11 @@ class Judging:
 
 def _words(error: Exception) -> str:
     """What is told of an error: the words of one of ours; of another they may be anybody's."""
-    return str(error) if isinstance(error, KernelscopeError) else f"{type(error).__name__} while it was read"
+    return (
+        str(error)
+        if isinstance(error, KernelscopeError)
+        else f"a fault of the judge ({type(error).__name__})"
+    )
 
 
 def _counted(limit: CountLimit, own: dict[str, int], of: dict[str, int]) -> Counted:
