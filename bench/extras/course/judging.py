@@ -52,6 +52,8 @@ ENDED = {
 }
 UNTOLD = "on a hidden shape or after it; what it says of itself there is not told"
 ALONE = "leaves others alone"  # of a kernel that did not, as engine.isolated.client has it
+HARMED = f"it changed, stopped or ended what is not its own: a kernel {ALONE}"
+CHANGED = "it changed how its own process is run"
 UNTIMED = "not judged without a GPU"
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
@@ -248,12 +250,12 @@ def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
     """What came of a kernel that did not pass, or is disqualified as it changed settings. seen: it has seen a
     hidden shape. Then it is told in our words alone what came of it, and only which kind of fault was found:
     an error, an exit status or a wrong element may say what it saw."""
-    if own.facts.get("undone"):
-        return Graded(case=case, disposition="failed", reason=f"disqualified: {own.facts['undone']}")
+    if undone := own.facts.get("undone"):
+        return Graded(case=case, disposition="failed", reason=f"disqualified: {CHANGED if seen else undone}")
     reason, finding = own.reason, own.finding
     seen |= finding is not None and finding.when.startswith(HIDDEN)
     if ALONE in reason:
-        reason = f"disqualified: {reason}"
+        reason = f"disqualified: {HARMED if seen else reason}"
     elif finding is not None and seen:
         when = HIDDEN if finding.when.startswith(HIDDEN) else "after it was tried on a hidden shape"
         reason = f"its answer is wrong {when} ({finding.fault.replace('_', ' ')})"
