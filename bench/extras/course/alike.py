@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.extras.course.records import Alike, GradeJob
 from bench.questions import rung_template
@@ -69,21 +70,24 @@ def _matches(text: str, suffix: str) -> Iterator[re.Match[str]]:
     return (match for match in _TOKENS[suffix].finditer(text[:CHARACTERS]) if match.lastgroup)
 
 
-def unchanged(text: str, suffix: str, device: str, op: str) -> bool:
+def unchanged(text: str, suffix: str, device: str, header: Mapping[str, Any]) -> bool:
     """Whether a kernel is the one that was handed out: the same tokens in the same launch, whatever its
-    comments say and its spaces are."""
-    return len(text) <= CHARACTERS and _said(text, suffix, device) == _said_at_first(device, op, suffix)
+    comments say and its spaces are. header: as kernels.header.parse has it of its text."""
+    return len(text) <= CHARACTERS and _said(text, suffix, header) == _said_at_first(
+        device, header["op"], suffix
+    )
 
 
 @functools.cache
 def _said_at_first(device: str, op: str, suffix: str) -> tuple[object, ...]:
     given, of = _given(device, op)
-    return _said(given, suffix, device) if of == suffix else ()
+    if of != suffix:
+        return ()
+    return _said(given, suffix, parse(Path(f"{rung_template.FIRST}_mine{suffix}"), device, given))
 
 
-def _said(text: str, suffix: str, device: str) -> tuple[object, ...]:
+def _said(text: str, suffix: str, header: Mapping[str, Any]) -> tuple[object, ...]:
     words = [m[0] for m in _matches(text, suffix) if not m[0].startswith(('"""', "'''"))]
-    header = parse(Path(f"{rung_template.FIRST}_mine{suffix}"), device, text)
     return tuple(words), header.get("launch"), header["defines"], header["tune"]
 
 

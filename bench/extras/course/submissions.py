@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -212,7 +213,7 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob, beside: Path | 
 
 def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Sequence[str]) -> HandedIn:
     """One student's, out of what was read. said: what was left out."""
-    kernels: list[tuple[str, Piece]] = []  # operator, file
+    kernels: list[tuple[dict[str, Any], Piece]] = []  # header, file
     helpers: list[Piece] = []
     broken: list[str] = []
     others: list[str] = []  # of Python that is no kernel for this device
@@ -228,7 +229,7 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
             others.append(piece.name)
         else:
             try:
-                kernels.append((parse(Path(piece.name), job.device, piece.text)["op"], piece))
+                kernels.append((parse(Path(piece.name), job.device, piece.text), piece))
             except KernelError as error:
                 broken.append(str(error))
     texts: dict[str, str] = {}
@@ -238,21 +239,21 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     unchanged: dict[str, str] = {}
     for task in job.tasks:
         fitting = [
-            piece
-            for op, piece in kernels
-            if op == task.op and (not task.file or fnmatchcase(piece.name, task.file))
+            (header, piece)
+            for header, piece in kernels
+            if header["op"] == task.op and (not task.file or fnmatchcase(piece.name, task.file))
         ]
-        same = {piece.text for piece in fitting}
+        same = {piece.text for _, piece in fitting}
         if len(same) == 1:  # in a folder and once more in an archive of it
-            piece = fitting[0]
+            header, piece = fitting[0]
             names[task.name] = piece.name
-            if alike.unchanged(piece.text, Path(piece.name).suffix, job.device, task.op):
+            if alike.unchanged(piece.text, Path(piece.name).suffix, job.device, header):
                 unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
             else:
                 texts[task.name] = piece.text
-            leans[task.name] = _beside(fitting[0], helpers)
+            leans[task.name] = _beside(piece, helpers)
         elif pieces or said:
-            why = _problem(task, [p.name for p in fitting], broken, SUFFIX[job.device], others, said)
+            why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
             problems[task.name] = _short(why)
         else:
             problems[task.name] = "nothing was handed in"
