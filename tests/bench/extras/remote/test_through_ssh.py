@@ -18,16 +18,16 @@ from tests.bench.extras.remote.loopback import Loopback, needs_sshd
 pytestmark = [needs_sshd, pytest.mark.slow]
 
 LENET = ("lenet5-digits", "--backend", "ort-cpu", "--batch", "1", "--budget", "0.05")
-LADDER = ("ladder", "softmax", "--device", "cpu", "--shape", "9,9", "--budget", "0.05")
+LADDER = ("ladder", "conv", *whole.SHAPE, "--device", "cpu", "--budget", "0.05")
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 @pytest.mark.parametrize(
     ("words", "count", "part"),
     [
-        (("compare", *LENET, "--images", "8"), 1, "predictions"),
+        (("compare", *LENET, "--images", "8"), 1, "layers"),
         (("profile", *LENET, "--runs", "1"), 1, "events"),
-        ((*LADDER, "--rung", "stable"), 2, ""),
+        ((*LADDER, "--rung", "shift_and_add"), 2, ""),
     ],
 )
 def test_its_figures_and_files_lie_here_and_say_where_they_are_from(
@@ -43,13 +43,13 @@ def test_its_figures_and_files_lie_here_and_say_where_they_are_from(
     assert not part or len(list((out / part).iterdir())) == count
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_a_kernel_that_is_saved_is_judged_there(lab: Loopback, tmp_path: Path, monkeypatch) -> None:
     lab.place()
     monkeypatch.setattr(whole, "SAVES", 1)
-    assert main.main(["ladder", "softmax", str(tmp_path / "mine"), "--new", "--device", "cpu"]) == 0
+    assert main.main(["ladder", "conv", str(tmp_path / "mine"), "--new", "--device", "cpu"]) == 0
     (kernel,) = (tmp_path / "mine").glob("90_*.py")
-    words = [*LADDER, "--kernels", str(tmp_path / "mine"), "--rung", "90", "--on", "lab"]
+    words = [*LADDER, "--kernels", str(tmp_path / "mine"), "--rung", "mine", "--on", "lab"]
     assert len(whole.saves(kernel, words, tmp_path)) == 1
     shown = (tmp_path / "watch.txt").read_text()
-    assert len(re.findall(r"\b90\b.*\bok\b", shown)) >= 2, shown
+    assert len(re.findall(r"\bmine\b.*\bok\b", shown)) >= 2, shown
