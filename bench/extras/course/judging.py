@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.extras.course.records import (
+    CLOSE,
     NAME,
     NUMBER,
     REFERENCE,
@@ -288,11 +289,12 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen
             continue
         times = stats.compare(other, own).ratio
         low, high = _ends(times)
+        decides = not undecided and threshold.ratio <= CLOSE * times.value
         reached.append(
             Reached(
                 rung=threshold.rung, ratio=threshold.ratio, value=times.value, low=low, high=high,
-                reached=not undecided and high >= threshold.ratio,
-                close=not undecided and low <= threshold.ratio <= high,
+                reached=decides and high >= threshold.ratio,
+                close=decides and low <= threshold.ratio <= high,
             )
         )  # fmt: skip
     made = Graded(

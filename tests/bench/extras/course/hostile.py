@@ -321,6 +321,8 @@ def _bites(each: Submission, name: str, base: Path, came: Graded | None) -> Iter
             break
     if each.gains and came.disposition == "ok":
         yield "it passed"
+    if came.band > ALONE and not came.undecided:
+        yield f"it has band {came.band}, and what it is has {ALONE}"
     if came.disposition == "ok" and came.value > FASTER and not came.undecided:
         yield f"it looks {came.value:.2f} times as fast as what it is"
 
