@@ -419,6 +419,12 @@ _REFUSED_WALLED = {  # for a stranger's, beside those
     # What the system has said of others, and dates of files, by which one kernel could tell the next.
     "syslog": (103, 116), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1),
     "utimensat": (280, 88),
+    # What several see at once of a file that all may read, or of the machine: by it one could tell another
+    # what it saw. Locks, who opens what, what lies in memory, room; how much there is of all.
+    "flock": (73, 32), "inotify_init": (253, -1), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+    "preadv2": (327, 286), "pwritev2": (328, 287), "cachestat": (451, 451), "futex_wake": (454, 454),
+    "futex_requeue": (456, 456), "statfs": (137, 43), "fstatfs": (138, 44), "sysinfo": (99, 179),
+    "sync": (162, 81), "syncfs": (306, 267),
     # Memory that no limit counts.
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "mq_open": (240, 180),
@@ -426,21 +432,36 @@ _REFUSED_WALLED = {  # for a stranger's, beside those
 # clone3, whose flags a filter cannot see, and io_uring: whoever calls them has another way.
 _ABSENT = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
 _ABSENT_WALLED = {"io_uring_enter": (426, 426), "io_uring_register": (427, 427)}
+# PR_SET_PDEATHSIG: that it ends with who started it may be said again, and not taken back.
+_PRCTL, _ENDS_WITH, _SIGKILL = (157, 167), 1, 9
 # Calls of a stranger's kernel that are refused by an argument, given by its place: where it is one of these;
 _REFUSED_WITH = {
     # Signals by the system and pinned memory: F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY,
-    # F_SETPIPE_SZ.
-    "fcntl": ((72, 25), 1, (8, 10, 15, 1024, 1026, 1031)),
+    # F_SETPIPE_SZ. Locks: F_GETLK, F_SETLK, F_SETLKW, and of open files.
+    "fcntl": ((72, 25), 1, (8, 10, 15, 1024, 1026, 1031, 5, 6, 7, 36, 37, 38)),
+    # To wake who waits at a place that several processes have mapped: FUTEX_WAKE, FUTEX_REQUEUE,
+    # FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAKE_BITSET without FUTEX_PRIVATE_FLAG.
+    "futex": ((202, 98), 1, (1, 3, 4, 5, 10)),
     "ioctl": ((16, 29), 1, (0x8901, 0x8902, 0x5412)),  # FIOSETOWN, SIOCSPGRP, TIOCSTI
     "madvise": ((28, 233), 2, (12,)),  # MADV_MERGEABLE: the system compares pages meanwhile
     # PR_SCHED_CORE: a core whose other half stands still meanwhile; PR_SET_MEMORY_MERGE.
-    "prctl": ((157, 167), 0, (62, 67)),
+    "prctl": (_PRCTL, 0, (62, 67)),
 }
-# or where it is neither of this process nor, if that is said, 0.
+# or where it is neither of this process nor, if that is said, 0: the argument that says whose it is.
 _ALLOWED_OF_ITSELF = {
-    "kill": ((62, 129), False),
-    "tgkill": ((234, 131), False),
-    "prlimit64": ((302, 261), True),
+    "kill": ((62, 129), 0, False),
+    "tgkill": ((234, 131), 0, False),
+    "prlimit64": ((302, 261), 0, True),
+    # Whether others are there, and how they are run.
+    "getpgid": ((121, 155), 0, True),
+    "getsid": ((124, 156), 0, True),
+    "sched_getparam": ((143, 121), 0, True),
+    "sched_getscheduler": ((145, 120), 0, True),
+    "sched_getaffinity": ((204, 123), 0, True),
+    "sched_getattr": ((315, 275), 0, True),
+    "sched_rr_get_interval": ((148, 127), 0, True),
+    "getpriority": ((140, 141), 1, True),
+    "ioprio_get": ((252, 31), 1, True),
 }
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _THREAD = 0x10000  # of clone's flags: it starts no process
@@ -462,11 +483,14 @@ def filter_program_of(machine: str, walled: bool = False) -> bytes:
     if walled:
         for numbers, place, values in _REFUSED_WITH.values():
             tests = [step for value in values for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, refused))]
+            if numbers == _PRCTL:
+                tests += [(_EQUAL, 0, 3, _ENDS_WITH), (_LOAD, 0, 0, _FIRST_ARGUMENT + 8)]
+                tests += [(_EQUAL, 1, 0, _SIGKILL), (_RETURN, 0, 0, refused)]
             steps += _on_argument(numbers[column], place, [*tests, (_RETURN, 0, 0, _ALLOW)])
-        for numbers, or_none in _ALLOWED_OF_ITSELF.values():
+        for numbers, place, or_none in _ALLOWED_OF_ITSELF.values():
             own = [os.getpid(), *((0,) if or_none else ())]
             tests = [step for value in own for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
-            steps += _on_argument(numbers[column], 0, [*tests, (_RETURN, 0, 0, refused)])
+            steps += _on_argument(numbers[column], place, [*tests, (_RETURN, 0, 0, refused)])
     steps += [(_EQUAL, 0, 3, _CLONE[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
     steps += [(_ANY_OF, 1, 0, _THREAD), (_RETURN, 0, 0, refused), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("<HBBI", *step) for step in steps)

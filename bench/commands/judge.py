@@ -69,7 +69,7 @@ def judge(
         task,
     )
     with Warm(LADDER) as warm:
-        judged = judged_by(warm, GivenKernel(file=str(kernel)), asked, _tell)
+        judged = judged_by(warm, GivenKernel(file=str(kernel)), asked, Telling())
     _show(judged, format)
     if junit is not None:
         from bench.results.store import write_atomically
@@ -104,12 +104,21 @@ def _earlier(file: Path) -> JudgementOutput:
         raise InputError(f"{file} is no output of `judge --format json`: {error}") from error
 
 
-def _tell(event: Any) -> None:
-    """Warnings of the worker."""
-    from bench.results.messages import Log
+class Telling:
+    """Says on standard error what a worker warns of, and what it is at, where that may take long."""
 
-    if isinstance(event, Log) and event.level in ("warning", "error"):
-        print(f"{event.level}: {event.text}", file=sys.stderr)
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, event: Any) -> None:
+        from bench.results.messages import Log, Progress
+
+        match event:
+            case Log(level=level, text=text) if level in ("warning", "error"):
+                print(f"{level}: {text}", file=sys.stderr)
+            case Progress(text=text) if text not in self._said:
+                self._said.add(text)
+                print(f"{text} …", file=sys.stderr, flush=True)
 
 
 def _show(judged: JudgementOutput, output: str) -> None:

@@ -103,6 +103,7 @@ def measure(
 ) -> Ending:
     """Run what is missing of each; of one without cases, those that its worker says. spare: has the first
     worker, if one was started ahead."""
+    from bench.results.store import PIECES
     from bench.run import beforehand, client, elsewhere
     from bench.run.past import Past
     from bench.run.progress import RunProgress
@@ -116,7 +117,8 @@ def measure(
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
     where = _where_begun(folders, where)
-    if where.cluster or len(where.on) > 1:
+    shared = bool(where.on) and (folders[0].path / PIECES).is_dir()  # and parts of it may be there
+    if where.cluster or len(where.on) > 1 or shared:
         return _on_several(folders[0], missing[0], where)
     command = elsewhere.worker_command(where.on[0], kind) if where.on else None
     past = None if where.on else Past(kind.verb, job)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +16,7 @@ import msgspec
 
 from bench import modules
 from bench.results import reading
+from bench.results.folder import Folder
 from bench.results.kinds import Kind
 from bench.results.messages import Done, Start
 from bench.results.records import BackendInfo
@@ -114,6 +115,16 @@ def backends(places: Sequence[str]) -> tuple[str, ...]:
     where nothing can."""
     found: tuple[str, ...] = satellite().backends(places)
     return found
+
+
+def fetched(
+    folder: Folder[Any, Any], cases: Sequence[Any], places: Sequence[str], on_event: Callable[[Any], None]
+) -> tuple[tuple[Any, ...], bool]:
+    """Of a run that one of these places began by itself, and that several are to go on with: take what was
+    measured there meanwhile into the folder, and end its worker. The cases that are left, and whether the
+    user cancelled it."""
+    left: tuple[tuple[Any, ...], bool] = satellite().fetched(folder, cases, places, on_event)
+    return left
 
 
 def of_run(folder: Path) -> str:

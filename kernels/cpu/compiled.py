@@ -18,6 +18,7 @@ whoever compiles imports Numba, which takes longer than many a run.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -25,7 +26,7 @@ import importlib
 import importlib.metadata
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,11 +175,26 @@ def object_file(name: str, make: Callable[[], bytes], most: int = MOST_FILES) ->
     return data
 
 
+_told: list[Callable[[], None]] = []
+
+
+@contextlib.contextmanager
+def told(tell: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile `tell` is called before each function that has to be compiled, which may take seconds."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.remove(tell)
+
+
 def _found(name: str) -> bytes:
     return next(filter(None, (_whole(place / f"{name}.o") for place in numba_support.places())), b"")
 
 
 def _made(name: str, make: Callable[[], bytes], most: int) -> bytes:
+    for tell in _told:
+        tell()
     data = make()
     path = numba_support.object_files() / f"{name}.o"
     try:

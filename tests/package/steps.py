@@ -156,6 +156,8 @@ def a_student_checks_in_the_folder_that_was_handed_out(there: Installed) -> None
     there.run("kernelscope", "course", "new", "task", "--op", "softmax")
     said = there.run("kernelscope", "course", "handout", "task", "in/Ada").stderr
     wanted("kernelscope course check" in said, said)
+    kernel = there.home / "in" / "Ada" / "90_mine.py"
+    kernel.write_text(f"{kernel.read_text(encoding='utf-8')}\nOWN = 1\n", encoding="utf-8")
     done = there.run("sh", "-c", "cd in/Ada && kernelscope course check")
     wanted("softmax (" in done.stdout and "passed" in done.stdout, done.stdout)
     there.run("kernelscope", "course", "grade", "in", "--assignment", "task", "--out", "grades", "--no-walls")

@@ -9,15 +9,18 @@ counts for nobody.
 
 from __future__ import annotations
 
+import functools
 import keyword
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.extras.course.records import Alike, GradeJob
 from bench.questions import rung_template
 from kernels import registry
+from kernels.header import parse
 
 RUN = 8  # tokens in a row that are looked for
 LEAST = 40  # runs that both have to have beyond what was handed out: less is no work of anybody
@@ -48,11 +51,9 @@ def tokens(text: str, suffix: str) -> list[str]:
     """The tokens of a kernel: every name of its own the same, and every number, and every text."""
     found = []
     before = ""
-    for match in _TOKENS[suffix].finditer(text[:CHARACTERS]):
+    for match in _matches(text, suffix):
         token = match[0]
         match match.lastgroup:
-            case None:
-                continue  # a comment
             case "string":
                 token = "s"
             case "number":
@@ -62,6 +63,32 @@ def tokens(text: str, suffix: str) -> list[str]:
         found.append(token)
         before = match[0]
     return found
+
+
+def _matches(text: str, suffix: str) -> Iterator[re.Match[str]]:
+    """All but comments."""
+    return (match for match in _TOKENS[suffix].finditer(text[:CHARACTERS]) if match.lastgroup)
+
+
+def unchanged(text: str, suffix: str, device: str, header: Mapping[str, Any]) -> bool:
+    """Whether a kernel is the one that was handed out: the same tokens in the same launch, whatever its
+    comments say and its spaces are. header: as kernels.header.parse has it of its text."""
+    return len(text) <= CHARACTERS and _said(text, suffix, header) == _said_at_first(
+        device, header["op"], suffix
+    )
+
+
+@functools.cache
+def _said_at_first(device: str, op: str, suffix: str) -> tuple[object, ...]:
+    given, of = _given(device, op)
+    if of != suffix:
+        return ()
+    return _said(given, suffix, parse(Path(f"{rung_template.FIRST}_mine{suffix}"), device, given))
+
+
+def _said(text: str, suffix: str, header: Mapping[str, Any]) -> tuple[object, ...]:
+    words = [m[0] for m in _matches(text, suffix) if not m[0].startswith(('"""', "'''"))]
+    return tuple(words), header.get("launch"), header["defines"], header["tune"]
 
 
 def _kept(name: str, before: str, suffix: str) -> bool:
@@ -120,9 +147,15 @@ def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, 
 
 
 def _handed_out(device: str, op: str) -> frozenset[int]:
+    return runs(*_given(device, op))
+
+
+@functools.cache
+def _given(device: str, op: str) -> Text:
+    """What students get to begin with."""
     with tempfile.TemporaryDirectory() as folder:
         path = rung_template.write(op, device, Path(folder))
-        return runs(path.read_text(encoding="utf-8"), path.suffix)
+        return path.read_text(encoding="utf-8"), path.suffix
 
 
 def kept(folder: Path) -> Iterator[tuple[Path, str, str]]:

@@ -18,13 +18,14 @@ from bench.extras.course.assignment import FILE
 from bench.extras.course.grading import Class, own_words, without_kernel, works
 from bench.extras.course.marks import Mark, marks
 from bench.extras.course.records import NAME, GradeCase, Graded
-from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
+from bench.extras.course.submissions import ANSWERS, UNCHANGED, HandedIn, of_files
 from bench.extras.course.told import answered, lines
 from bench.extras.fleet.executor import elsewhere, local
 from bench.extras.fleet.work import Said, Work
 from bench.measure.ladder import simulated
 from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import usable
+from bench.results.messages import Progress
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.registry import SUFFIX, SUFFIXES
@@ -40,7 +41,10 @@ def check(kernel: Path, assignment: Path | None, on: str = "") -> int:
     runs = here or not lacking
     if not here and runs:
         of = replace(of, job=msgspec.structs.replace(of.job, simulated=True))
+    (handed,) = of.handed
+    of = replace(of, handed=(handed.tried,))
     graded = [*without_kernel(of, of.cases), *(_judged(of, on) if runs else _compiled(of))]
+    graded = [_without_points(one) if one.case.task in handed.unchanged else one for one in graded]
     (mark,) = marks(of.job, of.students, graded)
     _show(of, mark, runs, lacking)
     return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
@@ -56,9 +60,9 @@ def _asked(kernel: Path, assignment: Path | None) -> Class:
     if kernel.suffix not in SUFFIXES[job.device]:
         raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
     handed = of_files(STUDENT, [kernel], job, kernel.absolute().parent)
-    if not handed.texts:
+    if not handed.tried.texts:
         raise InputError(next(iter(handed.student.problems.values())))
-    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.texts))
+    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.tried.texts))
     return Class(job, (handed,))
 
 
@@ -72,11 +76,23 @@ def _beside(kernel: Path) -> Path:
     )
 
 
+def _without_points(graded: Graded) -> Graded:
+    """Of the kernel that was handed out: what was found of it, so that a student sees how that is told, and
+    that it is nobody's work."""
+    if graded.disposition != "ok":
+        return graded
+    return msgspec.structs.replace(graded, disposition="failed", reason=UNCHANGED)
+
+
 def _judged(of: Class, on: str) -> list[Graded]:
     found = []
     files = of.handed[0].student.files
+    shown: set[str] = set()
 
     def heard(work: Work, said: Said) -> None:
+        if isinstance(said.message, Progress) and said.message.text not in shown:
+            shown.add(said.message.text)
+            print(f"{said.message.text} …", file=sys.stderr, flush=True)
         if said.settled:
             graded: Graded = said.message
             file = files[graded.case.task]
@@ -153,4 +169,4 @@ def _show(of: Class, mark: Mark, runs: bool, lacking: str) -> None:
 def _compile_lines(graded: Graded | None) -> Sequence[str]:
     if graded is None:
         return ()
-    return graded.notes if graded.disposition == "ok" else (graded.reason,)
+    return (*filter(None, (graded.reason,)), *graded.notes)

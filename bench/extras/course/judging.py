@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.extras.course.records import (
+    CLOSE,
     NAME,
     NUMBER,
     REFERENCE,
@@ -33,7 +34,7 @@ from bench.measure.ladder.entrants import params_of
 from bench.questions.ladder_plan import case_of
 from bench.results import stats
 from bench.results.ladder_records import COUNTS, LadderJob, RungCase, RungMeasurement
-from bench.results.messages import CaseStarted, Measured, Start
+from bench.results.messages import CaseStarted, Measured, Progress, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.isolated import pool
@@ -54,13 +55,16 @@ ENDED = {
 }
 UNTOLD = "on a hidden shape or after it; what it says of itself there is not told"
 ALONE = "leaves others alone"  # of a kernel that did not, as engine.isolated.client has it
+HARMED = f"it changed, stopped or ended what is not its own: a kernel {ALONE}"
+CHANGED = "it changed how its own process is run"
 UNTIMED = "not judged without a GPU"
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
 
 class Judging:
-    """Judges the cases of one student. started: told as a case goes on; folder: where the files lie."""
+    """Judges the cases of one student. started: told as a case goes on; progress: what takes long meanwhile;
+    folder: where the files lie."""
 
     def __init__(
         self,
@@ -69,8 +73,9 @@ class Judging:
         started: Callable[[GradeCase, str], None],
         stopped: Callable[[], bool],
         lock: DeviceLock | None = None,
+        progress: Callable[[Progress], None] = lambda message: None,
     ) -> None:
-        self._job, self._folder = job, folder
+        self._job, self._folder, self._progress = job, folder, progress
         for task in job.tasks:  # the teacher's own: whatever is handed in, it says what is right
             if task.text:
                 told = spec.parsed(task.op, Path(task.folder), task.text, task.reference)
@@ -86,8 +91,8 @@ class Judging:
         restart = None
         try:
             rung = self._rung(task)
-        except KernelscopeError as error:
-            made = Graded(case=case, disposition="failed", reason=str(error))
+        except Exception as error:  # whatever its file is
+            made = Graded(case=case, disposition="failed", reason=_words(error))
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
             made = self._made(case, task, found)
@@ -117,8 +122,9 @@ class Judging:
         try:
             own = simulated.counted(rung, params, self._job.seed)
             found = [_counted(limit, own, self._beside(limit, task, params)) for limit in task.counts]
-        except KernelscopeError as error:
-            return msgspec.structs.replace(made, notes=(*made.notes, f"its counts are not known: {error}"))
+        except Exception as error:  # whatever it is, its answers are right
+            why = f"its counts are not known: {_words(error)}"
+            return msgspec.structs.replace(made, notes=(*made.notes, why))
         return msgspec.structs.replace(made, counts=tuple(found))
 
     def _beside(self, limit: CountLimit, task: Task, params: Params) -> dict[str, int]:
@@ -178,6 +184,8 @@ class Judging:
         def heard(message: Any) -> None:
             if isinstance(message, CaseStarted):
                 self._started(case, "time" if message.stage == "time" else "check")
+            elif isinstance(message, Progress):
+                self._progress(message)
             elif isinstance(message, Measured):
                 found[message.measurement.case.rung] = message.measurement
 
@@ -191,6 +199,15 @@ class Judging:
         except Restart as restart:
             return found, restart
         return found, None
+
+
+def _words(error: Exception) -> str:
+    """What is told of an error: the words of one of ours; of another they may be anybody's."""
+    return (
+        str(error)
+        if isinstance(error, KernelscopeError)
+        else f"a fault of the judge ({type(error).__name__})"
+    )
 
 
 def _counted(limit: CountLimit, own: dict[str, int], of: dict[str, int]) -> Counted:
@@ -242,12 +259,12 @@ def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
     """What came of a kernel that did not pass, or is disqualified as it changed settings. seen: it has seen a
     hidden shape. Then it is told in our words alone what came of it, and only which kind of fault was found:
     an error, an exit status or a wrong element may say what it saw."""
-    if own.facts.get("undone"):
-        return Graded(case=case, disposition="failed", reason=f"disqualified: {own.facts['undone']}")
+    if undone := own.facts.get("undone"):
+        return Graded(case=case, disposition="failed", reason=f"disqualified: {CHANGED if seen else undone}")
     reason, finding = own.reason, own.finding
     seen |= finding is not None and finding.when.startswith(HIDDEN)
     if ALONE in reason:
-        reason = f"disqualified: {reason}"
+        reason = f"disqualified: {HARMED if seen else reason}"
     elif finding is not None and seen:
         when = HIDDEN if finding.when.startswith(HIDDEN) else "after it was tried on a hidden shape"
         reason = f"its answer is wrong {when} ({finding.fault.replace('_', ' ')})"
@@ -280,11 +297,12 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen
             continue
         times = stats.compare(other, own).ratio
         low, high = _ends(times)
+        decides = not undecided and threshold.ratio <= CLOSE * times.value
         reached.append(
             Reached(
                 rung=threshold.rung, ratio=threshold.ratio, value=times.value, low=low, high=high,
-                reached=not undecided and high >= threshold.ratio,
-                close=not undecided and low <= threshold.ratio <= high,
+                reached=decides and high >= threshold.ratio,
+                close=decides and low <= threshold.ratio <= high,
             )
         )  # fmt: skip
     made = Graded(

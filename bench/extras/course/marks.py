@@ -3,7 +3,7 @@
 A score is a band: passed or not, and how many thresholds are reached. A time alone moves nobody: points come
 with a threshold, and a threshold that lies within the interval counts as reached. What was timed on an
 overloaded machine reaches no threshold and misses none. In a ranking whoever's interval reaches that of the
-first of a rank shares it.
+first of a rank shares it. Of an interval no more counts than CLOSE times what was measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.extras.course.records import Answer, Asked, Graded, GradeJob, Student, Task
+from bench.extras.course.records import CLOSE, Answer, Asked, Graded, GradeJob, Student, Task
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def ranking(graded: Sequence[Graded]) -> tuple[Place, ...]:
     ranks: list[int] = []
     first = 0
     for number, one in enumerate(timed):
-        if one.high < timed[first].low:
+        if min(one.high, CLOSE * one.value) < timed[first].low:
             first = number
         ranks.append(first + 1)
     return tuple(

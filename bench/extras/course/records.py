@@ -236,9 +236,14 @@ class GradeCase(Record, frozen=True):
         return f"{self.student}, {self.task}"
 
 
+# So many times as fast as it was measured to be a kernel counts, at most, where its interval says it may be:
+# whoever is slow now and then has an interval as wide as he likes.
+CLOSE = 1.25
+
+
 class Reached(Record, frozen=True):
     """How a kernel stands to one threshold: how many times as fast as its rung, with its interval. close: the
-    threshold lies within the interval, and counts as reached."""
+    threshold lies within the interval, at most CLOSE times what was measured, and counts as reached."""
 
     rung: str
     ratio: float

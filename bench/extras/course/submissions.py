@@ -14,13 +14,14 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from bench.extras.course import files, people
+from bench.extras.course import alike, files, people
 from bench.extras.course.files import Piece, Taken
 from bench.extras.course.people import Owner, Person
 from bench.extras.course.records import NAME, NUMBER, Answer, GradeJob, Student, Task, digest
@@ -37,6 +38,7 @@ _HELPERS = {"cuda": (".cuh", ".h"), "cpu": ()}
 _HELPER = re.compile(r"[A-Za-z0-9_][\w.+-]*", re.ASCII)  # a name that is the same on every system
 _NUMBERED = re.compile(r"^([ \t#*]*)rung[ \t]*=[ \t]*\d+", re.MULTILINE)
 _NAMED = re.compile(r'^([ \t#*]*)name[ \t]*=[ \t]*"[^"\n]*"', re.MULTILINE)
+UNCHANGED = "this is the kernel that was handed out, unchanged: as it is, it gets no points"
 _ANSWER = 10_000  # characters
 _REASON = 600
 _DAY_S = 86400
@@ -45,11 +47,19 @@ _DAY_S = 86400
 @dataclass(frozen=True)
 class HandedIn:
     """One student's. texts: by task what is judged; helpers: by task the files that it may lean on, by
-    name."""
+    name; unchanged: by task the kernel that was handed out, which is nobody's work and is not judged."""
 
     student: Student
     texts: dict[str, str] = field(default_factory=dict)
     helpers: dict[str, dict[str, str]] = field(default_factory=dict)
+    unchanged: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tried(self) -> HandedIn:
+        """The same, with what is unchanged judged as well."""
+        problems = {name: why for name, why in self.student.problems.items() if name not in self.unchanged}
+        student = msgspec.structs.replace(self.student, problems=problems)
+        return replace(self, student=student, texts=self.texts | self.unchanged)
 
     def staged(self, task: str) -> dict[str, str]:
         """The files of a task to be judged by relative name, in the task's folder."""
@@ -203,7 +213,7 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob, beside: Path | 
 
 def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Sequence[str]) -> HandedIn:
     """One student's, out of what was read. said: what was left out."""
-    kernels: list[tuple[str, Piece]] = []  # operator, file
+    kernels: list[tuple[dict[str, Any], Piece]] = []  # header, file
     helpers: list[Piece] = []
     broken: list[str] = []
     others: list[str] = []  # of Python that is no kernel for this device
@@ -221,35 +231,41 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
             others.append(piece.name)
         else:
             try:
-                kernels.append((parse(Path(piece.name), job.device, piece.text)["op"], piece))
+                kernels.append((parse(Path(piece.name), job.device, piece.text), piece))
             except KernelError as error:
                 broken.append(str(error))
     texts: dict[str, str] = {}
     leans: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
     problems: dict[str, str] = {}
+    unchanged: dict[str, str] = {}
     for task in job.tasks:
         fitting = [
-            piece
-            for op, piece in kernels
-            if op == task.op and (not task.file or fnmatchcase(piece.name, task.file))
+            (header, piece)
+            for header, piece in kernels
+            if header["op"] == task.op and (not task.file or fnmatchcase(piece.name, task.file))
         ]
-        same = {piece.text for piece in fitting}
+        same = {piece.text for _, piece in fitting}
         if len(same) == 1:  # in a folder and once more in an archive of it
-            texts[task.name], names[task.name] = fitting[0].text, fitting[0].name
-            leans[task.name] = _beside(fitting[0], helpers)
+            header, piece = fitting[0]
+            names[task.name] = piece.name
+            if alike.unchanged(piece.text, Path(piece.name).suffix, job.device, header):
+                unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
+            else:
+                texts[task.name] = piece.text
+            leans[task.name] = _beside(piece, helpers)
         elif pieces or said:
-            why = _problem(task, [p.name for p in fitting], broken, SUFFIX[job.device], others, said)
+            why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
             problems[task.name] = _short(why)
         else:
             problems[task.name] = "nothing was handed in"
-    digests = {task: _digest(text, leans[task]) for task, text in texts.items()}
-    digests |= {task: digest(why.encode()) for task, why in problems.items()}
+    digests = {task: _digest(text, leans[task]) for task, text in (texts | unchanged).items()}
+    digests |= {task: digest(why.encode()) for task, why in problems.items() if task not in unchanged}
     given, why = _answers(answers, job)
     student = msgspec.structs.replace(
         student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why
     )
-    return HandedIn(student, texts, leans)
+    return HandedIn(student, texts, leans, unchanged)
 
 
 def _digest(text: str, helpers: dict[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.extras.course.marks import Mark, QuestionMark, TaskMark
-from bench.extras.course.records import Alike, Reached, Student, Task
+from bench.extras.course.records import CLOSE, Alike, Reached, Student, Task
 from bench.extras.course.walls import NONE
 
 _DAY_S = 86400
@@ -41,7 +41,13 @@ def lines(mark: TaskMark) -> list[str]:
 def _reached(task: Task, number: int, found: Reached, undecided: str) -> str:
     word = undecided or ("reached" if found.reached else "not reached")
     words = task.thresholds[number].words
+    within = found.low <= found.ratio <= found.high
     close = "; the threshold lies within the interval, which counts" if found.close else ""
+    if within and not found.reached and not undecided:
+        most = f"at most {CLOSE:g} times what was measured"
+        close = (
+            f"; the threshold lies within the interval, of which {most} counts: it is fast now and then only"
+        )
     return (
         f"{words}: {word}, {found.value:.2f} times as fast as {found.rung} "
         f"(95 %: {found.low:.2f} to {found.high:.2f}; asked for {found.ratio:g}){close}"

@@ -60,6 +60,7 @@ def _judge(start: Any, say: Any, stopped: Any) -> int:
         lambda case, stage: say(CaseStarted(case=case, stage=stage)),
         stopped,
         lock,
+        say,
     )
     for case in start.cases:
         if stopped():

@@ -28,6 +28,6 @@ def measure(folder: Folder[Any, Any], missing: Sequence[Any], where: Where) -> E
     try:
         done = len(folder.cases) - len(missing)
         with RunProgress(folder.kind, len(folder.cases), done, missing, folder.job) as shown:
-            return spread.measure(folder, missing, executor, shown, where.gpu)
+            return spread.measure(folder, missing, executor, shown, where.gpu, where.on)
     finally:
         executor.close()

@@ -71,8 +71,14 @@ def measure(
     executor: Executor,
     on_event: Callable[[Any], None],
     gpu: str = "",
+    places: Sequence[str] = (),
 ) -> Ending:
-    """Run these cases on a cluster; each measurement is on the disk before it is told."""
+    """Run these cases on a cluster; each measurement is on the disk before it is told. places: those that the
+    cluster is made of. What one of them measured when the run was its alone is fetched first."""
+    if places:
+        missing, cancelled = elsewhere.fetched(folder, missing, places, on_event)
+        if cancelled or not missing:
+            return Ending(cancelled)
     folder.claim()
     try:
         ending = executor.run(works(folder, missing, gpu), receiver(folder, on_event))

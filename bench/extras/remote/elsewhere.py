@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.extras.remote import places
+from bench.results.folder import Folder
+from bench.results.messages import Log
 from bench.results.records import BackendInfo
 from bench.results.store import PIECES
+from bench.run import client
 from bench.run.elsewhere import Offered
 from bench.words.called import CALLED
 from bench.words.option import one_of
@@ -19,15 +23,15 @@ DEVICES = ("cpu", "cuda")
 
 
 def worker_command(
-    name: str, worker: Sequence[str], parts: Sequence[str] = (), files: bool = False
+    name: str, worker: Sequence[str], parts: Sequence[str] = (), files: bool = False, fetch: bool = False
 ) -> list[str]:
     """The command of a line to a worker there. worker: what follows `python -m`. parts: the folders of a
-    run's folder that it may write here. files: all that lies in the run's folder goes there first. Raises
-    InputError, UnavailableError."""
+    run's folder that it may write here. files: all that lies in the run's folder goes there first. fetch:
+    only what a session before has measured is taken. Raises InputError, UnavailableError."""
     if "," in name:
         raise InputError(f"several places share a run on the command line alone: --on {name} goes on there")
     places.program(places.load(name), "")
-    options = [f"--parts={','.join(parts)}", *(["--files"] if files else [])]
+    options = [f"--parts={','.join(parts)}", *(["--files"] if files else []), *(["--fetch"] if fetch else [])]
     return [sys.executable, "-P", "-m", "bench.extras.remote.line", name, *options, "--", *worker]
 
 
@@ -94,6 +98,33 @@ def backends(names: Sequence[str]) -> tuple[str, ...]:
             f"it is not known what can run on {' and '.join(names)}: `{CALLED} remote doctor {names[0]}` asks"
         )
     return tuple(name for name in usual if name in able)
+
+
+def fetched(
+    folder: Folder[Any, Any], cases: Sequence[Any], names: Sequence[str], on_event: Callable[[Any], None]
+) -> tuple[tuple[Any, ...], bool]:
+    """See bench.run.elsewhere."""
+    from bench.extras.remote import line
+
+    note = line.note_of(folder.path)
+    if note is None or note.place not in names or not cases:
+        return tuple(cases), False
+
+    def heard(event: Any) -> None:
+        if getattr(event, "disposition", "") != "cancelled":  # of what is left for others to measure
+            on_event(event)
+
+    command = worker_command(note.place, folder.kind.worker, folder.kind.parts, fetch=True)
+    outcome = client.run(folder.job, cases, folder, heard, command=command)
+    settled = {m.case.key for m in outcome.measurements if m.disposition != "cancelled"}
+    left = tuple(case for case in cases if case.key not in settled)
+    held = line.note_of(folder.path)
+    if held is not None and held.done:  # and all of it is written
+        (folder.path / line.NOTE).unlink(missing_ok=True)
+    elif outcome.reason:
+        text = f"what {note.place} measured before is not fetched, and is measured again: {outcome.reason}"
+        on_event(Log(level="warning", text=text))
+    return left, outcome.cancelled
 
 
 def of_run(folder: Path) -> str:

@@ -1,15 +1,16 @@
 """The line to a worker on a machine elsewhere: a process that is to its supervisor what a worker is.
 
-`python -m bench.extras.remote.line PLACE [--parts=A,B] [--files] -- WORKER…` reads a Start on standard input
-and writes the worker's lines on standard output; the worker's standard error becomes its own, and it ends as
-the worker did. Between the two is a connection (bench.extras.remote.places.command) to a keeper
-(bench.extras.remote.keeper). When it drops, the line says so and tries again, in growing pauses; the keeper
-then says what was not heard yet.
+`python -m bench.extras.remote.line PLACE [--parts=A,B] [--files] [--fetch] -- WORKER…` reads a Start on
+standard input and writes the worker's lines on standard output; the worker's standard error becomes its own,
+and it ends as the worker did. Between the two is a connection (bench.extras.remote.places.command) to a
+keeper (bench.extras.remote.keeper). When it drops, the line says so and tries again, in growing pauses; the
+keeper then says what was not heard yet.
 
 - Files that the job names go there first, those that are not there yet (bench.extras.remote.sending). Files
   that the worker writes into its run folder come back into ours, before the line that names them.
 - The run's folder keeps the session's name (NOTE). A line that finds one of a program that is gone first
   takes what was measured meanwhile: it goes on listening where the worker still measures what is wanted.
+  With --fetch that is all: the worker is ended there, and what is left is somebody else's.
 - Standard input that closes ends the worker there. Where our supervisor is gone as well, or we are ended by
   SIGTERM, the worker goes on there. Where the supervisor killed us, a process that outlives us (`Guard`) has
   the worker killed.
@@ -236,6 +237,10 @@ class Talk:
             self._connect()
         return self._waited(TICK_S)
 
+    def wait(self) -> None:
+        """Until somebody wakes us, without a connection; at most for TICK_S."""
+        self._waited(TICK_S)
+
     def say(self, frame: Frame) -> None:
         if self._connection is not None and self.open:
             self._connection.say(frame)
@@ -328,12 +333,20 @@ class Talk:
 
 class Line:
     """place: where. worker: what follows `python -m`. parts: what of a run's folder it may write here. files:
-    whether what lies in the folder goes there first. out: where the worker's lines go."""
+    whether what lies in the folder goes there first. fetches: only what a session before has measured. out:
+    where the worker's lines go."""
 
     def __init__(
-        self, place: Place, worker: Sequence[str], parts: Sequence[str], files: bool, out: int, guard: Guard
+        self,
+        place: Place,
+        worker: Sequence[str],
+        parts: Sequence[str],
+        files: bool,
+        fetches: bool,
+        out: int,
+        guard: Guard,
     ) -> None:
-        self._place, self._parts, self._files = place, tuple(parts), files
+        self._place, self._parts, self._files, self._fetches = place, tuple(parts), files, fetches
         words = places.program(place, *worker)
         launch = place.launch if place.shared else ()
         self._words = (*launch, *words)
@@ -431,6 +444,9 @@ class Line:
                     return code
             if self._closed and not self._stopped and self._left():
                 return 0
+            if self._fetches:  # nothing is begun there
+                self.talk.wait()
+                continue
             frame = self.talk.next()
             self._tick()
             match frame:
@@ -463,10 +479,15 @@ class Line:
                 self._guard.watch(self.talk.session)
                 self._keep_note()
                 return None
-            if self._stopped or start.get("cases") == []:
+            if self._fetches:
+                self._note_down(msgspec.structs.replace(note, parent=self._parent, done=True))
+            if self._stopped or self._fetches or start.get("cases") == []:
                 self.talk.end()
                 self.say(Done(reason="cancelled" if self._stopped else ""))
                 return 0
+        if self._fetches:
+            self.say(Done())
+            return 0
         if self.talk.open:
             self._tell()
         return None
@@ -682,8 +703,11 @@ class Line:
         return None if heard or note.place != self._place.name else note
 
     def _keep_note(self, done: bool = False) -> None:
-        if self._folder is not None and self._start:
-            note = Note(self._place.name, self.talk.session, self._job, self._parent, done)
+        if self._start:
+            self._note_down(Note(self._place.name, self.talk.session, self._job, self._parent, done))
+
+    def _note_down(self, note: Note) -> None:
+        if self._folder is not None:
             with contextlib.suppress(OSError, KernelscopeError):
                 write_atomically(self._folder / NOTE, msgspec.json.encode(note))
 
@@ -720,7 +744,7 @@ class Line:
                     # its line killed, it did so for the worker.
                     waits = self._case is None and opened.told and note.parent != self._parent
                     goes_on = waits or (self._case is not None and (not cases or self._case in wanted))
-                    if same and goes_on and not opened.ended and (wanted or not cases):
+                    if same and goes_on and not self._fetches and not opened.ended and (wanted or not cases):
                         own.end()
                         own.close()
                         self._left_over = wanted
@@ -882,7 +906,7 @@ def main(words: Sequence[str]) -> int:
     try:
         place = places.load(options[0])
         guard = Guard(place, out)
-        line = Line(place, worker, parts, "--files" in options, out, guard)
+        line = Line(place, worker, parts, "--files" in options, "--fetch" in options, out, guard)
     except KernelscopeError as error:
         os.write(out, msgspec.json.encode(Done(reason=str(error))) + b"\n")
         return 0

@@ -19,6 +19,7 @@ from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
 from kernels import registry
+from kernels.cpu import compiled as cpu_code
 
 
 def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
@@ -37,6 +38,7 @@ def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> No
         contender.trial.notes.append(f"not counted: {error}")
 
 
+COMPILING = "compiling what runs CUDA kernels on this processor; the next time it is there already"
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
 
@@ -82,7 +84,8 @@ class LadderRunner(Runner):
         rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
         made = compiled.compiled(rung, params, compiled.meant_for(rung))
         self._turn(case, "check")
-        return simulated.judged(rung, params, made, job.seed, job.quick)
+        with cpu_code.told(lambda: self._progress(COMPILING, None)):
+            return simulated.judged(rung, params, made, job.seed, job.quick)
 
     def _probe(self, again: bool = False) -> None:
         self._say(Progress(text="measuring what this machine reaches"))

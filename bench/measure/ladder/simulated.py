@@ -138,8 +138,18 @@ def ran(rung: Rung, params: Params, seed: int = 0) -> tuple[Params, Report]:
 
 
 def counted(rung: Rung, params: Params, seed: int = 0) -> dict[str, int]:
-    """What a pass of a rung costs that is known to be right. Raises as `ran` does."""
-    return counts.totals(ran(rung, params, seed)[1])
+    """What a pass of a rung costs. One of a user's has to be right here as well: a kernel can tell that no
+    GPU runs it, and would cost least by doing nothing. Raises as `ran` does."""
+    if not rung.user or missing():
+        return counts.totals(ran(rung, params, seed)[1])
+    on = shape(rung, params)
+    sample = samples.draw(on, np.random.default_rng(seed))
+    with judge.Trial(rung, on, rung.precision, seed=seed, given=sample, simulated=True) as trial:
+        if failure := trial.check("as it is counted", sample):
+            fault = failure.finding.fault.replace("_", " ")
+            raise KernelError(f"without a GPU, where it is counted, its answer is wrong ({fault})")
+        assert isinstance(trial.session, SimulatedRungSession)
+        return counts.totals(trial.session.report)
 
 
 def with_floor(rung: Rung, params: Params, measured: RungMeasurement, gpu: Gpu) -> RungMeasurement:

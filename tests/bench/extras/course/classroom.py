@@ -94,7 +94,7 @@ JUDGED_AS = {
 
 # The same on a GPU: what a kernel does before its work, which `{` is followed by.
 CUDA_DEEDS = {
-    "right": "",
+    "right": ";",
     "slow": "for (int i = 0; i < 200; ++i) __nanosleep(1000);",
     "unwritten": "if (blockIdx.x == 0) return;",
     "crash": "*(volatile int*)8 = 1;",

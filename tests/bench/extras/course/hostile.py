@@ -183,7 +183,7 @@ def text_of(submission: Submission, outside: Outside, secrets: Sequence[str]) ->
         return "\n".join(" " * by + line for line in text.strip("\n").splitlines())
 
     if not (submission.run or submission.top or submission.bind):
-        return source
+        return f"{source}\nOWN = 'what was handed out, and a line more'\n"
     return source + _TEXT.format(
         port=outside.port,
         path=outside.path,
@@ -321,6 +321,8 @@ def _bites(each: Submission, name: str, base: Path, came: Graded | None) -> Iter
             break
     if each.gains and came.disposition == "ok":
         yield "it passed"
+    if came.band > ALONE and not came.undecided:
+        yield f"it has band {came.band}, and what it is has {ALONE}"
     if came.disposition == "ok" and came.value > FASTER and not came.undecided:
         yield f"it looks {came.value:.2f} times as fast as what it is"
 

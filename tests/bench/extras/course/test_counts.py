@@ -10,13 +10,14 @@ import pytest
 
 import main
 from bench import judge
-from bench.extras.course import grading, pages, tasks
+from bench.extras.course import grading, judging, pages, submissions, tasks
 from bench.extras.course.assignment import read
 from bench.extras.course.judging import Judging
 from bench.extras.course.marks import marks
 from bench.extras.course.records import NAME, NUMBER, Counted, Grade, GradeCase, Graded, Student
 from bench.measure.ladder import simulated
 from bench.measure.ladder.entrants import params_of
+from bench.results.ladder_records import RungCase, RungMeasurement
 from engine import backends
 from kernels import numba_support, nvrtc, registry
 from kernels.errors import KernelError
@@ -125,13 +126,49 @@ def test_without_a_gpu_nobody_waits_for_it_and_a_large_hidden_shape_is_tried_as_
         mine.replace("rung = 90", f"rung = {NUMBER}").replace('"mine"', f'"{NAME}"')
     )
     lock: Any = Lock()
-    judging = Judging(
+    judged = Judging(
         msgspec.structs.replace(job, tasks=(task,)), folder.parent, lambda *_: None, lambda: False, lock
     )
-    made, _ = judging.graded(GradeCase(student="ada", task=task.name))
+    made, _ = judged.graded(GradeCase(student="ada", task=task.name))
     assert made.disposition == "failed"
     assert "on a hidden shape" in made.reason
     assert [params.flops <= simulated.MOST_FLOPS for params in seen] == [True]
+
+
+def test_counts_are_of_a_kernel_that_is_right_where_it_is_counted(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can tell that no GPU runs it, and would cost least by doing nothing. That costs it its counts and no
+    more, as all else does that goes wrong with counting."""
+    job = tasks.job_of(read(own))
+    task = msgspec.structs.replace(job.tasks[0], thresholds=(), counts=job.tasks[0].counts[:1])
+    case = GradeCase(student="ada", task=task.name)
+    right = RungMeasurement(case=RungCase(rung=NAME, precision="fp32"), disposition="ok")
+    monkeypatch.setattr(Judging, "_ladder", lambda *_, **__: ({NAME: right}, None))
+    monkeypatch.setattr(judging, "settled", lambda tried: True)
+
+    def made(text: str) -> Graded:
+        (own / task.name).mkdir(exist_ok=True)
+        (own / task.name / f"{NUMBER}_{NAME}.cu").write_text(submissions.renamed(text))
+        judge = Judging(msgspec.structs.replace(job, tasks=(task,)), own, lambda *_: None, lambda: False)
+        return judge.graded(case)[0]
+
+    text = (own / "90_mine.cu").read_text()
+    assert [count.reached for count in made(text).counts] == [True]
+    at = text.index("{", text.index("__global__")) + 1
+    idle = made(f"{text[:at]}\n    return;{text[at:]}")
+    assert (idle.disposition, idle.counts) == ("ok", ())
+    assert idle.notes == (
+        "its counts are not known: without a GPU, where it is counted, its answer is wrong (unwritten)",
+    )
+
+    def counted(*_: object) -> dict[str, int]:
+        raise IndexError("what a file of a student's does to us")
+
+    monkeypatch.setattr(simulated, "counted", counted)
+    odd = made(text)
+    assert (odd.disposition, odd.counts) == ("ok", ())
+    assert odd.notes == ("its counts are not known: a fault of the judge (IndexError)",)
 
 
 @pytest.mark.parametrize(

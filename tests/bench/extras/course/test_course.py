@@ -6,6 +6,7 @@ import gzip
 import io
 import itertools
 import os
+import re
 import shutil
 import tarfile
 import zipfile
@@ -18,6 +19,7 @@ import main
 from bench.extras.course import assignment, files, people, submissions, tasks, template
 from bench.extras.course.records import Asked, GradeCase, GradeJob, Student, Task
 from bench.measure.ladder.entrants import params_of
+from bench.questions import rung_template
 from kernels import registry
 from kernels import tasks as of_ladder
 from kernels.errors import InputError
@@ -108,7 +110,34 @@ def test_what_is_handed_out_has_no_secret_and_a_kernel_that_counts(tmp_path: Pat
     told = assignment.read(written[0])
     assert (told.task[0].hidden, told.question[0].answer) == ((), None)
     assert told.task[0].threshold == assignment.read(tmp_path).task[0].threshold
-    assert submissions.of_files("s", written, tasks.job_of(told)).texts
+    handed = submissions.of_files("s", written, tasks.job_of(told))
+    assert (set(handed.tried.texts), handed.student.problems) == ({"gemm"}, {"gemm": submissions.UNCHANGED})
+
+
+def _is_judged(path: Path, op: str, device: str, text: str) -> bool:
+    """Whether a kernel of this text is judged, which else is the one that was handed out."""
+    path.write_text(text)
+    job = GradeJob(name="x", tasks=(Task(name=op, op=op, params={}),), device=device)
+    one = submissions.of_files("s", [path.parent], job)
+    assert bool(one.texts) != bool(one.unchanged), one.student.problems
+    return bool(one.texts)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_was_handed_out_is_nobody_s_work(tmp_path: Path, device: str) -> None:
+    """Of each operator: whatever its comments, its spaces and its words in the header are; one token more, or
+    another launch, is a kernel to be judged."""
+    note = "\n# mine\n" if device == "cpu" else "\n\n// mine\n/* all mine */"
+    own = "\nOWN = 1\n" if device == "cpu" else "\nconstexpr int OWN = 1;\n"
+    for op in OPS:
+        path = rung_template.write(op, device, tmp_path / op)
+        text = path.read_text()
+        assert not _is_judged(path, op, device, text)
+        words = text.replace("Mine: as the rung it began from, for now.", "Fast.").replace("\n\n", "\n\n\n")
+        assert not _is_judged(path, op, device, words + note), op
+        assert _is_judged(path, op, device, text + own), op
+    if device == "cuda":
+        assert _is_judged(path, op, device, re.sub(r"(?m)^launch = .*", 'launch = "other"', text))
 
 
 def test_an_assignment_whose_secrets_cannot_be_told_apart_is_not_handed_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.extras.course import judging, written
+from bench.extras.course import judging, told, written
 from bench.extras.course.marks import marks, ranking
 from bench.extras.course.records import (
     Alike,
@@ -141,6 +141,20 @@ def test_a_threshold_within_the_interval_is_reached_and_one_sample_is_no_certain
     nothing = judging._graded(case, TASK, {"submission": mine})
     assert [t.reached for t in nothing.thresholds] == [False, False]
     assert "nothing can be said" in nothing.notes[0]
+
+
+def test_who_is_slow_now_and_then_reaches_no_more_than_is_measured() -> None:
+    """The interval is then as wide as one likes: it holds all thresholds, and who is the first."""
+    case = GradeCase(student="a", task="conv")
+    naive = measured("naive", 1000.0, 1010.0, 990.0, 1005.0)
+    unsteady = measured("submission", 1000.0, 20000.0, 990.0, 1005.0)
+    made = judging._graded(case, TASK, {"submission": unsteady, "naive": naive})
+    assert made.value < 0.9 < 2 < made.high
+    assert [(t.reached, t.close) for t in made.thresholds] == [(False, False), (False, False)]
+    (mark,) = marks(JOB, [student("a")], [made])
+    assert sum("it is fast now and then only" in line for line in told.lines(mark.tasks[0])) == 2
+    first = msgspec.structs.replace(graded("b", 3, 4), value=2.0, low=1.9, high=2.1)
+    assert [place.rank for place in ranking([made, first])] == [1, 2]
 
 
 def test_what_is_missed_is_missed_twice_and_of_three_the_middle_counts() -> None:

@@ -59,6 +59,23 @@ tried("advice", mmap.mmap(-1, 4096).madvise, mmap.MADV_DONTNEED)
 tried("date", os.utime, "/dev/null")
 tried("log", libc.klogctl, 10, None, 0)
 tried("core of its own", libc.prctl, 62, 1, 0, 0, 0)
+tried("outlives its judge", libc.prctl, 1, 0, 0, 0, 0)
+tried("ends with its judge", libc.prctl, 1, 9, 0, 0, 0)
+file = open(os.__file__)
+tried("lock", fcntl.flock, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+tried("lock of a part", fcntl.lockf, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+tried("who opens", libc.inotify_init)
+tried("what lies in memory", os.preadv, file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+tried("room", os.statvfs, "/")
+tried("how busy all are", libc.sysinfo, ctypes.create_string_buffer(1024))
+futex, word = 202 if os.uname().machine == "x86_64" else 98, ctypes.byref(ctypes.c_int32(0))
+tried("wakes others", libc.syscall, futex, word, 1, 1, 0, 0, 0)
+tried("wakes its own", libc.syscall, futex, word, 129, 1, 0, 0, 0)
+tried("cores of another", os.sched_getaffinity, other)
+tried("own cores", os.sched_getaffinity, 0)
+tried("group of another", os.getpgid, other)
+tried("priority of another", os.getpriority, os.PRIO_PROCESS, other)
+tried("own priority", os.getpriority, os.PRIO_PROCESS, 0)
 tried("fork", os.fork)
 thread = threading.Thread(target=print, args=("thread done",)); thread.start(); thread.join()
 """
@@ -69,6 +86,10 @@ ALLOWED = {
     "own thread's signal",
     "flags",
     "advice",
+    "ends with its judge",
+    "wakes its own",
+    "own cores",
+    "own priority",
     "thread",
 }
 
@@ -147,11 +168,18 @@ def test_what_is_wrong_is_told_without_numbers_once_a_hidden_shape_was_seen() ->
 def test_who_changes_settings_is_disqualified_with_the_reason() -> None:
     kept = own("the kernel changed the cores of the process of a rung: a kernel leaves others alone",
                disposition="failed")  # fmt: skip
-    assert judging.not_passed(CASE, kept, seen=True).reason.startswith("disqualified: the kernel changed")
+    assert judging.not_passed(CASE, kept, seen=False).reason.startswith("disqualified: the kernel changed")
     changed = own(
         "", disposition="ok", facts={"undone": "the kernel changed the priority of its own process"}
     )
-    assert judging.not_passed(CASE, changed, seen=False).disposition == "failed"
+    told = judging.not_passed(CASE, changed, seen=False)
+    assert (told.disposition, told.reason) == ("failed", f"disqualified: {changed.facts['undone']}")
+    # Who has seen a hidden shape could have said that itself, or in which settings it changed.
+    for said in (own("axis 70001: a kernel leaves others alone", disposition="failed"),
+                 own("", disposition="ok", facts={"undone": "axis 70001"})):  # fmt: skip
+        told = judging.not_passed(CASE, said, seen=True)
+        assert told.reason.startswith("disqualified: ")
+        assert not hostile.TOLD.search(told.reason)
     assert "disqualified: the kernel changed the priority" in judging.not_passed(CASE, changed, False).reason
 
 

@@ -49,7 +49,7 @@ def placed(lab: Loopback, home: Path | None = None) -> Path:
     return folder
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_a_place_is_set_up_renewed_and_removed(lab, capsys, monkeypatch):
     (lab.home / ".bashrc").write_text("echo Welcome; echo -n 'you have no mail'\n")
     folder = placed(lab)
@@ -120,7 +120,7 @@ def test_the_kernels_are_compiled_before_the_doctor_looks(monkeypatch, capsys):
     assert "compiling the CPU's kernels" in capsys.readouterr().err
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_a_host_that_cannot_be_reached_is_told_in_the_words_of_ssh(lab, capsys):
     """Nothing waits for an answer, and nothing is kept of it."""
     (known,) = lab.folder.glob("known_hosts")
@@ -175,7 +175,7 @@ def test_nothing_of_here_goes_along_and_a_connection_of_the_users_is_taken(lab):
     assert not any("ControlPath" in word for word in places.command(Place(name="kept", host="kept"), "true"))
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_what_is_missing_there_is_told_in_a_sentence(lab, capsys, monkeypatch, tmp_path):
     def told(*words: str, code: int = 2) -> str:
         assert remote("add", "lab", HOST, *words) == code
@@ -239,7 +239,7 @@ def test_what_a_place_says_of_itself_names_nothing_here(monkeypatch, capsys, tol
     assert asked == ["look"]
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_a_launch_prefix_that_sees_another_folder_takes_all_that_is_done(lab, capsys, monkeypatch, tmp_path):
     """As `docker exec` does; and one that sees the same takes what measures alone, as a queue does."""
     queue = tmp_path / "queue"
@@ -311,7 +311,7 @@ def _package(folder: Path, name: str, nbytes: int = 0) -> tuple[Path, str]:
     return path, f"{name}==1.0 \\\n    --hash=sha256:{packing.digest(path)}\n"
 
 
-@pytest.mark.sampled(5, "places")
+@pytest.mark.sampled(9, "places")
 def test_packages_are_sent_and_installed_once_whatever_breaks(lab, tmp_path):
     """The connection breaks while a file is sent, then while packages are installed: what came stays, nothing
     goes on there, and the same again ends well."""

@@ -88,6 +88,31 @@ def test_what_was_measured_while_the_program_here_was_dead_is_fetched(known, tmp
     there.until(lambda: not any(map(there.processes, both)))
 
 
+@pytest.mark.sampled(5, "lines")
+def test_what_one_place_began_alone_is_fetched_before_several_go_on(known, tmp_path):
+    both = [known("farm"), known("lab")]
+    job = Job(models=("gated",), backends=("engine-cpu",), timeout_s=60.0)
+    cases = tuple(Case(model="gated", backend="engine-cpu", precision="fp32", batch=n) for n in (1, 2, 4))
+    path = tmp_path / "run"
+    COMPARISON.create(path, Run(job=job, cases=cases))
+    words = [sys.executable, "-m", "tests.bench.extras.remote.cuts", "--measure", str(path), "lab"]
+    with subprocess.Popen(words, cwd=there.ROOT) as program:
+        there.until(lambda: len(there.said(both[1])) == 1)
+        program.kill()
+    heard = []
+    with COMPARISON.resume(path) as folder:
+        names = ("farm", "lab")
+        ending = spread.measure(folder, folder.missing(), elsewhere(names), heard.append, places=names)
+        found = folder.measurements()
+    assert ending == Ending()
+    assert len(found) == 3
+    assert not [m for m in heard if getattr(m, "disposition", "") == "cancelled"]
+    said = [pair for place in both for pair in there.said(place)]
+    assert sorted((m.case.key, m.samples_ns[0]) for m in found) == sorted(said), "each was measured once"
+    assert reached.of_run(path) == ""
+    there.until(lambda: not any(map(there.processes, both)))
+
+
 def test_a_place_that_nobody_added_is_named_with_the_nearest(known):
     known("lab")
     with pytest.raises(InputError, match="lab"):

@@ -59,14 +59,19 @@ def processes(place: places.Place) -> list[psutil.Process]:
     """All that runs there or leads there: keepers, workers, connections, lines and what guards them."""
     config = os.environ["KERNELSCOPE_CONFIG"]
     found = []
-    for process in psutil.process_iter():
+    for pid in psutil.pids():
         try:
-            words = process.cmdline()
-            line = "bench.extras.remote.line" in words
-            leads = line and process.environ().get("KERNELSCOPE_CONFIG") == config
-            if process.pid != os.getpid() and (leads or any(place.folder in word for word in words)):
+            said = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            line = "bench.extras.remote.line" in said
+            if pid == os.getpid() or not (line or any(place.folder in word for word in said)):
+                continue
+            process = psutil.Process(pid)
+            if (
+                any(place.folder in word for word in said)
+                or process.environ().get("KERNELSCOPE_CONFIG") == config
+            ):
                 found.append(process)
-        except psutil.Error:
+        except (OSError, psutil.Error):
             continue
     return found
 
@@ -85,8 +90,10 @@ def workers(place: places.Place) -> list[psutil.Process]:
 
 
 def until(what, seconds: float = 20.0) -> None:
-    """Wait until `what()` holds. Raises AssertionError where it does not in time."""
-    end = time.monotonic() + seconds
+    """Wait until `what()` holds. Raises AssertionError where it does not in time. It is asked less often the
+    longer it takes: to look through all processes costs more than most of what is waited for."""
+    end, pause = time.monotonic() + seconds, 0.01
     while not what():
         assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(0.2, 1.3 * pause)

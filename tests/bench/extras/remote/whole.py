@@ -3,8 +3,12 @@
 Without PLACE it makes one that is this machine with another home and another cache: through a server of
 OpenSSH on the loopback, and where there is none by a launch prefix. First a kernel is saved some times under
 `ladder --watch`, here and there, and it is told how long its verdict takes. Then each command runs here and
-there. What does not depend on time has to be the same: cases, how they ended, answers, their errors, files.
-On a machine with a GPU the comparison is the default one.
+there. What does not depend on time has to be the same: cases, how they ended, answers, their errors, layers,
+files. Nor may `runs diff` find a case faster or slower, wrong or worse: what it says is told, and `--untimed`
+leaves it at that, for a busy machine. On a machine with a GPU the comparison is the default one.
+
+Which kernel is the fastest is measured once and kept in the cache: two that are nearly as fast would change
+places between two caches. So the place that is this machine begins each command with what was measured here.
 """
 
 from __future__ import annotations
@@ -19,15 +23,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.extras.remote import places
 from bench.results.kinds import kind_of
 from bench.run import defaults
 from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.views.diff.between import between
+from bench.views.sentences.diff_sentences import verdict
 from engine import backends
+from engine.planning import choices
 from tests.bench.extras.remote import loopback, there
 
 MAIN = there.ROOT / "main.py"
@@ -44,11 +53,12 @@ OF_TIME = {
     *("finding", "beyond", "notes", "facts"),
     # Of the passes that were checked: which they were is drawn, and how many the budget says.
     "checks",
-    # How many there are hangs on which kernels were taken; that their files came is compared.
+    # How many there are hangs on the passes that were recorded; that their files came is compared.
     "events",
-    # Which kernel is the fastest was measured by each: two that are nearly as fast change places.
-    *("chosen", "rung"),
 }
+# Of a place with a cache of its own: which kernel is the fastest was measured by each, and layers are joined
+# by that.
+OF_CHOICES = {"chosen", "rung", "layers"}
 
 
 def device() -> str:
@@ -74,29 +84,53 @@ def run(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-def settled(found: Any) -> Any:
+def settled(found: Any, without: Collection[str]) -> Any:
     """What of a record does not depend on time."""
     match found:
         case dict():
-            return {name: settled(value) for name, value in found.items() if name not in OF_TIME}
+            return {name: settled(value, without) for name, value in found.items() if name not in without}
         case list():
-            return [settled(value) for value in found]
+            return [settled(value, without) for value in found]
     return found
 
 
-def compared(here: Path, elsewhere: Path) -> list[str]:
-    """In words, what two runs that have to be the same differ in."""
+def share_choices(place: places.Place) -> None:
+    """What was measured here for once is known there."""
+    here = choices.STORE.folder()
+    if here.is_dir():
+        shutil.copytree(here, Path(place.folder, "cache", choices.STORE.name), dirs_exist_ok=True)
+
+
+def told_by_diff(here: Path, elsewhere: Path) -> tuple[str, list[str]]:
+    """What `runs diff` says of two runs; and of it, what is not to be said of the same work on one
+    machine."""
+    found = between(here, elsewhere)
+    bad = [
+        f"runs diff: {change.pair.words}: {change.verdict} {change.wrong} {change.worse}".rstrip()
+        for change in found.changes
+        if change.wrong or change.worse or (change.verdict in ("FASTER", "SLOWER") and not change.doubts)
+    ]
+    return verdict(found, "there"), bad
+
+
+def compared(here: Path, elsewhere: Path, shared: bool = True) -> list[str]:
+    """In words, what two runs that have to be the same differ in. shared: whether they had their choices of
+    kernels in common."""
+    without = OF_TIME if shared else OF_TIME | OF_CHOICES
     kind = kind_of(here)
     assert kind is not None
     problems = []
     lines = [
-        {json.dumps(line["case"]): line for line in map(json.loads, (path / "results.jsonl").open())}
+        {
+            json.dumps(line["case"]): line
+            for line in map(json.loads, (path / "results.jsonl").read_text().splitlines())
+        }
         for path in (here, elsewhere)
     ]
     if lines[0].keys() != lines[1].keys():
         problems.append(f"cases: {sorted(lines[0].keys() ^ lines[1].keys())}")
     for case in lines[0].keys() & lines[1].keys():
-        a, b = (settled(side[case]) for side in lines)
+        a, b = (settled(side[case], without) for side in lines)
         problems += [
             f"{case}: {name}: {a.get(name)!r} and {b.get(name)!r}"[:300]
             for name in {*a, *b}
@@ -179,19 +213,20 @@ def _settled(log: Path, drawn: int) -> int:
     return drawn
 
 
-def _made(folder: Path, ends: contextlib.ExitStack) -> str:
-    """The name of a place that is this machine, until `ends` is closed."""
+def _made(folder: Path, ends: contextlib.ExitStack) -> places.Place:
+    """A place that is this machine, until `ends` is closed."""
     if loopback.SSHD and shutil.which("ssh"):
         data = {name: value for name in ("KERNELSCOPE_DATA",) if (value := os.environ.get(name))}
         ends.enter_context(loopback.entered(ends.enter_context(loopback.loopback(folder / "sshd", **data))))
         print("the place: this machine, through ssh on the loopback")
-        return there.make(folder, host=loopback.HOST, launch=(), shared=True, lease_s=60.0).name
+        return there.make(folder, host=loopback.HOST, launch=(), shared=True, lease_s=60.0)
     os.environ["KERNELSCOPE_CONFIG"] = str(folder / "config" / "config.toml")
     print("the place: this machine, by a launch prefix")
-    return there.make(folder, lease_s=60.0).name
+    return there.make(folder, lease_s=60.0)
 
 
-def main(place: str = "") -> int:
+def main(*given: str) -> int:
+    timed, name = "--untimed" not in given, next((word for word in given if word != "--untimed"), "")
     bad = 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, too
     with (
@@ -200,32 +235,35 @@ def main(place: str = "") -> int:
     ):
         folder = Path(directory)
         os.chdir(folder)
-        if not place:
-            place = _made(folder, ends)
-        # What a cache knows of earlier runs decides which kernels are taken: both begin with nothing.
+        place = _made(folder, ends) if not name else places.load(name)
         os.environ["KERNELSCOPE_CACHE"] = str(folder / "cache-here")
         kernels = folder / "mine"
         made = run(["ladder", "conv", str(kernels), "--new", "--device", device()])
         kernel = Path(made.stdout.strip())
         words = ["ladder", "conv", *SHAPE, "--device", device(), "--kernels", str(kernels), "--rung", "mine"]
-        took = [saves(kernel, [*words, *on], folder) for on in ([], ["--on", place])]
+        took = [saves(kernel, [*words, *on], folder) for on in ([], ["--on", place.name])]
         for where, seconds in zip(("here", "there"), took, strict=True):
             print(f"saved → judged {where}: {', '.join(f'{s:.2f}' for s in seconds)} s")
         more = statistics.median(took[1]) - statistics.median(took[0])
         print(f"there it takes {more:+.2f} s more (at most 2)")
         bad += more > 2
-        for name, words in commands(kernels).items():
-            paths = {where: folder / f"{name}-{where}" for where in ("here", "there")}
+        for command, words in commands(kernels).items():
+            paths = {where: folder / f"{command}-{where}" for where in ("here", "there")}
             for where, path in paths.items():
-                on = ["--on", place] if where == "there" else []
+                on = ["--on", place.name] if where == "there" else []
+                if on and not name:
+                    share_choices(place)
                 began = time.monotonic()
                 done = run([*words, *on, "--out", str(path), "--charts", "none"])
-                print(f"{name} {where}: {time.monotonic() - began:.1f} s, exit code {done.returncode}")
+                print(f"{command} {where}: {time.monotonic() - began:.1f} s, exit code {done.returncode}")
                 if done.returncode:
                     print(done.stderr[-1000:])
-            problems = compared(paths["here"], paths["there"])
+            problems = compared(paths["here"], paths["there"], shared=not name)
+            said, moved = told_by_diff(paths["here"], paths["there"])
+            print(f"{command}: runs diff: {said}")
+            problems += moved if timed else []
             bad += len(problems)
-            print("\n".join([f"{name}: {len(problems)} differences", *problems]))
+            print("\n".join([f"{command}: {len(problems)} differences", *problems]))
     return bool(bad)
 
 
