@@ -27,6 +27,7 @@ NOT_MEASURED = "not measured"
 BEYOND = "left out: all its batch sizes are beyond --largest"
 EXPECTED = (NEEDS_GPU, NOT_MEASURED, BEYOND)  # reasons that are no failure
 AGAIN = "-again"
+LADDER_S = 0.5  # of samples a rung, on a GPU
 COURSE = "course-"  # what the folders of course reports begin with
 
 Run = Folder[Any, Any]
@@ -112,7 +113,14 @@ def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = F
     named = {name: asked[name] for name in ("model", "batch", "rungs", "precision")}
     params = params_of("conv", found.params)
     return plan.job_of(
-        params, need.device, **named, node=found.node, budget_s=limits.budget_s, timeout_s=120.0
+        params,
+        need.device,
+        **named,
+        node=found.node,
+        # A rung on a GPU takes milliseconds, and there are many.
+        budget_s=min(limits.budget_s, LADDER_S) if need.device == "cuda" else limits.budget_s,
+        timeout_s=120.0,
+        limits_kept=True,
     )
 
 
@@ -257,7 +265,8 @@ def _program(
 ) -> None:
     images = min(need.images, limits.images or need.images)
     batch = min(need.batches[0], images)
-    start = ProgramStart(model=need.model, backend=need.backend(need.who), batch=batch, images=images)
+    backend = need.backend(need.who)
+    start = ProgramStart(model=need.model, backend=backend, batch=batch, images=images, rungs=need.fixed)
     known, machine = program.kept(own), taken.environment.machine
     elsewhere = [one for folder in folders if folder != own for one in program.kept(folder)]
     fit = (one for one in (*known, *elsewhere) if one.start == start and one.environment.machine == machine)

@@ -49,6 +49,7 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
         ],
         figures=figures(course, taken, form),
         method="words_course.j2",
+        pictured=bool(course.figures),
     )
 
 
