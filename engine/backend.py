@@ -205,9 +205,10 @@ class Variant(Protocol):
 class Swapping(Protocol):
     """A Backend that is another one in which some nodes are computed by kernels of the ladder: those that
     `Options.rungs` names. It takes part only where such a kernel is named (`compare --swap`). swaps_in: name
-    of the other backend."""
+    of the other backend; invited: the two also take part where no backend is named, if they can run here."""
 
     swaps_in: str
+    invited: bool
 
 
 @runtime_checkable

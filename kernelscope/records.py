@@ -42,8 +42,9 @@ class Against(msgspec.Struct, frozen=True, kw_only=True):
 class BackendInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
     that it is in another configuration ("": it stands for itself); such a one runs where it is asked for, and
-    so does a rival. swaps: it is that backend with kernels in the place of nodes. get: how it comes to a
-    machine; untried: what is to be known of one that nobody ran.
+    so does a rival. swaps: it is that backend with kernels in the place of nodes; invited: the two take part
+    with such kernels though nobody named them. get: how it comes to a machine; untried: what is to be known
+    of one that nobody ran.
     """
 
     name: str
@@ -54,6 +55,7 @@ class BackendInfo(msgspec.Struct, frozen=True, kw_only=True):
     variant_of: str = ""
     rival: bool = False
     swaps: bool = False
+    invited: bool = False
     get: str = ""
     untried: str = ""
 

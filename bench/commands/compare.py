@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,18 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
             (Run(job=job, cases=model_questions.cases(job, progress.callback(), here=here)), out)
             for job, out in jobs
         ]
+        if here:
+            _tell_uninvited(planned)
         return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output, spare=spare)
+
+
+def _tell_uninvited(planned: Sequence[tuple[Run, Path | None]]) -> None:
+    """Say once which library would have taken the kernels that are swapped in, and is not here."""
+    if any(run.job.swaps for run, _ in planned):
+        from bench.measure import cases
+
+        for reason in dict.fromkeys(filter(None, (cases.uninvited(it.job, it.cases) for it, _ in planned))):
+            print(f"note: the kernel is tried in ONNX Runtime alone: {reason}", file=sys.stderr)
 
 
 def _with_backends(job: Job, where: measuring.Where) -> Job:

@@ -70,7 +70,7 @@ def plan(
     chosen = choose_backends(job.backends, here)
     if job.tune_reference:
         chosen = with_variants(chosen, here)
-    chosen = with_swapped(chosen, job)
+    chosen = with_swapped(chosen, job, here)
     _check_layers(job, chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
@@ -200,18 +200,40 @@ def choose_backends(asked: Sequence[str], here: bool = True) -> list[Backend]:
     return [backend for backend in chosen if not reasons[backend.name]]
 
 
-def with_swapped(chosen: Sequence[Backend], job: Job) -> list[Backend]:
-    """`chosen`, and behind each library that takes the job's swaps the same with these kernels in it. Raises
-    InputError where none of `chosen` does, and for a swapping backend without a swap."""
+def uninvited(job: Job, cases: Sequence[Case]) -> str:
+    """Why a library that would also take the job's kernels, as no backend is named, does not; "" where each
+    does."""
+    if not job.swaps or job.backends:
+        return ""
+    compared = list(dict.fromkeys(backends.get(case.backend).device for case in cases))
+    reasons = [
+        each.unavailable()
+        for each in _swapping().values()
+        if each.invited and each.device in compared and rung_check.swaps_on(job, each.device, compared)
+    ]
+    return next(filter(None, reasons), "")
+
+
+def _swapping() -> dict[str, Any]:
+    """By name of a library what it is with kernels in it."""
     known = backends.all_backends().values()
-    swapping = {each.swaps_in: each for each in known if isinstance(each, Swapping)}
+    return {each.swaps_in: each for each in known if isinstance(each, Swapping)}
+
+
+def with_swapped(chosen: Sequence[Backend], job: Job, here: bool = True) -> list[Backend]:
+    """`chosen`, and behind each library that takes the job's swaps the same with these kernels in it; where
+    the job names no backend, also a library that is invited then. Raises InputError where none takes them,
+    and for a swapping backend without a swap."""
+    swapping = _swapping()
     if not job.swaps:
         if named := next((each.name for each in chosen if isinstance(each, Swapping)), ""):
             raise InputError(f"{named} has kernels in the place of nodes: name one by --swap NODE=RUNG")
         return [*chosen]
     compared = [each.device for each in chosen if each.name in swapping]
+    guests = [backends.get(name) for name, each in swapping.items() if each.invited and not job.backends]
+    guests = [it for it in guests if it.device in compared and rung_check.swaps_on(job, it.device, compared)]
     found: list[Backend] = []
-    for backend in chosen:
+    for backend in (*chosen, *(it for it in guests if here and it.unavailable() is None)):
         if backend not in found:
             found.append(backend)
         other: Any = swapping.get(backend.name)
@@ -219,7 +241,7 @@ def with_swapped(chosen: Sequence[Backend], job: Job) -> list[Backend]:
             found.append(other)
     if not any(isinstance(each, Swapping) for each in found):
         raise InputError(
-            f"--swap puts a kernel into {' or '.join(sorted(swapping))}, and none of them is compared on the "
+            f"--swap puts a kernel into {', '.join(swapping)}, and none of them is compared on the "
             "kernel's device; add it by --backend"
         )
     return found

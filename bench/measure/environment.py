@@ -68,6 +68,7 @@ def backend_infos() -> tuple[BackendInfo, ...]:
             unavailable=backend.unavailable() or "",
             variant_of=_variant_of(backend),
             swaps=isinstance(backend, Swapping),
+            invited=isinstance(backend, Swapping) and backend.invited,
             rival=isinstance(backend, Rival | Answering),  # only where it is named
             get=getattr(backend, "get", ""),
             untried=getattr(backend, "untried", ""),

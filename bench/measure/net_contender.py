@@ -24,7 +24,7 @@ from bench.measure.timing import Timeable
 from bench.measure.tuned import tuning
 from bench.results.records import Accuracy, Case, Disposition, ErrorStats, Job, Measurement
 from engine import backends
-from engine.backend import Answering, Backend, Rival, Session, Variant, Witnessed, is_ort
+from engine.backend import Answering, Backend, Rival, Session, Swapping, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
 from engine.stirring import Renewable
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
@@ -59,7 +59,7 @@ class NetContender(Contender):
         self._first_run_ns: int | None = None
         self._pass_s = 0.0
         self._memory: dict[str, int] = {}
-        library = is_ort(self.backend) or isinstance(self.backend, Rival)
+        library = is_ort(self.backend) or isinstance(self.backend, Rival | Swapping)
         self._allowed = Allowed.LIBRARY if library else Allowed.NOTHING
 
     @property

@@ -39,7 +39,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Teaching": ("docs/teaching.md",),
     "Other machines": ("docs/elsewhere.md", "docs/fleet.md"),
     "Backends": ("docs/writing-a-backend.md", "docs/conformance.md"),
-    "Reports": ("docs/reports.md",),
+    "Reports": ("docs/reports.md", "docs/course-reports.md"),
     "Reference": (COMMANDS, "docs/formats.md", "bench/words/glossary.md", "SECURITY.md"),
     "The project": ("CHANGELOG.md", "CONTRIBUTING.md", "docs/architecture.md"),
 }
@@ -54,6 +54,7 @@ BESIDE = (
             "attack-cpu",
             "attack-h100",
             "attack-others-h100",
+            "course-reports",
             "rehearsal-cpu",
             "rehearsal-h100",
             "rehearsal-h200",

@@ -6,6 +6,7 @@ Each runs in an isolated process, in the environment that has PyTorch (kernels.e
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from engine.backend import Options, Session, check_runs
 from engine.graph.graph import Graph
@@ -16,6 +17,7 @@ from engine.isolated.session import IsolatedSession
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
+from engine.rivals.torch_translation import Swap
 from kernels.environment import NEEDED, Environment, how_to_install
 from kernels.precision import FP32
 
@@ -68,14 +70,28 @@ class Torch:
         """A session ready to bind and run, compiled and captured. Raises UnsupportedError, UnavailableError,
         OutOfMemoryError, KernelError."""
         check_runs(self, graph, batch, precision)
+        return self.opened(graph, batch, precision, options or Options())
+
+    def opened(
+        self,
+        graph: Graph,
+        batch: int,
+        precision: str,
+        options: Options,
+        swaps: Sequence[Swap] = (),
+        apart: str = "",
+    ) -> IsolatedSession:
+        """A session with exported operators in the place of nodes, in that kind of process ("": as all).
+        Raises as `prepare`."""
         what = f"{graph.name} on {self.name} at batch {batch}"
-        options = options or Options()
+        apart = apart or self.apart
         session: IsolatedSession
         if self.device == "cpu":
-            session = IsolatedSession(self.apart, what, batch, (graph, batch, options, self._how))
+            session = IsolatedSession(apart, what, batch, (graph, batch, options, self._how, swaps))
         else:
-            arguments = (graph, batch, precision, options, self._how, self._replayed and options.cuda_graph)
-            session = IsolatedDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+            replayed = self._replayed and options.cuda_graph
+            arguments = (graph, batch, precision, options, self._how, replayed, swaps)
+            session = IsolatedDeviceSession(apart, f"{what} in {precision}", batch, arguments, precision)
         session.backend = self.name
         return session
 

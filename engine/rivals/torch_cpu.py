@@ -15,19 +15,22 @@ from engine.machine import host
 from engine.options import Options
 from engine.passes.trace import known
 from engine.rivals import torch_here
+from engine.rivals.torch_translation import Swap
 
 
 class TorchCpuSession:
     """A session as engine.isolated.child needs it. how: see torch_here.compiled."""
 
-    def __init__(self, graph: Graph, batch: int, options: Options, how: str) -> None:
+    def __init__(
+        self, graph: Graph, batch: int, options: Options, how: str, swaps: Sequence[Swap] = ()
+    ) -> None:
         self._what = f"{graph.name} in PyTorch at batch {batch}"
         torch = torch_here.imported()
         threads = options.threads or host.physical_cores()
         torch.set_num_threads(threads)
         started = time.perf_counter_ns()
         with torch_here.translated_errors(self._what):
-            net = torch_here.net(torch, graph, batch)
+            net = torch_here.net(torch, graph, batch, swaps=swaps)
             scope = known(graph, batch)
             self.given = {
                 info.name: np.zeros(scope.shape(info.name), scope.spec(info.name).dtype)

@@ -21,6 +21,7 @@ from engine.options import Options
 from engine.ort.trains import LaunchedSession
 from engine.passes.trace import known
 from engine.rivals import torch_here
+from engine.rivals.torch_translation import Swap
 from engine.rung_rows import Given
 from kernels.errors import UnavailableError
 
@@ -34,7 +35,14 @@ class TorchCudaSession(LaunchedSession):
     _translated = torch_here.translated_errors
 
     def __init__(
-        self, graph: Graph, batch: int, precision: str, options: Options, how: str, replayed: bool
+        self,
+        graph: Graph,
+        batch: int,
+        precision: str,
+        options: Options,
+        how: str,
+        replayed: bool,
+        swaps: Sequence[Swap] = (),
     ) -> None:
         self._torch = torch = torch_here.imported()
         if not torch.cuda.is_available():
@@ -47,7 +55,7 @@ class TorchCudaSession(LaunchedSession):
         self._bound = {}
         with torch_here.translated_errors(self._what):
             free_before = torch.cuda.mem_get_info()[0]
-            self._prepare(graph, how)
+            self._prepare(graph, how, swaps)
             free_after = torch.cuda.mem_get_info()[0]
         self.memory: Mapping[str, int] = {
             "weights": sum(buffer.nbytes for buffer in self._net.buffers()),
@@ -65,13 +73,13 @@ class TorchCudaSession(LaunchedSession):
             **self._facts,
         }
 
-    def _prepare(self, graph: Graph, how: str) -> None:
+    def _prepare(self, graph: Graph, how: str, swaps: Sequence[Swap]) -> None:
         torch, half = self._torch, self.precision == "fp16"
         started = time.perf_counter_ns()
         self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self._torch_stream = torch.cuda.ExternalStream(self._stream.ptr)
         self._here()
-        self._net = torch_here.net(torch, graph, self.batch, half).cuda()
+        self._net = torch_here.net(torch, graph, self.batch, half, swaps).cuda()
         scope = known(graph, self.batch)
         self._given = {}
         for info in graph.inputs:

@@ -7,12 +7,13 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, cast
 
 from engine.graph.graph import Graph
 from engine.rivals import torch_net
+from engine.rivals.torch_translation import Swap
 from kernels.cache import cache_dir
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError
 
@@ -40,8 +41,8 @@ def imported() -> Any:
     return torch
 
 
-def net(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
-    return torch_net.translated(torch, graph, batch, half)
+def net(torch: Any, graph: Graph, batch: int, half: bool = False, swaps: Sequence[Swap] = ()) -> Any:
+    return torch_net.translated(torch, graph, batch, half, swaps)
 
 
 def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:

@@ -7,19 +7,20 @@ The module is a torch.fx.GraphModule: plain Python with one call a node, which t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.graph.graph import Graph
 from engine.passes.trace import known
 from engine.rivals.torch_operators import HANDLERS
-from engine.rivals.torch_translation import Translation
+from engine.rivals.torch_translation import Swap, Translation
 from kernels.errors import UnsupportedError
 
 
-def translated(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
-    """The graph at this batch size as a torch module, on the CPU; half: its floating point in float16. Raises
-    UnsupportedError, naming node, op and reason."""
-    return Translation(torch, graph, batch, half, HANDLERS).module()
+def translated(torch: Any, graph: Graph, batch: int, half: bool = False, swaps: Sequence[Swap] = ()) -> Any:
+    """The graph at this batch size as a torch module, on the CPU; half: its floating point in float16; swaps:
+    exported operators in the place of nodes. Raises UnsupportedError, naming node, op and reason."""
+    return Translation(torch, graph, batch, half, HANDLERS, swaps).module()
 
 
 def refusal(graph: Graph) -> str | None:

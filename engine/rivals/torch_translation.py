@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +18,31 @@ from engine.passes.trace import known
 from kernels.errors import UnsupportedError
 
 
+@dataclass(frozen=True)
+class Swap:
+    """An exported operator in the place of nodes. module: the path of its file for PyTorch; inputs: the
+    tensors that it is given in each pass; weights: its others, in order; output: the tensor that it
+    computes."""
+
+    module: str
+    nodes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    weights: tuple[np.ndarray, ...]
+    output: str
+
+
 class Translation:
     """One graph being translated. torch: the package; scope: shapes and constants at this batch size;
-    handlers: by op type what makes a node's output."""
+    handlers: by op type what makes a node's output; swaps: what takes the place of nodes."""
 
     def __init__(
-        self, torch: Any, graph: Graph, batch: int, half: bool, handlers: Mapping[str, Handler]
+        self,
+        torch: Any,
+        graph: Graph,
+        batch: int,
+        half: bool,
+        handlers: Mapping[str, Handler],
+        swaps: Sequence[Swap] = (),
     ) -> None:
         self.torch, self.f = torch, torch.nn.functional
         self.graph, self.half, self._handlers = graph, half, handlers
@@ -27,6 +50,7 @@ class Translation:
         self.root = torch.nn.Module()
         self.fx = torch.fx.Graph()
         self.values: dict[str, Any] = {}
+        self._swaps = {node: swap for swap in swaps for node in swap.nodes}
         self._constants = 0
 
     def module(self) -> Any:
@@ -36,10 +60,15 @@ class Translation:
         for node in self.graph.nodes:
             if all(name in self.scope.constants for name in node.outputs if name):
                 continue
-            self._translate(node)
+            if (swap := self._swaps.get(node.name)) is None:
+                self._translate(node)
+            elif swap.output in node.outputs:  # the last of its nodes: what it is given is there
+                self.values[swap.output] = self._swapped(swap)
         self.fx.output(tuple(self.value(info.name) for info in self.graph.outputs))
-        self.fx.eliminate_dead_code()
-        return self.torch.fx.GraphModule(self.root, self.fx).eval()
+        module = self.torch.fx.GraphModule(self.root, self.fx)
+        if module.graph.eliminate_dead_code():
+            module.recompile()
+        return module.eval()
 
     def _translate(self, node: Node) -> None:
         handler = self._handlers.get(node.op_type) if node.domain in ("", "ai.onnx") else None
@@ -51,6 +80,25 @@ class Translation:
             self.values[node.outputs[0]] = handler(self, node)
         except Refused as error:
             raise UnsupportedError(f"node {node.name!r} ({node.op_type}): {error}") from error
+
+    def _swapped(self, swap: Swap) -> Any:
+        """A call of the operator's module, as whoever uses it elsewhere writes it."""
+        torch, name = self.torch, Path(swap.module).stem
+        module = sys.modules.get(name)  # PyTorch takes an operator of one name once
+        if module is None:
+            found = importlib.util.spec_from_file_location(name, swap.module)
+            assert found is not None
+            assert found.loader is not None
+            module = importlib.util.module_from_spec(found)
+            found.loader.exec_module(module)
+            sys.modules[name] = module
+        weights = []
+        for array in swap.weights:
+            odd = array.dtype.name == "bfloat16"
+            tensor = torch.from_numpy(np.array(array.view(np.int16) if odd else array))
+            weights.append(tensor.view(torch.bfloat16) if odd else tensor)
+        self.root.add_module(name, module.Module(*weights))
+        return self.fx.call_module(name, tuple(self.value(given) for given in swap.inputs))
 
     # --------------------------------------------------------------------------------- for the operators
 

@@ -261,6 +261,7 @@ class JobForm(JobFields):
         self._where = where
         self._infos: tuple[BackendInfo, ...] = ()
         self._variants: tuple[BackendInfo, ...] = ()
+        self._guests: tuple[BackendInfo, ...] = ()
         default = defaults.job()
         self._last_job = default  # its last job, for all that the form has no field for
         self._axes = KeptAxes(settings)
@@ -345,6 +346,15 @@ class JobForm(JobFields):
         self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys, job.swaps)
         self._update()
 
+    def swap_into(self, device: str) -> tuple[list[str], str]:
+        """Choose the libraries that take a kernel of this device in the place of a node. Their names, and why
+        one of them takes none ("": all do)."""
+        guests = [info for info in self._guests if info.device == device]
+        names = [f"ort-{device}", *(info.variant_of for info in guests)]
+        names = [name for name in names if name in self.backends.usable]
+        self.backends.check([*self.backends.checked, *names])
+        return names, next((info.unavailable for info in guests if info.unavailable), "")
+
     def add_model(self, path: str, check: bool = True) -> None:
         """Add an .onnx file to the models, and to the recent files."""
         stem = Path(path).stem
@@ -374,6 +384,7 @@ class JobForm(JobFields):
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """Show what the machine can run, as a worker's Hello says it; () if it is not known yet."""
         self._show_variants([info for info in infos if info.variant_of and not info.swaps])
+        self._guests = tuple(info for info in infos if info.invited)
         if not infos:
             for name in self.backends.keys:
                 self.backends.put(name, name, checked=name not in self._left_out, refused=self._asking)

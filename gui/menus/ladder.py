@@ -176,8 +176,12 @@ class LadderActions:
         if job.model not in form.models.keys:
             form.add_model(job.model)
         form.models.check([*form.models.checked, job.model])
-        backend = f"{'ort' if swap else 'engine'}-{job.device}"
-        if backend in form.backends.usable and backend not in form.backends.checked:
+        where, why = "", ""
+        backend = f"engine-{job.device}"
+        if swap:
+            libraries, why = form.swap_into(job.device)
+            where = f" in {' and '.join(libraries)}" if libraries else ""
+        elif backend in form.backends.usable and backend not in form.backends.checked:
             form.backends.check([*form.backends.checked, backend])
         form.rungs.choose(
             chosen_rungs.key(job.model, job.node),
@@ -187,10 +191,9 @@ class LadderActions:
             swap,
         )
         self._window.room.show_form()
-        where = " in the reference" if swap else ""
         self.session.note(
             f"{case.rung} is chosen for {job.node} of {stem(job.model)}{where}: F5 runs the comparison "
-            "with it."
+            f"with it.{f' {why[:1].upper()}{why[1:]}.' if why else ''}"
         )
 
     def _used(self, node: str, model: str) -> str:

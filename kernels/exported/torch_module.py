@@ -38,6 +38,7 @@ def _checked(message):
     if message:
         raise RuntimeError(message.decode())
 
+{opened}
 
 def _size(tensors):
     """Which of SIZES these inputs are of."""
@@ -102,6 +103,11 @@ CALLS = {
 }
 
 
+# A processor that lacks what it was compiled for is told so, and not ended by its first instruction. A GPU is
+# looked at when the kernel runs: the module may be loaded where there is none.
+OPENED = {"cpu": "\n_checked(_library.kernelscope_open())\n", "cuda": ""}
+
+
 def text(op: Operator) -> str:
     """The module's text."""
     names = [f"x{i}" for i in range(len(op.inputs))]
@@ -119,6 +125,7 @@ def text(op: Operator) -> str:
         types=", ".join(f"torch.{it.dtype}" for it in op.inputs),
         library=file_name(op),
         device=op.device,
+        opened=OPENED[op.device],
         arguments=", ".join(f"{name}: torch.Tensor" for name in names),
         passed=", ".join(names),
         call=CALLS[op.device],

@@ -72,7 +72,7 @@ def course_command(
     if checklist is not None:
         _check(presets, checklist, (name,) if name else presets.names(), folder, runs, limits)
         return
-    _fill(presets, page, name, out, folder or runs / f"course-{name}", take, measure)
+    _fill(presets, page, name, out, folder or runs / f"{needs.COURSE}{name}", take, measure)
 
 
 @app.command("goals")
@@ -141,7 +141,7 @@ def _check(
     found = []
     for name in names:
         course = presets.load(name)
-        own = folder or runs / f"course-{name}"
+        own = folder or runs / f"{needs.COURSE}{name}"
         found.append((name, course, needs.take(course, own, limits, measures=False, among=runs)))
     checklist.write(found, out)
     print(out)

@@ -18,8 +18,8 @@ TEMPLATE = "filled"
 @dataclass(frozen=True)
 class Page:
     """What is told of one kind of report. command: of `report`; source: whose figures they are ("": the
-    goals' own); strip: what comes of it, a sentence each, with the class of its colour ("ok", "slower",
-    ""); method: the template of the words about how it was measured."""
+    goals' own); pictured: whether it has figures at all; strip: what comes of it, a sentence each, with the
+    class of its colour ("ok", "slower", ""); method: the template of the words about how it was measured."""
 
     command: str
     heading: str
@@ -29,6 +29,7 @@ class Page:
     figures: list[Picture]
     method: str
     source: str = ""
+    pictured: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
     for name, used in taken.programs.items():
         start = used.start
         words = f"{start.model} on {start.backend}, {start.images:,} images in batches of {start.batch:,}"
-        sources.append(Source(f"{name}: a whole program", words))
+        fixed = "".join(f", {node} by {rung}" for node, rung in start.rungs.items())
+        sources.append(Source(f"{name}: a whole program", words + fixed))
     return {
         "page": page,
         "heading": heading or page.heading,

@@ -27,6 +27,8 @@ NOT_MEASURED = "not measured"
 BEYOND = "left out: all its batch sizes are beyond --largest"
 EXPECTED = (NEEDS_GPU, NOT_MEASURED, BEYOND)  # reasons that are no failure
 AGAIN = "-again"
+LADDER_S = 0.5  # of samples a rung, on a GPU
+COURSE = "course-"  # what the folders of course reports begin with
 
 Run = Folder[Any, Any]
 
@@ -77,7 +79,7 @@ def asked_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool =
         asked = {"model": need.model, "backends": backends, "batches": batches}
         return {**asked, **passes, "rungs": need.fixed, "kernel_dirs": ()}
     asked = {"model": need.model, "node": need.node, "device": need.device, "batch": batches[0]}
-    return {**asked, "rungs": need.rungs, "precision": ""}
+    return {**asked, "rungs": need.rungs, "precision": need.precisions[0]}
 
 
 def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = False) -> Any:
@@ -108,10 +110,17 @@ def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = F
     from bench.questions import model_questions
 
     found = model_questions.node(need.model, "conv", need.node, asked["batch"], need.device)
-    named = {name: asked[name] for name in ("model", "batch", "rungs")}
+    named = {name: asked[name] for name in ("model", "batch", "rungs", "precision")}
     params = params_of("conv", found.params)
     return plan.job_of(
-        params, need.device, **named, node=found.node, budget_s=limits.budget_s, timeout_s=120.0
+        params,
+        need.device,
+        **named,
+        node=found.node,
+        # A rung on a GPU takes milliseconds, and there are many.
+        budget_s=min(limits.budget_s, LADDER_S) if need.device == "cuda" else limits.budget_s,
+        timeout_s=120.0,
+        limits_kept=True,
     )
 
 
@@ -134,7 +143,7 @@ def fits(asked: dict[str, Any], job: Any) -> bool:
 
     def has(name: str, wanted: Any) -> bool:
         held = getattr(job, name)
-        if name == "rungs" and isinstance(wanted, tuple) and not held:
+        if name in ("rungs", "precision") and isinstance(wanted, tuple | str) and not held:
             return True  # all that there are
         if isinstance(wanted, tuple) and wanted:
             return set(map(_named, wanted)) <= set(map(_named, held))
@@ -175,15 +184,16 @@ def take(
     times: int = 1,
 ) -> Taken:
     """All that a report needs. own: its folder, into which goes what is measured now; measures: whether
-    anything is; among: where other runs are looked for that serve as well (None: only those in `own` do, each
-    by its need's name); times: how often each is measured. Raises KeyboardInterrupt where the user
-    cancelled."""
+    anything is; among: where other runs are looked for that serve as well, also those of other reports there
+    (None: only those in `own` do, each by its need's name); times: how often each is measured. Raises
+    KeyboardInterrupt where the user cancelled."""
     from bench.measure import environment
     from engine import backends
 
     taken = Taken(environment=environment.collect(), images=limits.images)
     refused = {need.device: backends.get(need.backend("own")).unavailable() for need in report.needs}
-    places = [p for place in (own, among) if among and place and place.is_dir() for p in place.iterdir()]
+    folders = _folders(own, among)
+    places = [path for folder in folders for path in folder.iterdir()] if among else []
     for again in range(times):
         for need in report.needs:
             batches = report.batches(need, limits)
@@ -193,7 +203,7 @@ def take(
                 if not batches:
                     taken.why[need.name] = BEYOND
                 elif need.kind == "program":
-                    _program(need, own, limits, taken, measures and not lacking)
+                    _program(need, own, folders, limits, taken, measures and not lacking)
                 else:
                     asked = asked_of(need, batches, limits, again > 0)
                     folder = there(need, asked, places, taken.environment.machine) if among else None
@@ -213,6 +223,12 @@ def take(
             if need.name not in taken.runs[again] and need.name not in taken.programs:
                 taken.why.setdefault(need.name, lacking or NOT_MEASURED)
     return taken
+
+
+def _folders(own: Path, among: Path | None) -> list[Path]:
+    """Where runs lie: the report's own folder, the one where others are, and those of other reports there."""
+    others = [among, *sorted(among.glob(f"{COURSE}*"))] if among is not None else []
+    return [folder for folder in dict.fromkeys((own, *others)) if folder.is_dir()]
 
 
 def _free(kind: Kind[Any, Any], path: Path, job: Any, taken: Taken) -> Path:
@@ -244,13 +260,17 @@ def _measure(kind: Kind[Any, Any], path: Path, job: Any) -> None:
             raise KeyboardInterrupt
 
 
-def _program(need: Need, own: Path, limits: Limits, taken: Taken, measures: bool) -> None:
+def _program(
+    need: Need, own: Path, folders: Sequence[Path], limits: Limits, taken: Taken, measures: bool
+) -> None:
     images = min(need.images, limits.images or need.images)
     batch = min(need.batches[0], images)
-    start = ProgramStart(model=need.model, backend=need.backend(need.who), batch=batch, images=images)
-    known = program.kept(own)
-    machine = taken.environment.machine
-    found = next((one for one in known if one.start == start and one.environment.machine == machine), None)
+    backend = need.backend(need.who)
+    start = ProgramStart(model=need.model, backend=backend, batch=batch, images=images, rungs=need.fixed)
+    known, machine = program.kept(own), taken.environment.machine
+    elsewhere = [one for folder in folders if folder != own for one in program.kept(folder)]
+    fit = (one for one in (*known, *elsewhere) if one.start == start and one.environment.machine == machine)
+    found = next(fit, None)
     if found is None and measures:
         words = f"{need.name}: {start.model} on {start.backend}, {start.images:,} images, as a whole program"
         print(words, file=sys.stderr, flush=True)

@@ -29,10 +29,10 @@ class Need(Words, frozen=True, kw_only=True):
     "program" a whole program on the backend of `who`. backends: () are ours and the reference. batches,
     precisions, images, tune_reference, end_to_end: as in bench.results.records.Job; layers: also the times of
     our own layers; trained: the name of a model that a user can import; where it is there, it is measured in
-    place of `models`; fixed: of a comparison or a profile the rungs that are not chosen, by node; swaps:
-    of a comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all);
-    all_calls: of a profile, one pass from creation to close, for the table by batch size. once: of
-    `backends`, those that are left out of a second run."""
+    place of `models`; fixed: the rungs that are not chosen, by node (not of a ladder); swaps: of a
+    comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all),
+    whose precision is the first of `precisions`; all_calls: of a profile, one pass from creation to close,
+    for the table by batch size. once: of `backends`, those that are left out of a second run."""
 
     name: str
     device: Literal["cpu", "cuda"]

@@ -23,12 +23,13 @@ FILE = "programs.jsonl"
 
 
 class ProgramStart(Record, frozen=True):
-    """What to do. images: how many, from the first on."""
+    """What to do. images: how many, from the first on; rungs: those that are not chosen, by node."""
 
     model: str
     backend: str
     batch: int
     images: int
+    rungs: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ProgramAnswer(Record, frozen=True):
@@ -119,7 +120,8 @@ def answer(start: ProgramStart) -> ProgramAnswer:
     from engine import backends
 
     backend = backends.get(start.backend)
-    job = Job(models=(start.model,), backends=(start.backend,), batches=(start.batch,), layers=False)
+    asked = {"models": (start.model,), "backends": (start.backend,), "batches": (start.batch,)}
+    job = Job(**asked, layers=False, rungs=start.rungs)
     loaded = LoadedModel(start.model, job, (start.batch,), lambda text, share: None)
     session = backend.prepare(loaded.graph, start.batch, "fp32", loaded.options_for(backend.device))
     try:

@@ -292,7 +292,8 @@ class LadderReader(QWidget):
         self.swap_button = push_button(
             "&Swap in",
             self._on_swap,
-            tip="Compare the reference with this rung in the node's place, when the comparison runs (F5)",
+            tip="Compare ONNX Runtime, and PyTorch where it is installed, with this rung in the node's place "
+            "when the comparison runs (F5)",
         )
         self.edit_button = push_button(
             "Edi&t…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"

@@ -49,11 +49,13 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
         ],
         figures=figures(course, taken, form),
         method="words_course.j2",
+        pictured=bool(course.figures),
     )
 
 
 def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
-    """Where ladders of one node of several models were taken on a device: each rung over the models."""
+    """Where ladders of one node of several models were taken on a device: each rung that all of them have,
+    over the models."""
     from bench.results.ladder_rows import rows
     from bench.views.tables import ladder_report_tables as report_tables
 
@@ -66,6 +68,8 @@ def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
         }
         if len(ladders) > 1:
             of = [(model, rows(folder.header, folder.measurements())) for model, folder in ladders.items()]
+            common = set.intersection(*({row.case.label for row in found} for _, found in of))
+            of = [(model, [row for row in found if row.case.label in common]) for model, found in of]
             where = "this CPU" if device == "cpu" else "this GPU"
             found.append(report_tables.over_models(of, f"One rung over {len(of)} models, on {where}"))
     return found

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "data"
 class Line(Words, frozen=True, kw_only=True):
     """A published figure and what of ours stands beside it. published: in `unit`'s base unit (None: only
     ours is there). need: where ours comes from ("": we have nothing like it, and `note` says why); value: of
-    courses.values; the others choose among what a need measured."""
+    courses.values; the others choose among what a need measured (model: "" is its first)."""
 
     what: str
     published: float | None = None
@@ -28,6 +28,7 @@ class Line(Words, frozen=True, kw_only=True):
     need: str = ""
     value: str = ""
     who: Who = "own"
+    model: str = ""
     batch: int = 0
     layer: str = ""
     rung: str = ""

@@ -9,6 +9,7 @@ from typing import Any
 from bench.extras.reports.courses import tables
 from bench.extras.reports.courses.presets import Course, Matrix, Remark
 from bench.extras.reports.needs import NOT_MEASURED, Taken
+from bench.results import kernel_names as names
 from bench.words import units
 
 
@@ -46,7 +47,7 @@ def _calls(course: Course, remark: Remark, taken: Taken) -> str:
 
     def longest(rows: Any) -> str:
         row = max(rows, key=lambda row: row["max_ns"])
-        return f"{row['name']} with {_seconds(row['max_ns'] * 1e-9)}"
+        return f"{names.short(row['name'], 60)} with {_seconds(row['max_ns'] * 1e-9)}"
 
     return (
         f"kernels and copies of a pass take {together(device)} together, the longest is {longest(device)}; "

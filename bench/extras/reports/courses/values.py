@@ -36,7 +36,7 @@ def _of_row(value: Callable[[Row, Line], Figure]) -> Callable[[Need, Line, Taken
         measured = taken.run(need.name).measurements()
         wanted = line.batch or need.batches[0]
         batch = max((m.case.batch for m in measured if m.case.batch <= wanted), default=0)
-        row = row_of(measured, need.model, need.backend(line.who), "fp32", batch)
+        row = row_of(measured, line.model or need.model, need.backend(line.who), "fp32", batch)
         return Figure(why=NOT_MEASURED) if row is None else value(row, line)
 
     return found
