@@ -149,6 +149,7 @@ class PanelPlot(pg.PlotWidget):
         self.cross.hide()
         self.addItem(self.cross, ignoreBounds=True)
         self.readout = Readout(theming, self)
+        self.destroyed.connect(self.readout.deleteLater)  # it may be the window's by then
         self.scene().sigMouseMoved.connect(self._on_moved)
         self.scene().sigMouseClicked.connect(self._on_clicked)
         self.setMinimumSize(140, 110)
@@ -366,8 +367,12 @@ def place(value: float, log: bool, base: float = 10.0) -> float:
     return math.log(value, base) if value > 0 else math.nan
 
 
+FARTHEST = 300.0  # of a position on a logarithmic axis: a number has no more decades, and zoom no end
+
+
 def value_at(position: float, log: bool, base: float = 10.0) -> float:
-    return float(base**position) if log else position
+    """The value at a position."""
+    return float(base ** max(-FARTHEST, min(FARTHEST, position))) if log else position
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:

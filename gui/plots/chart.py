@@ -372,17 +372,14 @@ class ChartView(QFrame):
         wanted = self._shown()
         self._arranged = self._arrangement()
         for title in [t for t in self.plots if t not in {p.title for p in wanted}]:
-            gone = self.plots.pop(title)
-            self._grid.removeWidget(gone)
-            gone.hide()
-            gone.deleteLater()
+            self._drop(title)
         across = self._columns(len(wanted))
         for column in range(self._grid.columnCount()):
             self._grid.setColumnStretch(column, 1 if column < across else 0)
         for index, panel in enumerate(wanted):
             plot: PanelPlot | None = self.plots.get(panel.title)
             if plot is not None and isinstance(plot, BarPlot) != bool(panel.bars):
-                self.plots.pop(panel.title).deleteLater()
+                self._drop(panel.title)
                 plot = None
             if plot is None:
                 plot = self.plots[panel.title] = self._make(panel)
@@ -396,6 +393,12 @@ class ChartView(QFrame):
             size, colour = f"{points('caption')}pt", self._theming.theme.muted
             plot.getPlotItem().setTitle(heading, size=size, color=colour)
             plot.show_panel(panel)
+
+    def _drop(self, title: str) -> None:
+        gone = self.plots.pop(title)
+        self._grid.removeWidget(gone)
+        gone.hide()
+        gone.deleteLater()
 
     def _make(self, panel: Panel) -> PanelPlot:
         kind = BarPlot if panel.bars else LinePlot

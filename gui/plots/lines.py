@@ -24,7 +24,7 @@ from bench.views.drawing.draw_panels import LANES_BESIDE
 from bench.views.sentences.limits import percent
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
-from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place
+from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place, value_at
 
 DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
@@ -168,7 +168,7 @@ class LinePlot(PanelPlot):
         if not other._touched:
             self.reset_view()
             return
-        low, high = (other._value(end) for end in other.box.viewRange()[0])
+        low, high = (value_at(end, other.logs[0], 2.0) for end in other.box.viewRange()[0])
         log_x, _ = self.logs
         if low > 0 or not log_x:
             self._touched = True
@@ -179,17 +179,14 @@ class LinePlot(PanelPlot):
         if not (self._of_sizes(other) and other.cross.isVisible()):
             self.cross.hide()
             return
-        self.cross.setPos(place(other._value(other.cross.value()), self.logs[0], 2.0))
+        there = value_at(other.cross.value(), other.logs[0], 2.0)
+        self.cross.setPos(place(there, self.logs[0], 2.0))
         self.cross.show()
 
     def _of_sizes(self, other: LinePlot) -> bool:
         """Whether another plot has the same values along its x axis."""
         one, two = self.panel, other.panel
         return one is not None and two is not None and one.x.label == two.x.label
-
-    def _value(self, position: float) -> float:
-        """The value that stands at a position of the x axis."""
-        return float(2.0**position) if self.logs[0] else position
 
     # ------------------------------------------------------------------------------------------ the inside
 

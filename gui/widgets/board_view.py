@@ -90,7 +90,7 @@ class BoardView(TableView):
         rows = [line.contender for line in self.source.rows]
         self._following = True
         if contender not in rows or batch not in batches:
-            self.clearSelection()
+            self.selectionModel().clear()  # the current cell, too: a click on it is to go to it again
             self._following = False
             return
         self.setCurrentIndex(self.source.index(rows.index(contender), batches.index(batch)))

@@ -61,13 +61,13 @@ class Columns(QObject):
         if self._pins is not None:
             self._pins.hold(self._leftmost()[: self.pinned])
 
-    def actions(self, place: int) -> list[QAction]:
-        """For the context menu of a heading: hide, pin, and what is shown."""
+    def actions(self, menu: QMenu, place: int) -> list[QAction]:
+        """For the context menu of a heading, which owns them: hide, pin, and what is shown."""
         table, columns = self._table, self._table.source.columns
         made: list[QAction] = []
 
         def add(words: str, do: Any, checked: bool | None = None, enabled: bool = True) -> None:
-            made.append(new_action(table, words, do, checked=checked, enabled=enabled))
+            made.append(new_action(menu, words, do, checked=checked, enabled=enabled))
 
         shown = self._leftmost()
         if 0 <= place < len(columns):

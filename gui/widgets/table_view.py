@@ -289,7 +289,7 @@ class TableView(QTableView):
         row = next(places, None)
         self._following = True
         if row is None:
-            self.clearSelection()
+            self.selectionModel().clear()  # the current row, too: a click on it is to pick it again
         elif row != self.currentIndex().row() or not self.selectionModel().isRowSelected(row):
             across = self.horizontalScrollBar().value()  # the user may be reading the last columns
             self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
@@ -424,7 +424,7 @@ class TableView(QTableView):
         menu = QMenu(self)
         if 0 <= place < len(self.source.columns) and (term := self.source.term(place)):
             menu.addAction(f"What “{term}” means").triggered.connect(lambda: open_term(term))
-        fill(menu, self.chosen_columns.actions(place))
+        fill(menu, self.chosen_columns.actions(menu, place))
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.horizontalHeader().viewport().mapToGlobal(at))
 

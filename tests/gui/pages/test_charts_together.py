@@ -75,6 +75,13 @@ def test_zoom_reset_and_crosshair_go_through_all_charts(qtbot, state):
     time.read_out(None)
     assert not speed.cross.isVisible()
 
+    other.set_log("x", False)
+    for _ in range(30):  # as far away as one likes: beyond the largest number there is
+        wheel(time, -8)
+    assert across(time)[1] > 2000
+    assert not time.grab().isNull()
+    assert not speed.grab().isNull()
+
 
 def test_a_switch_says_its_scale_and_lines_of_two_runs_are_named_at_their_ends(qtbot, state):
     _grid, one, _ = views(qtbot, state)

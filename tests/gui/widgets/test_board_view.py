@@ -101,6 +101,8 @@ def test_a_cell_leads_to_its_case_and_a_case_to_its_cell(make_window):
     window.state.select(Case(backend="ort-cpu", **of))
     window.redraw.flush()
     assert not board.selectedIndexes(), "a reference has no cell"
+    board.setCurrentIndex(at)
+    assert window.state.case.backend == "engine-cpu", "nor is one left to be gone to"
 
 
 def test_it_holds_still_while_it_fills_and_a_run_of_references_has_none(make_window):

@@ -2,7 +2,8 @@
 number of bytes."""
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPointF
+from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.views.charts.comparison_charts import charts
 from bench.words import palette
@@ -10,6 +11,7 @@ from gui.base.theme import Theming
 from gui.plots.base import FAINT, outlined
 from gui.plots.chart import ChartView, Legend, LegendEntry
 from gui.shell import docks
+from gui.widgets.controls import Readout
 from tests.bench import synthetic
 
 
@@ -67,6 +69,24 @@ def test_a_narrow_chart_has_its_list_of_panels_below_a_whole_legend(qtbot):
         assert view.choice.isVisible()
         assert (panels.top() >= legend.bottom()) is below
         assert (legend.width() > 0.9 * view.width()) is below
+
+
+def test_a_chart_that_gives_way_takes_its_tooltips_along(qtbot):
+    made = charts([synthetic.run(batches=(1, 16))])
+    breakdown, time = (next(c for c in made if c.name.endswith(end)) for end in ("-breakdown", "-op-time"))
+    box = QWidget()
+    qtbot.addWidget(box)
+    view = ChartView(Theming("light"), parent=box)
+    view.resize(1200, 400)
+    for _ in range(2):
+        view.show_chart(breakdown)
+        for plot in view.plots.values():
+            plot.read_out(plot.nearest(QPointF(0, 0)))
+        assert len(box.findChildren(Readout)) >= len(view.plots) > 1
+        view.show_chart(time)
+        for _ in range(2):  # the plot, then its tooltip
+            QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        assert len(box.findChildren(Readout)) == len(view.plots) == 1
 
 
 def test_bytes_and_moments_that_a_session_tells_are_as_people_read_them():

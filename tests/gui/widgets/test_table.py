@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, QSettings, Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint, QSettings, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QMenu
 from rich.console import Console
 
 from bench.views.sentences import profile_findings as findings
@@ -202,6 +203,27 @@ def test_columns_are_picked_by_name_under_other_headings() -> None:
         pick(COLUMNS, "nosuch")
 
 
+def test_a_row_that_another_selection_left_is_picked_by_a_click_again(qtbot, view):
+    view.show()
+    picked = []
+    view.picked.connect(picked.append)
+    at = view.visualRect(view.source.index(1, 0)).center()
+    for _ in range(2):
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
+        view.follow("no row")
+        assert not view.selectedIndexes()
+    assert picked == ["late", "late"]
+
+
+def test_the_menu_of_a_heading_leaves_no_action_behind(view):
+    before = len(view.findChildren(QAction))
+    for _ in range(2):
+        view._on_heading_menu(QPoint(5, 5))
+        view.findChild(QMenu).close()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(view.findChildren(QAction)) == before
+
+
 @pytest.fixture
 def toys(qtbot, tmp_path):
     """toys(): a table of toys whose columns are kept in one file of settings."""
@@ -221,7 +243,7 @@ def toys(qtbot, tmp_path):
 
 
 def chosen(view, words, place=0):
-    return next(a for a in view.chosen_columns.actions(place) if a.text() == words)
+    return next(a for a in view.chosen_columns.actions(QMenu(view), place) if a.text() == words)
 
 
 def from_left(view):
