@@ -11,7 +11,7 @@ from bench.questions import ladder_plan as plan
 from bench.run.defaults import JOB
 from engine import backends
 from engine.graph import importer
-from kernels import registry
+from kernels import registry, tasks
 from kernels.ops import OPS
 from models import catalogue, names
 from tests import other_systems
@@ -65,15 +65,26 @@ def _backends(machine: Machine) -> tuple[str, ...]:
     return ("--backend", ours, "--backend", reference)
 
 
+@functools.cache
+def _made_of(name: str, device: str) -> tuple[object, ...]:
+    """What a model computes, but for its weights."""
+    return tuple(step.params for step in plan.steps_of(importer.load(catalogue.path(name)), 1, device))
+
+
 def _models(machine: Machine) -> list[Step]:
     found = []
+    seen: set[tuple[object, ...]] = set()
     for name in names.models():
+        # Where another one differs in its weights alone, so do its kernels in no precision.
+        made = _made_of(name, machine.device)
+        precisions = machine.precisions[: 1 if made in seen else None]
+        seen.add(made)
         found.append(
             _step(
                 f"compare {name}",
                 "every model, in every precision",
                 *("compare", name, *_backends(machine), "--batch", "4"),
-                *("--precision", ",".join(machine.precisions), "--images", IMAGES, *QUICK, *small.ONE),
+                *("--precision", ",".join(precisions), "--images", IMAGES, *QUICK, *small.ONE),
                 machine=machine,
             )
         )
@@ -132,6 +143,12 @@ def _ladders(machine: Machine) -> list[Step]:
             words += ("--model", f"{op}.onnx", "--batch", str(fixtures.BATCH))
             uses = (Use(f"{fixtures.ONE_NODE}{op}", f"{op}.onnx"),)
         found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
+    for task in tasks.in_order():
+        spec = task.task.spec
+        shape = ",".join(str(spec.check[-1][size]) for size in spec.symbols)
+        found.append(
+            _step(f"ladder {task.op}", "every task's ladder", "ladder", task.op, "--shape", shape, *QUICK)
+        )
     return [*found, _step("ladder net", "every operator's ladder", "ladder", "net", *QUICK)]
 
 

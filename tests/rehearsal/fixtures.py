@@ -59,7 +59,7 @@ def steps(machine: Machine) -> list[Step]:
     made = {
         COMPARISON: (*main, "compare", "lenet5-digits", "--batch", "1,4", "--images", "64", *SMALL),
         BEGUN: (*_OWN, "cut"),
-        LADDER: (*main, "ladder", "conv", *shape, *SMALL),
+        LADDER: (*main, "ladder", "conv", *shape, *(w for rung in "1234" for w in ("--rung", rung)), *SMALL),
         BEGUN_LADDER: (*_OWN, "cut"),
         PROFILE: (*main, "profile", "lenet5-digits", *SMALL),
         SELFCHECK: (*main, *_selfcheck(machine)),

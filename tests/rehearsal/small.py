@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from bench.words.option import integers
+from kernels import registry
+from kernels.ops import OPS
 
 LARGEST_BATCH, MOST_BATCHES, IMAGES = 16, 2, 100
 FEW_IMAGES = 16  # of the large models, whose float64 answers take long
@@ -15,6 +17,7 @@ QUICK_COURSE = "ece408-milestones"
 COURSE = ("--images", "32", "--largest", "2", "--budget", "0.05")
 GOALS = ("--largest", "1", "--images", "16", "--budget", "0.05")
 PATIENT = ("--timeout", "240")  # a first check waits for float64, beside all that is rehearsed meanwhile
+TALL, RUNGS = 10, ("1", "2")  # of ladders with more rungs, which each are climbed whole once, so many
 ONE = ("--instances", "1")  # several are what the default comparison and each operator's ladder are timed in
 
 
@@ -60,11 +63,26 @@ def small(words: list[str]) -> tuple[list[str], str]:
         added += ONE
     if command == "ladder" and "--timeout" not in words:
         added += PATIENT
+    if command == "ladder":
+        added += rungs(words)
     if "--budget" not in words:
         added += ["--budget", BUDGETS[command]]
     if added:
         said.append(f"with {' '.join(added)}")
     return made + added, "; ".join(said)
+
+
+def rungs(words: list[str]) -> list[str]:
+    """Which rungs alone are climbed: of a tall ladder a few, and the user's own."""
+    op = words[1] if words[1:] and words[1][0] != "-" else "conv"
+    if "--rung" in words or op not in OPS:
+        return []
+    if max(len(registry.rungs(device, op)) for device in ("cpu", "cuda")) <= TALL:
+        return []
+    if "--tune" in words and op != "conv":
+        return []  # it is about a rung further up
+    own = ("mine",) if "--kernels" in words else ()
+    return [word for rung in (*RUNGS, *own) for word in ("--rung", rung)]
 
 
 def batches(text: str) -> str:
