@@ -81,9 +81,10 @@ class Subject:
         """The key of the images on which answers are held against float64."""
         return oracle.content_key(self.loaded.graph, self.loaded.golden().inputs)
 
-    def session(self, mix: Mix) -> Session:
-        """A session with this mix. Raises as Backend.prepare."""
-        options = replace(self.options, mix=dict(mix))
+    def session(self, mix: Mix, timed: bool = True) -> Session:
+        """A session with this mix. timed: as it is timed; else only for its answers, which is sooner ready.
+        Raises as Backend.prepare."""
+        options = replace(self.options, mix=dict(mix), cuda_graph=timed and self.options.cuda_graph)
         return self.backend.prepare(self.loaded.graph, self.batch, self.precision, options)
 
 
@@ -321,7 +322,7 @@ def _add_shares(subject: Subject, judge: Budget, parts: Sequence[Part], whole: M
         subject.progress(f"{what} ({number + 1} of {len(looked_at)})", number / len(looked_at))
         mix = tuple((n, precision if n in part.nodes else FP32) for each in parts for n in each.nodes)
         try:
-            with closing(subject.session(mix)) as session:
+            with closing(subject.session(mix, timed=False)) as session:
                 part.shares[precision] = judge.off(session)
         except (KernelscopeError, MemoryError) as error:
             _told(subject, what, error)

@@ -25,6 +25,7 @@ from bench.results.stats import SAME_BOUND
 from bench.views.charts.definitions import Axis, Chart, Panel, Tile
 from bench.views.charts.series import failures, most_images
 from bench.words import orders, palette, units
+from kernels.precision import MIXED
 
 Grade = Literal[
     "faster", "same", "slower", "doubtful", "undecided", "wrong", "none", "reference", "pending", "absent"
@@ -189,7 +190,7 @@ def cell(row: Row) -> Cell:
         text = doubt.marked(_time(row), row.own_doubts)
         return made(grade="reference", text=text, why=why, doubts=row.own_doubts)
     if row.speedup is None or row.against is None:
-        why = f"{measurement.reference} has no time to compare with"
+        why = "\n".join([f"{measurement.reference} has no time to compare with", *_mixed(row)])
         return made(grade="none", text=NO_TIME, why=why)
     return _compared(row, row.speedup, label(*_contender(row.against.case)))
 
@@ -212,9 +213,15 @@ def _compared(row: Row, speedup: float, reference: str) -> Cell:
         speedup=speedup,
         low=row.speedup_low,
         high=row.speedup_high,
-        why="\n".join([*told, *row.speedup_doubts]),
+        why="\n".join([*told, *_mixed(row), *row.speedup_doubts]),
         doubts=doubts,
     )
+
+
+def _mixed(row: Row) -> list[str]:
+    """What the layers of a mixed precision compute in."""
+    facts = row.measurement.facts
+    return [facts[MIXED]] if MIXED in facts else []
 
 
 def _time(row: Row, interval: bool = False) -> str:

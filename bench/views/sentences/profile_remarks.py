@@ -11,6 +11,7 @@ from bench.results.profile_records import Breakdown, CaseProfile, Clock
 from bench.results.rows import title
 from bench.words import units
 from bench.words.units import percent
+from kernels.precision import MIXED
 
 REST = 0.05  # of a pass: a larger share that nothing explains, or of staging, is put into words
 HOST = 0.10  # of a pass on a GPU: a larger share of the host's own code is
@@ -24,6 +25,7 @@ def remarks(made: CaseProfile) -> list[str]:
     """What failed, what is missing, what a pass waits for, what the profiler cost, how clocks were joined."""
     said = [made.reason] if made.reason else []
     said += made.notes
+    said += [f"layers: {made.facts[MIXED]}"] if MIXED in made.facts else []
     found = made.breakdown()
     if found is not None and found.wall_ns:
         said += waits(made)

@@ -24,6 +24,7 @@ from bench.views.tables.comparison_tables import (
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Table, pick
 from bench.words import orders, units
+from kernels.precision import MIXED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -117,6 +118,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         told = row.own_doubts if alone else (*row.own_doubts, *row.speedup_doubts)
         unsteady = [f"{sentence} ({HELD})" for sentence in row.unsteady]
         texts += [f"with {m.facts['swapped']}"] if "swapped" in m.facts else []
+        texts += [m.facts[MIXED]] if MIXED in m.facts else []
         texts += about_accuracy(m)
         doubts: list[str] = []
         if m.end_to_end is not None and m.end_to_end.refused:

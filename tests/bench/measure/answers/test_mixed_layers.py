@@ -49,8 +49,8 @@ def test_each_layer_is_held_to_the_bound_of_its_own_precision() -> None:
         "pool3": "fp32",
     }
     how = Options(mix={**mix, "fc4": "fp32"})
-    noting = Noting()
-    found = layer_errors.isolated(graph, noting, "mixed-1e-3", how, golden)  # type: ignore[arg-type]
+    noting: Any = Noting()
+    found = layer_errors.isolated(graph, noting, "mixed-1e-3", how, golden)
     assert {node: noting.asked[node] for node in mix} == mix
     bounds = {output: stats.bound for output, stats in found.items()}
     assert bounds == {"r1": 5e-3, "p1": 5e-3, "r2": 2e-3, "c3": 1e-5, "p3": 1e-5, "f3": 1e-5, "y": 1e-5}
@@ -59,5 +59,5 @@ def test_each_layer_is_held_to_the_bound_of_its_own_precision() -> None:
     for node, output, right in (("conv1", "r1", True), ("conv3", "c3", False)):
         alone = layer_errors.isolated(
             graph, Noting(node), "mixed-1e-3", replace(how, rungs={node: "naive"}), golden
-        )  # type: ignore[arg-type]
+        )
         assert alone[output].ok == right

@@ -43,7 +43,7 @@ class Backend:
 
     name, device = "engine-cuda", "cuda"
 
-    def __init__(self, off: Off = lambda mix: 0.0, **others: dict[str, Any]) -> None:
+    def __init__(self, off: Off = lambda mix: 0.0, **others: dict[tuple[str, str], float]) -> None:
         self.off, self.others, self.made = off, others, 0
         self.opened: list[dict[str, str]] = []
 

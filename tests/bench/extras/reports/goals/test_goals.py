@@ -27,6 +27,7 @@ from engine.options import Configuration
 from engine.planning.choices import Choice, Tried
 from kernels import registry
 from kernels.errors import InputError
+from kernels.precision import MIXED, asked
 from models import names
 from tests.bench.synthetic import record
 
@@ -45,14 +46,14 @@ def test_what_a_file_names_is_there_and_measured(name: str) -> None:
         assert set(need.models) <= set(names.models())
         assert set(need.backends) <= set(backends.all_backends())
         assert set(need.once) < set(need.backends)
-        assert set(need.precisions) <= set(registry.precisions(goals.device))
+        assert set(need.precisions) <= {*registry.precisions(goals.device), MIXED}
     for goal in goals.goals:
         assert len(goal.batches) == len(goal.wanted)
         assert all(wanted > 0 for wanted in goal.wanted)
         need = goals.need(goal.need)
         assert goal.model in need.models
         assert set(goal.batches) <= set(need.batches)
-        assert goal.precision in need.precisions
+        assert goal.precision in map(asked, need.precisions)
         tuned = (
             {f"ort-{goals.device}{end}" for end in ("-tuned", "-tuned-strict")}
             if need.tune_reference
