@@ -79,19 +79,22 @@ def test_who_ends_it_waits_for_none_of_them() -> None:
         nvrtc.compile_ahead(wanted(), ARCH, 2, stop)  # type: ignore[arg-type]
 
 
-def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    dump = compilers.pickled
+def test_one_that_is_killed_costs_what_it_had_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump, items = compilers.pickled, wanted()
 
     def kill(value: object) -> bytes:
-        for each in compiling():
-            each.send_signal(signal.SIGKILL)
-            each.wait()
+        if isinstance(value, tuple) and value[0].name == items[0][0].name:
+            for each in compiling():
+                each.send_signal(signal.SIGKILL)
+                each.wait()
         return dump(value)
 
     monkeypatch.setattr(compilers, "pickled", kill)
+    monkeypatch.setattr(nvrtc, "APART", 1)
     told: list[int] = []
-    nvrtc.compile_ahead(wanted(), ARCH, 2, lambda done, total: told.append(done))  # type: ignore[arg-type]
-    assert told == [1, 2, 3], "they are compiled when they are asked for"
+    nvrtc.compile_ahead(items, ARCH, 1, lambda done, total: told.append(done))  # type: ignore[arg-type]
+    assert told == [1, 2, 3]
+    assert [there(*item) for item in items] == [False, False, True], "the first when it is asked for"
 
 
 def test_a_few_are_not_worth_processes(monkeypatch: pytest.MonkeyPatch) -> None:
