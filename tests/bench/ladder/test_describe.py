@@ -14,14 +14,10 @@ from kernels.errors import InputError
 from kernels.ops import OPS
 from tests.engine.backends.nets import small_net
 
+pytestmark = pytest.mark.usefixtures("in_a_folder")
+
 MODEL = "lenet5-digits"
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
-
-
-@pytest.fixture(autouse=True)
-def _places(tmp_path, tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.chdir(tmp_path)
 
 
 def ask(**fields):
