@@ -31,7 +31,7 @@ with torch.inference_mode():
     print(mine(x).shape)
 ```
 
-In a model: `model.{node} = {name}.Module(){on_device}`."""
+In a model, put it where the module of {node} is: `model.conv1 = {name}.Module(){on_device}`, for example."""
 
 _TARGET = re.compile(r"^\.target (\w+)", re.M)
 
