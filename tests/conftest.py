@@ -94,6 +94,22 @@ def _no_bytecode_of_what_is_gone(tmp_path_factory):
 
 
 @pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """The cache's folder, which no other test has."""
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def gpu():
+    """Skips where no CUDA kernel runs."""
+    from engine import backends
+
+    if reason := backends.get("engine-cuda").unavailable():
+        pytest.skip(reason)
+
+
+@pytest.fixture
 def blank_pictures(monkeypatch):
     """For tests that look at words, tables and names of files alone: pictures are written in each format,
     with title and finding, and nothing is on them. Drawing is most of what a report costs."""

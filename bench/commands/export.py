@@ -168,6 +168,7 @@ def _save(path: Path, data: bytes) -> None:
 COLUMNS = (
     "panel",
     "series",
+    "x",
     "batch",
     "value",
     "low",
@@ -183,7 +184,8 @@ COLUMNS = (
 def records(chart: Chart) -> list[dict[str, Any]]:
     """One dictionary a line, by COLUMNS. Values in the unit that stands beside them, "%" meaning fractions;
     words: how the chart writes it; doubts: what speaks against it. series: a backend, or the category of a
-    slice, whose backend is the panel's title. A failure has no value but a disposition and a reason."""
+    slice, whose backend is the panel's title. x: the place on the x axis, or the name that stands there;
+    batch: the same where that axis has batch sizes. A failure has no value but a disposition and a reason."""
     return [record for panel in chart.panels for record in _panel(panel, chart)]
 
 
@@ -226,8 +228,12 @@ def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
     return found
 
 
-def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
-    known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
+def _record(panel: Panel, series: str, x: float, **values: Any) -> dict[str, Any]:
+    number = int(x) if x == int(x) else x
+    place = dict(zip(panel.x.ticks, panel.x.labels, strict=False)).get(x, number)
+    batch = number if panel.x.label.startswith("batch") else None
+    known = {"panel": panel.title, "series": series, "x": place, "batch": batch, "unit": panel.y.unit}
+    known |= values
     known["doubts"] = "; ".join(values.get("doubts", ())) or None
     return {name: known.get(name) for name in COLUMNS}
 

@@ -42,7 +42,6 @@ class BarPlot(PanelPlot):
         for z, item in ((4, self._frame), (3, self._intervals)):
             item.setZValue(z)
             self.addItem(item, ignoreBounds=True)
-        self.box.sigResized.connect(self._on_resized)
 
     def draw(self) -> None:
         panel = self.panel
@@ -134,10 +133,6 @@ class BarPlot(PanelPlot):
             brush=pg.mkBrush(None),
             pen=pg.mkPen(self.theming.theme.ink, width=self.pixels(2.4)),
         )
-
-    def _on_resized(self) -> None:
-        if self.panel is not None:
-            self.draw()
 
     # ------------------------------------------------------------------------------------------ the inside
 

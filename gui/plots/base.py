@@ -144,6 +144,7 @@ class PanelPlot(pg.PlotWidget):
         self.box = item.getViewBox()
         self.box.disableAutoRange()
         self.box.sigRangeChangedManually.connect(self._on_touched)
+        self.box.sigResized.connect(self._on_resized)
         self.cross = pg.InfiniteLine(angle=90, movable=False)
         self.cross.setZValue(-5)
         self.cross.hide()
@@ -297,6 +298,10 @@ class PanelPlot(pg.PlotWidget):
         return width * self.devicePixelRatioF()
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _on_resized(self) -> None:
+        if self.panel is not None:
+            self.draw()
 
     def _on_touched(self, *_: object) -> None:
         self._touched = True

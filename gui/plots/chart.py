@@ -513,22 +513,24 @@ class ChartGrid(QScrollArea):
         self.hold(views)
 
     def hold(self, views: Sequence[ChartView]) -> None:
-        """Show these charts from now on. The earlier ones may belong to another grid by now."""
+        """Show these charts from now on; one of them that has all the room keeps it. The earlier ones may
+        belong to another grid by now."""
         for view in self._views:
             view.expanded.disconnect(self._on_expanded)
             view.moved.disconnect(self._on_moved)
             view.pointed.disconnect(self._on_pointed)
             if view not in views and view.parentWidget() is self._charts:
+                view.shrink()
                 view.hide()
         self._views = list(views)
         for view in self._views:
             view.expanded.connect(self._on_expanded)
             view.moved.connect(self._on_moved)
             view.pointed.connect(self._on_pointed)
-        self._alone, self._columns = None, 0
+        self._alone, self._columns = self._alone if self._alone in views else None, 0
         self._arrange()
-        for view in self._views:
-            view.show()  # a tab that was not in front has hidden it
+        for view in self._views:  # a tab that was not in front has hidden it
+            view.setVisible(self._alone in (None, view))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

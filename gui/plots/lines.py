@@ -69,7 +69,6 @@ class LinePlot(PanelPlot):
         for item in (self._baseline, self._failed_band, self._failed_name, self._halo):
             self.addItem(item, ignoreBounds=True)
         self.box.sigRangeChanged.connect(self._on_ranged)
-        self.box.sigResized.connect(self._on_resized)
 
     @property
     def logs(self) -> tuple[bool, bool]:
@@ -321,10 +320,6 @@ class LinePlot(PanelPlot):
                 brush=None,
             )
         self.place_selection()
-
-    def _on_resized(self) -> None:
-        if self.panel is not None:
-            self.draw()
 
     def _place_names(self) -> None:
         """Place the names of series that are named at their last point and not in a legend."""

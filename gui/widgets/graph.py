@@ -52,7 +52,7 @@ _SWEEPS = 8
 
 
 @dataclass(frozen=True)
-class PlacedNode:
+class Places:
     """The places of nodes and edges. centres: (x, y) by node; routes: by (source, target), the points of
     an edge from the bottom of its source to the top of its target; rows: the nodes of each layer from
     left to right, for the arrow keys."""
@@ -75,7 +75,7 @@ class _Spot:
     x: float = 0.0
 
 
-def layout(sizes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> PlacedNode:
+def layout(sizes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> Places:
     """Places for nodes of (width, height), in units of the drawing. Equal graphs get equal places.
 
     sizes: in an order in which every edge leads forward, as layers of a model run. Raises ValueError
@@ -207,7 +207,7 @@ def _align(layer: list[_Spot], down: bool) -> None:
         spot.x = mean + base
 
 
-def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]) -> PlacedNode:
+def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]) -> Places:
     middle: dict[_Spot, float] = {}
     y = 0.0
     for layer in layers:
@@ -230,7 +230,7 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
         points.append((last.x, middle[last] - last.height / 2))
         routes[edge] = tuple(points)
     rows = tuple(tuple(spot.key for spot in layer if spot.key is not None) for layer in layers)
-    return PlacedNode(centres, routes, rows)
+    return Places(centres, routes, rows)
 
 
 CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter

@@ -104,7 +104,7 @@ class _Processes:
         self._closed = False
 
     def compile(self, rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> None:
-        """Compile it into the cache. If the process has died, nothing is compiled."""
+        """Compile it into the cache; nothing where the process dies of it. The next one gets another."""
         self._asked((rung, arch, dict(defines)), lambda stream: stream.read(1))
 
     def answered(self, question: Any) -> Answer:
@@ -129,7 +129,8 @@ class _Processes:
             timer.cancel()
 
     def _process(self) -> subprocess.Popen[bytes]:
-        return getattr(self._own, "process", None) or self._started()
+        process: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)
+        return process if process is not None and process.poll() is None else self._started()
 
     def _asked(self, question: Any, read: Callable[[Any], bytes]) -> bytes:
         process = self._process()

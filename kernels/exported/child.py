@@ -75,13 +75,15 @@ class Tables:
 
     def __init__(self) -> None:
         self.content = b""
+        self._starts: dict[bytes, int] = {}
 
     def place(self, array: np.ndarray) -> int:
-        """Where it lies; an equal one lies there once."""
+        """Where it lies, in bytes from the start; what several sizes share lies there once."""
         data = array.tobytes()
-        start = -(-len(self.content) // ALIGNMENT) * ALIGNMENT
-        self.content = self.content.ljust(start, b"\0") + data
-        return start
+        if data not in self._starts:
+            start = self._starts[data] = -(-len(self.content) // ALIGNMENT) * ALIGNMENT
+            self.content = self.content.ljust(start, b"\0") + data
+        return self._starts[data]
 
 
 def _call(

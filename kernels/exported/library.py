@@ -79,6 +79,7 @@ def written(op: Operator, folder: Path) -> list[Path]:
             (building / objects[-1]).write_bytes(named)
         (building / "tables.bin").write_bytes(op.tables)
         _run([by, *FLAGS, "-o", library.name, text.name, *objects, *LINKED], building, op)
+        library.unlink(missing_ok=True)  # written over, it would break a program that has it loaded
         shutil.move(building / library.name, library)
     return files
 

@@ -15,7 +15,8 @@ import onnxruntime as ort
 options = ort.SessionOptions()
 options.register_custom_ops_library("./{library}")
 session = ort.InferenceSession("{model}", options, providers=["{provider}"])
-feed = {{it.name: np.zeros([n if isinstance(n, int) else {batch} for n in it.shape], "float32")
+feed = {{it.name: np.zeros([n if isinstance(n, int) else {batch} for n in it.shape],
+                           "float32" if it.type == "tensor(float)" else it.type[7:-1])  # of tensor(…)
         for it in session.get_inputs()}}
 print(session.run(None, feed)[0].shape)
 ```"""
@@ -30,7 +31,7 @@ with torch.inference_mode():
     print(mine(x).shape)
 ```
 
-In a model: `model.{node} = {name}.Module(){on_device}`."""
+In a model, put it where the module of {node} is: `model.conv1 = {name}.Module(){on_device}`, for example."""
 
 _TARGET = re.compile(r"^\.target (\w+)", re.M)
 

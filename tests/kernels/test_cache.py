@@ -14,14 +14,10 @@ from kernels.cache import Store
 from kernels.environment import for_children
 from kernels.errors import KernelError
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 STORE = Store("things", 2, "what was found", most=3)
 KEY = {"machine": "one", "model": "net"}
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def test_an_entry_is_found_by_its_own_key_and_version_alone() -> None:
@@ -88,8 +84,8 @@ def test_of_many_who_write_one_entry_it_is_always_whole() -> None:
             over.set()
 
 
-def test_where_nothing_can_be_written_it_says_what_would_work(cache: Path) -> None:
-    cache.write_text("a file")
+def test_where_nothing_can_be_written_it_says_what_would_work(own_cache: Path) -> None:
+    own_cache.write_text("a file")
     with pytest.raises(KernelError, match=r"what was found cannot be kept in .* point KERNELSCOPE_CACHE"):
         STORE.write("a", KEY, [1])
     assert STORE.read("a", KEY, list[int]) is None

@@ -79,19 +79,22 @@ def test_who_ends_it_waits_for_none_of_them() -> None:
         nvrtc.compile_ahead(wanted(), ARCH, 2, stop)  # type: ignore[arg-type]
 
 
-def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    dump = compilers.pickled
+def test_one_that_is_killed_costs_what_it_had_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump, items = compilers.pickled, wanted()
 
     def kill(value: object) -> bytes:
-        for each in compiling():
-            each.send_signal(signal.SIGKILL)
-            each.wait()
+        if isinstance(value, tuple) and value[0].name == items[0][0].name:
+            for each in compiling():
+                each.send_signal(signal.SIGKILL)
+                each.wait()
         return dump(value)
 
     monkeypatch.setattr(compilers, "pickled", kill)
+    monkeypatch.setattr(nvrtc, "APART", 1)
     told: list[int] = []
-    nvrtc.compile_ahead(wanted(), ARCH, 2, lambda done, total: told.append(done))  # type: ignore[arg-type]
-    assert told == [1, 2, 3], "they are compiled when they are asked for"
+    nvrtc.compile_ahead(items, ARCH, 1, lambda done, total: told.append(done))  # type: ignore[arg-type]
+    assert told == [1, 2, 3]
+    assert [there(*item) for item in items] == [False, False, True], "the first when it is asked for"
 
 
 def test_a_few_are_not_worth_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,9 +126,16 @@ def test_a_strangers_file_is_compiled_where_no_other_file_is(
         assert nvrtc.compile_rung(beside, ARCH, {"OP": 0}).read_bytes()[1:4] == b"ELF"
         with pytest.raises(Exception, match="cannot open source file"):
             nvrtc.compile_rung(other, ARCH, {"OP": 0})
-        compiling()[0].kill()
-        with pytest.raises(KernelError, match="said nothing"):
-            nvrtc.compile_rung(mine, ARCH, {"OP": 0, "AGAIN": 1})
+        dump = compilers.pickled
+
+        def kill(value: object) -> bytes:
+            compiling()[0].kill()
+            return dump(value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(compilers, "pickled", kill)
+            with pytest.raises(KernelError, match="said nothing"):
+                nvrtc.compile_rung(mine, ARCH, {"OP": 0, "AGAIN": 1})
         assert nvrtc.compile_rung(mine, ARCH, {"OP": 0, "AGAIN": 1}).exists()
     finally:
         compilers.end_of_strangers()

@@ -34,13 +34,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
-    if on_the_host.COMPILER is None:
-        pytest.skip("no compiler for the host")
-    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("name", CASES)

@@ -52,13 +52,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
-    if on_the_host.COMPILER is None:
-        pytest.skip("no compiler for the host")
-    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
 def _case(params: Conv, seed: int = 0) -> cuda_cases.Case:
     return cuda_cases.conv_case(np.random.default_rng(seed), params)
 

@@ -35,9 +35,7 @@ Answers = Callable[[Rung, Case], np.ndarray]
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    hosted = on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
+def answers(hosted: on_the_host.Hosted) -> Answers:
     def of(rung: Rung, case: Case) -> np.ndarray:
         return answer(hosted, rung, case)
 

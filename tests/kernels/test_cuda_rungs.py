@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from engine.backends.engine_cuda import BACKEND
 from kernels import launch, registry
 from kernels.estimates import nhwc_tiles, tensor_tiles
 from kernels.languages.known import languages
@@ -31,13 +30,6 @@ TILED = [
 
 # CuPy, which carries the arrays here, may be behind NumPy's newest.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    if reason := BACKEND.unavailable():
-        pytest.skip(reason)
-    return Device()
 
 
 @cache

@@ -30,13 +30,6 @@ MOST_FLOPS = 100_000
 CONV = registry.find("cuda", "conv", "nhwc_fp16")
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
-    if on_the_host.COMPILER is None:
-        pytest.skip("no compiler for the host")
-    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
 def _richest(rung: Rung) -> Case:
     """The case with most to say of the rung, of those that are quickly computed thread by thread."""
     quick = (case for case in small(rung.op) if case.params.flops <= MOST_FLOPS)

@@ -210,13 +210,6 @@ def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
 # --- on a GPU ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def device() -> Device:
-    if reason := BACKEND.unavailable():
-        pytest.skip(reason)
-    return Device()
-
-
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("rung", IN_TURNS, ids=lambda rung: rung.name)

@@ -33,13 +33,6 @@ LONGER = [
 WAYS = ("as drawn", "rows", "columns", "both", "all")
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
-    if on_the_host.COMPILER is None:
-        pytest.skip("no compiler for the host")
-    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
 def _case(params: Gemm, way: str) -> Case:
     """Rows, columns, both or every number multiplied by powers of two from 2^-20 to 2^20."""
     case = cuda_cases.gemm_case(np.random.default_rng(0), params)

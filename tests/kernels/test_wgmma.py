@@ -55,13 +55,6 @@ CASES = [
 PRODUCTS = [rung for rung in registry.rungs("cuda", "gemm") if rung.launch == "gemm_wgmma"]
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
-    if on_the_host.COMPILER is None:
-        pytest.skip("no compiler for the host")
-    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
 def _ways(rung: Rung) -> list[tuple[str, str]]:
     return [(reads, writes) for reads in rung.reads for writes in rung.writes]
 

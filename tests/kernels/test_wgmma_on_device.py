@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.backends.engine_cuda import BACKEND
 from kernels import launch, layouts, registry
 from kernels.estimates import wgmma_tiles
 from kernels.layouts import PLAIN
@@ -15,13 +14,6 @@ from tests.kernels.cuda_device import Device
 from tests.kernels.test_wgmma import CASES, RUNGS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    if reason := BACKEND.unavailable():
-        pytest.skip(reason)
-    return Device()
 
 
 def _found(device: Device, rung: Rung, case: cuda_cases.Case) -> np.ndarray:

@@ -16,13 +16,9 @@ from engine.planning.choices import Part
 from kernels.cache import atomic_file, clear_leftovers
 from models import catalogue
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 NAME = "lenet5-digits"
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def test_a_model_that_was_swapped_is_built_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ from bench.views.charts.scoreboard import MEANING
 from bench.views.reports import report_form
 from bench.views.reports.report_form import Picture
 from bench.views.sentences import findings
-from bench.views.sentences.footer import machine, settings, versions
+from bench.views.sentences.footer import device, devices, machine, settings, versions
 from bench.views.sentences.verdicts import crowded, verdicts
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import scoreboard, terminal_tables
@@ -140,7 +140,7 @@ def context(
     pieces = [piece(run, measurements) for run, measurements in found]
     told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
     return {
-        "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
+        "heading": heading or f"Comparison on {devices(merged.runs)}",
         "overview": findings.sentences(merged.rows),
         "boards": [(verdict, scoreboard.table(verdict.board)) for verdict in told],
         "meaning": MEANING if any(verdict.board.has_comparisons for verdict in told) else "",
@@ -150,10 +150,6 @@ def context(
         "sections": sections,
         "shortfalls": shortfalls(merged),
     }
-
-
-def _device(run: Run) -> str:
-    return run.environment.gpu or run.environment.cpu or "an unknown machine"
 
 
 def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
@@ -226,12 +222,12 @@ def _elsewhere(merged: Merged) -> list[str]:
     """Which cases were measured on another device than most of them: their times stand in one table."""
     found: dict[str, list[Row]] = {}
     for row in merged.rows:
-        found.setdefault(_device(merged.runs[merged.places[row.case.key]]), []).append(row)
-    most = max(found, key=lambda device: len(found[device]), default="")
+        found.setdefault(device(merged.runs[merged.places[row.case.key]]), []).append(row)
+    most = max(found, key=lambda name: len(found[name]), default="")
     return [
-        f"{where}: measured on {device}, most others on {most}"
-        for device, items in found.items()
-        if device != most
+        f"{where}: measured on {name}, most others on {most}"
+        for name, items in found.items()
+        if name != most
         for where in findings.places(items)
     ]
 

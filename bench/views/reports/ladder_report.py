@@ -21,6 +21,7 @@ from bench.views.charts import ladder_charts
 from bench.views.reports import report_form
 from bench.views.reports.report_form import Picture, ReportForm
 from bench.views.sentences import ladder_story
+from bench.views.sentences.footer import devices
 from bench.views.tables import ladder_report_tables as tables
 from bench.views.tables import ladder_tables
 from bench.views.tables.table import Table
@@ -120,11 +121,10 @@ def read(path: Path) -> Climbed:
 
 def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> dict[str, Any]:
     """What the template tells."""
-    env = found[-1].ladder.environment
     course = tables.load()
     beside_ours, course_rows = tables.beside(course, [(one.ladder, one.rows) for one in found])
     return {
-        "heading": heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
+        "heading": heading or f"Ladders on {devices(one.ladder for one in found)}",
         "count": len(found),
         "above": ladder_tables.ABOVE,
         "machines": list(

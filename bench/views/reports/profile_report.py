@@ -27,6 +27,7 @@ from bench.views.drawing.looks import Look
 from bench.views.reports import report_form
 from bench.views.reports.report_form import Picture, ReportForm
 from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.sentences.footer import devices
 from bench.views.tables import course_report as profile_course
 from bench.views.tables import event_lines as profile_lines
 from bench.views.tables import profile_tables
@@ -196,9 +197,11 @@ def context(
     profiles: Sequence[Profile], sections: Sequence[ProfileSection], heading: str = ""
 ) -> dict[str, Any]:
     """What the template tells."""
-    env = profiles[-1].environment
     machines = dict.fromkeys(line for profile in profiles for line in profile_charts.footer(profile)[:1])
-    software = ", ".join(f"{name} {version}" for name, version in env.packages.items())
+    software = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in profile.environment.packages.items())
+        for profile in profiles
+    )
     limits = dict.fromkeys(
         f"Limits measured: {units.si(found.flops_per_s, 'FLOP/s')} ({found.multiplied_by}), "
         f"{units.si(found.bytes_per_s, 'B/s')} ({found.copied_by})"
@@ -206,9 +209,9 @@ def context(
         for found in profile.limits.values()
     )
     return {
-        "heading": heading or f"Profiles on {env.gpu or env.cpu or 'an unknown machine'}",
+        "heading": heading or f"Profiles on {devices(profiles)}",
         "count": len(profiles),
-        "machines": [*machines, software, *limits],
+        "machines": [*machines, *software, *limits],
         "sections": sections,
         "meaning": profile_remarks.HEADLINE,
         "devices": {device for section in sections for device in section.devices},

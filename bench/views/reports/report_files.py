@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bench.results.store import write_atomically
@@ -145,23 +146,29 @@ def template_folders() -> list[Path]:
 
 
 def templates() -> Environment:
-    """The reports' templates in Markdown. Filters: `plain` text as it stands, `table`, `titled` (below its
-    heading), our own `prose`, a `cell`'s text."""
+    """The reports' templates in Markdown, which escapes nothing by itself: see bench.words.plain."""
+    return with_filters(
+        escaped=False,
+        plain=plain.markdown,
+        table=to_markdown,
+        titled=lambda made, level=2: with_headings([made] if isinstance(made, Table) else made, level),
+        prose=str,
+        cell=plain.cell,
+    )
+
+
+def with_filters(escaped: bool, **filters: Callable[..., Any]) -> Environment:
+    """The reports' templates. escaped: as HTML. filters: `plain` text as it stands, `table`, `titled` (below
+    its heading), our own `prose`, a `cell`'s text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
         loader=FileSystemLoader(template_folders()),
         undefined=StrictUndefined,
-        autoescape=False,  # Markdown, not HTML: see bench.words.plain
+        autoescape=escaped,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "plain": plain.markdown,
-        "table": to_markdown,
-        "titled": lambda made, level=2: with_headings([made] if isinstance(made, Table) else made, level),
-        "prose": str,
-        "cell": plain.cell,
-    }
+    made.filters |= filters
     return made

@@ -167,17 +167,8 @@ def titled(made: Table[Any] | Iterable[Table[Any]], level: int = 2) -> Markup:
 
 def templates() -> Environment:
     """The reports' templates in HTML: what is not made here is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(report_files.template_folders()),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters.update(
+    return report_files.with_filters(
+        escaped=True,
         plain=lambda text: " ".join(plain.printable(str(text)).split()),
         told=lambda text: plain.printable(str(text)),
         table=table,
@@ -186,4 +177,3 @@ def templates() -> Environment:
         sentence=sentence,
         cell=cell,
     )
-    return made

@@ -43,6 +43,16 @@ def machine(run: Recorded) -> str:
     return _joined([env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os])
 
 
+def device(run: Recorded) -> str:
+    """The GPU that it has, else the CPU."""
+    return run.environment.gpu or run.environment.cpu or "an unknown machine"
+
+
+def devices(runs: Iterable[Recorded]) -> str:
+    """Those of several runs, each named once."""
+    return " and ".join(dict.fromkeys(map(device, runs)))
+
+
 def processors(run: Recorded, cuda: bool = True) -> str:
     """The GPU, where `cuda` was measured on, and the CPU, as far as they are known."""
     env = run.environment

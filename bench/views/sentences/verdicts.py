@@ -122,12 +122,6 @@ class ModelVerdict:
             return self.clauses[0].role if self.clauses else ""
         return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
 
-    def reliable(self, who: str) -> bool:
-        """Whether everything that is said of this contender is decided (faster, slower or as fast) and
-        nothing speaks against it. False if nothing is said of it."""
-        kinds = {clause.kind for clause in self.clauses_of(who)}
-        return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
-
 
 def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[ModelVerdict]:
     """One ModelVerdict for each model, in the order of the rows; for a crowded model one for each precision.

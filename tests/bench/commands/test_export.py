@@ -164,6 +164,23 @@ def _data(path: Path) -> tuple:
     return folder.header, folder.measurements()
 
 
+def test_numbers_of_a_chart_say_where_they_stand(tmp_path: Path) -> None:
+    """Kernels have names and intensities are fractions: neither is a batch size."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for name in ("lenet_on_h200", "conv_on_two_cores"):
+        assert export(Path(__file__).parents[2] / "data" / name, "--charts", "csv", "--out", tmp_path) == 0
+    for path in tmp_path.iterdir():
+        with path.open(newline="") as file:
+            found[path.stem] = list(csv.DictReader(file))
+    assert {line["x"] for line in found["profile-breakdown"]} == {
+        line["batch"] for line in found["profile-breakdown"]
+    }
+    assert "02 im2col" in {line["x"] for line in found["ladder-speed"]}
+    rooflines = [line for name, lines in found.items() if "roofline" in name for line in lines]
+    assert not any(line["batch"] for line in rooflines)
+    assert any(float(line["x"]) % 1 > 0 for line in rooflines)
+
+
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = Path(__file__).parents[2] / "data" / "lenet_on_h200"

@@ -16,7 +16,6 @@ import pytest
 from bench import judge
 from bench.judge.trial import Trial
 from bench.measure.answers import samples
-from engine import backends
 from engine.cuda import rung as rung_cuda
 from engine.machine import driver
 from kernels import nvrtc, registry
@@ -39,12 +38,6 @@ HOSTED = [cheat for cheat in PLANTED if cheat.hosted]
 IMAGES = 8  # of a batch on the host, where each takes its time
 LARGE, COUNTS, FEW = 1e7, (1, 4, 30, 70, 150), (1, 4)  # trains; of what takes long there
 FEWEST_HONEST = 60
-
-
-@pytest.fixture
-def gpu() -> None:
-    if reason := backends.get("engine-cuda").unavailable():
-        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 
 from bench import judge
 from bench.judge.trial import Trial
-from engine import backends
 from engine.cuda import rung as rung_cuda
 from engine.stirring import Renewable
 from kernels import nvrtc, registry
@@ -31,12 +30,6 @@ PLANTED = [
     )
 ]
 TIMED: tuple[Params, ...] = tuple({cheat.params: None for cheat in PLANTED})
-
-
-@pytest.fixture
-def gpu() -> None:
-    if reason := backends.get("engine-cuda").unavailable():
-        pytest.skip(reason)
 
 
 @pytest.mark.gpu

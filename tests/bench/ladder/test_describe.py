@@ -15,14 +15,10 @@ from kernels.ops import OPS
 from tests.engine.backends.nets import small_net
 from tests.kernels.test_tasks import made
 
+pytestmark = pytest.mark.usefixtures("in_a_folder")
+
 MODEL = "lenet5-digits"
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
-
-
-@pytest.fixture(autouse=True)
-def _places(tmp_path, tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.chdir(tmp_path)
 
 
 def ask(**fields):

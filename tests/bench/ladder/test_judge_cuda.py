@@ -13,7 +13,6 @@ from bench.questions import ladder_plan
 from bench.results.ladder_records import RungMeasurement
 from bench.run import client
 from bench.run.kinds.ladder import KIND as LADDER
-from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
 from kernels.ops import Params
@@ -24,12 +23,6 @@ from tests.kernels.cuda_device import Device
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
 RUNGS = [rung for rung in registry.rungs("cuda", "conv", [PLANTED]) if rung.user]
-
-
-@pytest.fixture
-def gpu() -> None:
-    if reason := backends.get("engine-cuda").unavailable():
-        pytest.skip(reason)
 
 
 def test_the_planted_cuda_faults_are_those_of_the_cpu_and_two_deadly_ones() -> None:

@@ -44,7 +44,7 @@ from kernels.ops.conv import Conv
 from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV, PLANTED
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_a_folder")]
 
 NEWER = ("sm_80", "sm_90")  # that have matrix units as the probes ask for them
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
@@ -65,14 +65,6 @@ def bind(p, inputs, output, workspace):
 
     return run
 """
-
-
-@pytest.fixture(autouse=True)
-def _places(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.chdir(tmp_path)
 
 
 def write(folder: Path, number: int, name: str, body: str) -> Path:

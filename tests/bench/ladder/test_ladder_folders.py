@@ -19,13 +19,7 @@ from bench.run.kinds.ladder import LadderFolder
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured, small_job
 
-
-@pytest.fixture(autouse=True)
-def _places(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_a_folder")
 
 
 def saved(path: Path) -> LadderFolder:

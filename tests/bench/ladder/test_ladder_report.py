@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -172,7 +173,10 @@ def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
         read = ladder_report.read(saved(tmp_path / model, 10_000, 1.0, model))
         text = report_form.rendered(ladder_report.TEMPLATE, ladder_report.context([read], []))
         assert ("course" in text) is there
-        assert text.startswith("# Ladders on Some GPU")
+        assert text.startswith("# Ladders on Some GPU\n")
+    elsewhere = msgspec.structs.replace(read.ladder, environment=Environment(gpu="Another"))
+    both = ladder_report.context([read, replace(read, ladder=elsewhere)], [])
+    assert both["heading"] == "Ladders on Some GPU and Another"
 
 
 def test_one_rung_over_two_models(tmp_path: Path) -> None:

@@ -25,15 +25,9 @@ from kernels.errors import InputError
 from models import catalogue
 from models.names import DEFAULT_MODEL
 
+pytestmark = pytest.mark.usefixtures("in_a_folder")
+
 COMPILED = ("compiled_call_a_step", "one_compiled_call")
-
-
-@pytest.fixture(autouse=True)
-def _places(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.chdir(tmp_path)
 
 
 def climb(path: Path, **fields: object) -> dict[str, RungMeasurement]:

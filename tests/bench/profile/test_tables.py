@@ -537,11 +537,18 @@ def test_before_and_after_stand_in_one_report(tmp_path, monkeypatch):
     paths = []
     for name, rungs in (("before", {"conv1": "naive"}), ("after", {}), ("again", {})):
         job = msgspec.structs.replace(HEADER.job, rungs=rungs)
-        folder = PROFILE.create(tmp_path / name, msgspec.structs.replace(HEADER, job=job))
+        where = msgspec.structs.replace(
+            HEADER.environment, gpu="A GPU" if name == "before" else "Another", packages={"of": name}
+        )
+        header = msgspec.structs.replace(HEADER, job=job, environment=where)
+        folder = PROFILE.create(tmp_path / name, header)
         folder.append(profile(file=profile_store.write_events(folder.path, "case", EVENTS)))
         paths.append(folder.path)
     report, *charts = profile_report.write(paths, tmp_path / "report.md")
-    assert " with conv1 naive: where the time goes" in report.read_text()
+    text = report.read_text()
+    assert text.startswith("# Profiles on A GPU and Another\n")
+    assert all(f"- of {name}\n" in text for name in ("before", "after", "again"))
+    assert " with conv1 naive: where the time goes" in text
     assert len(charts) == len(set(charts))
     assert len({path for path in charts if "conv1-naive" in path.name}) == len(charts) / 3
 

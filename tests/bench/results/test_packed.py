@@ -14,10 +14,7 @@ from bench.results.folders import copy, open_folder
 from bench.results.summaries import SAMPLE
 from kernels.errors import InputError
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def content(folder: Path) -> dict[str, bytes]:

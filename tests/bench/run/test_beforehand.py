@@ -26,6 +26,8 @@ from bench.run.beforehand import (
 )
 from kernels.cache import cache_dir
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ELSEWHERE = """
 import sys
 from bench.run.beforehand import Announced
@@ -35,11 +37,6 @@ sys.stdin.read()
 """
 SET_CHILD_SUBREAPER, GET_CHILD_SUBREAPER = 36, 37  # of prctl
 BURN = "import time; end = time.monotonic() + 20\nwhile time.monotonic() < end: pass"
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
 
 
 def test_what_others_use_is_said_in_cores_and_by_name() -> None:

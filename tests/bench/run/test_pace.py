@@ -19,6 +19,8 @@ from bench.run.past import Past
 from bench.words import units
 from models import names
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 BACKENDS = ("engine-cpu", "ort-cpu")
 # What workers said on two cores, the repeated left out: [seconds, case, stage or "settled"]. slowed: by how
 # much the load of others made all take longer; earlier: a run of the same cases that was recorded before it
@@ -29,11 +31,6 @@ SIZES = {"alexnet-digits": 228_000_000, "ece408-high": 3_700_000, "large": 100_0
 MACHINE = Environment(machine="here", cpu="fast", cores=2)
 LOOKED_AT = 0.1  # of a case's time, in which its answers and layers are looked at
 Seconds = Callable[[Case], float]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
 
 
 def planned(models: tuple[str, ...], batches: tuple[int, ...]) -> list[list[Case]]:

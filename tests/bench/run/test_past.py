@@ -11,14 +11,10 @@ from bench.results.records import Environment, Job
 from bench.run import past
 from bench.run.past import Past, Took, Where
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 MACHINE = Environment(machine="here", cpu="fast", cores=2)
 JOB = Job(models=("net",), backends=("engine-cpu",))
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def took(model: str = "net", batch: int = 1, before: float = 1.0) -> Took:
@@ -58,27 +54,27 @@ def test_the_newest_of_a_turn_counts_part_by_part() -> None:
     assert (one.first, one.before) == (None, 4.0), "another file of that name is another model"
 
 
-def test_it_holds_so_many_turns_of_so_many_kinds_and_the_oldest_go(cache: Path) -> None:
+def test_it_holds_so_many_turns_of_so_many_kinds_and_the_oldest_go(own_cache: Path) -> None:
     of().keep([took(batch=batch) for batch in range(1, past.MOST_TURNS + 11)])
     of().keep([took(batch=12)])
     held = [one.where.batch for one in Past("compare", JOB).of(MACHINE)]
     assert held == [11, *range(13, past.MOST_TURNS + 11), 12]
     for at in range(past.MOST_ENTRIES + 5):
         of(msgspec.structs.replace(JOB, instances=at + 10)).keep([took()])
-    files = [*cache.rglob("*.json")]
+    files = [*own_cache.rglob("*.json")]
     assert len(files) == past.MOST_ENTRIES
     assert sum(file.stat().st_size for file in files) < 1 << 20
 
 
-def test_what_says_no_model_and_what_was_never_told_of_a_machine_is_not_kept(cache: Path) -> None:
+def test_what_says_no_model_and_what_was_never_told_of_a_machine_is_not_kept(own_cache: Path) -> None:
     Past("compare", JOB).keep([took()])
     of().keep([took(model="")])
     of().keep([])
-    assert not cache.exists()
+    assert not own_cache.exists()
 
 
-def test_where_nothing_can_be_kept_nothing_is_known_and_nothing_fails(cache: Path) -> None:
-    cache.write_text("a file")
+def test_where_nothing_can_be_kept_nothing_is_known_and_nothing_fails(own_cache: Path) -> None:
+    own_cache.write_text("a file")
     of().keep([took()])
     assert Past("compare", JOB).of(MACHINE) == ()
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import backends
 from engine.cuda import renewing as cuda_renewing
 from engine.cuda import rung as rung_cuda
 from engine.cuda.renewing import CudaRenewing
@@ -27,12 +26,6 @@ from tests.standin.settings import Settings
 
 HOSTED = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
 COMPILED = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
-
-
-@pytest.fixture
-def gpu() -> None:
-    if reason := backends.get("engine-cuda").unavailable():
-        pytest.skip(reason)
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def model(kind: int = onnx.TensorProto.FLOAT, second: bool = True) -> onnx.Model
 
 
 def test_without_this_program_it_answers_as_the_rung(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     onnx.save(model(second=False), tmp_path / "net.onnx")
     rung = registry.find("cpu", "conv", "register_tiles")
@@ -95,9 +95,14 @@ def test_without_this_program_it_answers_as_the_rung(
     assert "is the model itself" in capsys.readouterr().err
     assert (tmp_path / "net.onnx").read_bytes() == before
     assert made == [str(out / name) for name in ("mine_conv1.c", "libmine_conv1.so", "net.onnx", "README.md")]
-    assert "does the work" not in (page := (out / "README.md").read_text())
+    page = (out / "README.md").read_text()
+    assert "does the work" not in page
     assert "in the place of conv1 and relu1" in page
     assert "threads of ONNX Runtime's session" in page
+    with monkeypatch.context() as patch:
+        patch.chdir(out)
+        exec(page.partition("```python\n")[2].partition("```")[0], {})
+    assert capsys.readouterr().out.startswith("(1, ")
     inputs = {n: RANDOM.standard_normal((n, 3, 40, 40)).astype(np.float32) for n in (1, 16)}
     for n, x in inputs.items():
         np.save(tmp_path / f"x{n}.npy", x)

@@ -100,3 +100,17 @@ def test_a_switch_says_its_scale_and_lines_of_two_runs_are_named_at_their_ends(q
     one.show_chart(next(c for c in state.charts(state.models[0]) if c.name.endswith("op-time")))
     QApplication.processEvents()
     assert {"engine-cpu", "ort-cpu"} & set(one.lines()[0].names.texts)
+
+
+def test_a_chart_keeps_all_the_room_when_others_come_and_gives_it_back_when_it_goes(qtbot, state):
+    grid, one, other = views(qtbot, state)
+    one._expand.click()
+    assert (one.isVisible(), other.isVisible()) == (True, False)
+    grid.hold([one, other])
+    assert (one.isVisible(), other.isVisible()) == (True, False)
+    grid.hold([other])
+    assert (one.isVisible(), other.isVisible()) == (False, True)
+    grid.hold([one, other])
+    assert (one.isVisible(), other.isVisible()) == (True, True)
+    one._expand.click()
+    assert not other.isVisible(), "one click enlarges it again"

@@ -5,13 +5,10 @@ import pytest
 from bench.results.records import Environment, Job
 from bench.run.past import Past
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
 MACHINE = Environment(machine="fake", cpu="Example CPU 9000")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
 
 
 def test_what_a_run_took_is_kept_and_told_to_the_next(make_window, run_to_end, qtbot):

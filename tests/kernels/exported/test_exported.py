@@ -154,7 +154,8 @@ def test_what_is_no_machine_code_alone_is_refused(
         with pytest.raises(UnsupportedError, match=told):
             exported(rung, [p], [None])
         return
-    made = exported(rung, [p], [None])
+    made = exported(rung, [p, Unary(kind="relu", size=200)], [None])
+    assert len(made.tables) == 4 * 4, "what both sizes share is there once"
     x = RANDOM.standard_normal(100).astype(np.float32)
     assert (
         called(library.written(made, tmp_path / "out")[1], made, 0, x).tolist() == np.maximum(x, 0).tolist()

@@ -3,7 +3,6 @@ output has them, at every batch; what cannot be compared is no wrong answer; a t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,9 @@ from tests.bench.measure.answers import drawn_models
 from tests.bench.measure.answers.drawn_models import BY_IMAGE, TOGETHER, Made, built, model, rows
 from tests.engine.harness import make_model, run_ort
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SEEDS = range(2)
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
 
 
 def fetched(graph: Graph, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

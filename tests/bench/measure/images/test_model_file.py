@@ -18,12 +18,9 @@ from bench.results.records import Job
 from kernels.errors import InputError
 from tests.engine.harness import make_model, run_plan
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
 
 
 def saved(
