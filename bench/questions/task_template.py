@@ -4,6 +4,7 @@ its reference."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -39,7 +40,7 @@ def first(record: type[TaskParams], device: str) -> Rung:
     """A rung that was never in a file: the reference on the CPU, a frame on CUDA. Raises InputError."""
     task = record.task
     nothing = MappingProxyType[str, Any]({})
-    needs, stages = nothing, ()
+    stages: tuple[Mapping[str, Any], ...] = ()
     if device == "cpu":
         source = _of_reference(record)
     else:
@@ -47,7 +48,7 @@ def first(record: type[TaskParams], device: str) -> Rung:
         stages = (MappingProxyType({"grid": "ceil(outputs, 256)", "block": 256}),)
     path = Path(task.folder) / f"01_first{SUFFIX[device]}"
     launch = GIVEN if device == "cuda" else ""
-    return Rung(device, record.op, 1, "first", "", launch, nothing, needs, path, source, stages=stages)
+    return Rung(device, record.op, 1, "first", "", launch, nothing, nothing, path, source, stages=stages)
 
 
 def _of_reference(record: type[TaskParams]) -> str:

@@ -33,7 +33,7 @@ def loaded(file: Path, text: str, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
         raise ValueError(f"defines no {name}(…)")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def called(function: Callable[..., Any], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Any:
@@ -57,7 +57,8 @@ def _of_module(of: type, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, i
     """What a torch.nn.Module answers: made with the sizes that it wants, its parameters given by name."""
     import torch
 
-    made = of(**_wanted(of.__init__, sizes)) if "__init__" in vars(of) else of()
+    own = vars(of).get("__init__")
+    made = of(**_wanted(own, sizes)) if own is not None else of()
     if not isinstance(made, torch.nn.Module):
         raise ValueError(f"{of.__name__} is no torch.nn.Module")
     made = made.double().eval()

@@ -33,7 +33,7 @@ class TaskParams(Params):
     @property
     def sizes(self) -> dict[str, int]:
         """The symbols by name."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]  # each record is a dataclass
+        return asdict(self)
 
     @property
     def out_dtype(self) -> str:

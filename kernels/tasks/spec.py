@@ -290,9 +290,9 @@ def unfit(spec: Spec, sizes: Mapping[str, int], small: bool = False) -> Iterator
             total += nbytes
             if nbytes > MOST_NBYTES:
                 yield f"{tensor.name} would have {nbytes:,} bytes"
-        for text in (spec.operations, spec.bytes or 0):
-            if expressions.value(text, sizes) < 0:
-                yield f"{text} is below 0"
+        for told in (spec.operations, spec.bytes or 0):
+            if expressions.value(told, sizes) < 0:
+                yield f"{told} is below 0"
         for given in spec.input:
             yield from _unfit_draw(given, sizes)
     except expressions.ExpressionError as error:
