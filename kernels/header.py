@@ -120,7 +120,7 @@ def _types(of_op: type[Params]) -> dict[str, str]:
         for name, value in attributes
         if isinstance(value, property)
     }
-    return {**properties, **{f.name: str(f.type) for f in fields(of_op)}}  # type: ignore[arg-type]
+    return {**properties, **{f.name: str(f.type) for f in fields(of_op)}}
 
 
 def needs_of(op: str) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
 
 def sizes_of(params: Params) -> dict[str, int]:
     """The fields of params that expressions may name."""
-    return {f.name: int(value) for f in fields(params) if isinstance(value := getattr(params, f.name), int)}  # type: ignore[arg-type]
+    return {f.name: int(value) for f in fields(params) if isinstance(value := getattr(params, f.name), int)}
 
 
 def _words(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from engine.rung_rows import bytes_of
 from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params
 from kernels.registry import Rung
+from kernels.tasks import TaskParams
 
 # What a kernel that runs without a GPU is found to do, the most telling first, as a fault.
 FAULTS = {
@@ -263,7 +265,7 @@ class JudgedSession:
         place = index or found.index
         finding = Finding(
             fault=fault,
-            reason=reason,
+            reason=_with_names(reason, self.params),
             when=when,
             params=self.params.words,
             index=place,
@@ -276,6 +278,14 @@ class JudgedSession:
         )
         self.failure = Failure(finding, self.params, sample, got, error_map(got, sample))
         return self.failure
+
+
+def _with_names(words: str, params: Params) -> str:
+    """Inputs of a task by the names that its file gives them."""
+    if not isinstance(params, TaskParams):
+        return words
+    names = [given.name for given in params.task.spec.input]
+    return re.sub(r"(?:the )?\binput (\d+)\b", lambda m: names[int(m[1])], words)
 
 
 def rebinding(source: str) -> str:

@@ -192,7 +192,8 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         ladder = tuple(rung for rung in ladder if rung.precision in (FP32, job.precision))
     cases = [case_of(rung) for rung in ladder]
     reference = backends.get(backends.get(ENGINES[job.device]).reference)
-    with_reference = one_node.is_graph(job_work(job)) if job.op != net.OP else True
+    work = job_work(job)
+    with_reference = isinstance(work, Net) or one_node.is_graph(work)
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
@@ -203,15 +204,14 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
-    params = job_work(job)
     return Ladder(
         job=job,
         cases=tuple(cases),
-        flops=params.flops,
-        nbytes=params.nbytes,
-        unread=params.unread,
+        flops=work.flops,
+        nbytes=work.nbytes,
+        unread=work.unread,
         # A rung alone is given float32, and gives that.
-        least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in NAMES},
+        least_nbytes={precision: work.least_nbytes(precision, given=True) for precision in NAMES},
         reference=reference.title if with_reference else "",
     )
 

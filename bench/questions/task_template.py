@@ -4,6 +4,7 @@ its reference."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,14 +25,13 @@ def bind(p, inputs, output, workspace):
             array.reshape(shape).astype(np.float64 if array.dtype.kind == "f" else array.dtype)
             for array, shape in zip(inputs, p.input_shapes)
         )
-        output[...] = np.reshape({function}({given}), output.shape)
+        {written}
 
     return run
 """
 _CUDA = """extern "C" __global__ void {op}({pointers}, {struct}) {{
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;  // a thread an element of {output}
-    if (i < {count}) {output}[i] = 0;  // the answer comes here: this one compiles, and is wrong
-}}
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;  // a thread an element
+{written}}}
 """
 
 
@@ -39,7 +39,7 @@ def first(record: type[TaskParams], device: str) -> Rung:
     """A rung that was never in a file: the reference on the CPU, a frame on CUDA. Raises InputError."""
     task = record.task
     nothing = MappingProxyType[str, Any]({})
-    needs, stages = nothing, ()
+    stages: tuple[Mapping[str, Any], ...] = ()
     if device == "cpu":
         source = _of_reference(record)
     else:
@@ -47,7 +47,7 @@ def first(record: type[TaskParams], device: str) -> Rung:
         stages = (MappingProxyType({"grid": "ceil(outputs, 256)", "block": 256}),)
     path = Path(task.folder) / f"01_first{SUFFIX[device]}"
     launch = GIVEN if device == "cuda" else ""
-    return Rung(device, record.op, 1, "first", "", launch, nothing, needs, path, source, stages=stages)
+    return Rung(device, record.op, 1, "first", "", launch, nothing, nothing, path, source, stages=stages)
 
 
 def _of_reference(record: type[TaskParams]) -> str:
@@ -67,32 +67,36 @@ def _of_reference(record: type[TaskParams]) -> str:
     names = [given.name for given in task.spec.input]
     given = ", ".join(f"{one}={one}" if one in names else f"{one}=p.{one}" for one in wanted)
     body = "" if "import numpy as np" in text else "import numpy as np\n\n\n"
+    call = f"{name}({given})"
+    written = f"output[...] = np.reshape({call}, output.shape)"
+    if len(task.spec.output) > 1:
+        written = f"for own, right in zip(p.split(output), {call}):\n            own[...] = right"
     return _CPU.format(
         text=body + text.rstrip("\n"),
         names=f"{', '.join(names)}{',' * (len(names) == 1)}",
-        function=name,
-        given=given,
+        written=written,
     )
 
 
 def _frame(record: type[TaskParams]) -> str:
     spec = record.task.spec
-    (output,) = spec.output
 
     def pointer(tensor: Tensor, const: str) -> str:
         return f"{const}{TYPES[tensor.type]}* __restrict__ {tensor.name}"
 
-    pointers = [pointer(given, "const ") for given in spec.input] + [pointer(output, "")]
-    sides = [str(side) for side in output.shape]
-    count = " * ".join(
-        side if side.isdecimal() else f"(long long)({_of_struct(side, spec.symbols)})" for side in sides
-    )
+    def count(tensor: Tensor) -> str:
+        sides = (_of_struct(str(side), spec.symbols) for side in tensor.shape)
+        return " * ".join(side if side.isdecimal() else f"(long long)({side})" for side in sides)
+
+    pointers = [pointer(given, "const ") for given in spec.input]
+    pointers += [pointer(output, "") for output in spec.output]
+    told = "  // the answer comes here: this one compiles, and is wrong"
+    written = [f"    if (i < {count(output)}) {output.name}[i] = 0;" for output in spec.output]
     return _CUDA.format(
         op=record.op,
         pointers=", ".join(pointers),
         struct=arguments.parameter(record),
-        output=output.name,
-        count=count,
+        written="\n".join([written[0] + told, *written[1:], ""]),
     )
 
 

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,15 +33,28 @@ def loaded(file: Path, text: str, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
         raise ValueError(f"defines no {name}(…)")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def called(function: Callable[..., Any], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Any:
-    """The answer to these inputs. Raises what it raises, and ValueError for parameters that nothing is
-    called as."""
+def called(
+    function: Callable[..., Any],
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    shapes: Sequence[Sequence[int]],
+) -> Any:
+    """The answer to these inputs; several, of these shapes, one behind the other. Raises what it raises, and
+    ValueError for parameters that nothing is called as, and answers of other shapes."""
     if isinstance(function, type):
-        return _of_module(function, arrays, sizes)
-    return function(**_wanted(function, {**arrays, **sizes}))
+        answer = _of_module(function, arrays, sizes)
+    else:
+        answer = function(**_wanted(function, {**arrays, **sizes}))
+    if len(shapes) < 2:
+        return answer
+    found = [np.asarray(each) for each in answer] if isinstance(answer, tuple) else []
+    if [each.shape for each in found] != [tuple(shape) for shape in shapes]:
+        told = ", ".join(str(each.shape) for each in found) or "no tuple"
+        raise ValueError(f"answers {told}, and the task says {', '.join(str(tuple(s)) for s in shapes)}")
+    return np.concatenate([each.reshape(-1) for each in found])
 
 
 def _wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,11 +66,12 @@ def _wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str,
     return {name: known[name] for name in parameters}
 
 
-def _of_module(of: type, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
+def _of_module(of: type, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Any:
     """What a torch.nn.Module answers: made with the sizes that it wants, its parameters given by name."""
     import torch
 
-    made = of(**_wanted(of.__init__, sizes)) if "__init__" in vars(of) else of()
+    own = vars(of).get("__init__")
+    made = of(**_wanted(own, sizes)) if own is not None else of()
     if not isinstance(made, torch.nn.Module):
         raise ValueError(f"{of.__name__} is no torch.nn.Module")
     made = made.double().eval()
@@ -73,6 +87,8 @@ def _of_module(of: type, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, i
                 )
             held[name].copy_(given.pop(name))
         answer = made(*given.values())
+    if isinstance(answer, tuple):
+        return tuple(np.asarray(each.detach().cpu().numpy()) for each in answer)
     return np.asarray(answer.detach().cpu().numpy())
 
 
@@ -114,7 +130,7 @@ def _serve(given: IO[bytes], said: IO[bytes], file: Path, name: str) -> None:
                 function = loaded(file, text, name)
             elif function is not None:
                 with np.errstate(all="ignore"):
-                    answer = np.ascontiguousarray(called(function, arrays, head["sizes"]))
+                    answer = np.ascontiguousarray(called(function, arrays, head["sizes"], head["shapes"]))
                 if answer.dtype.name not in ANSWERS:
                     raise ValueError(f"answers {answer.dtype}, which is no array of numbers")
         except BaseException as problem:

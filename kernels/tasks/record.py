@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field, make_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from kernels import expressions
 from kernels.errors import InputError
@@ -33,7 +36,7 @@ class TaskParams(Params):
     @property
     def sizes(self) -> dict[str, int]:
         """The symbols by name."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]  # each record is a dataclass
+        return asdict(self)
 
     @property
     def out_dtype(self) -> str:
@@ -48,8 +51,26 @@ class TaskParams(Params):
         return tuple(map(self._shape, self.task.spec.input))
 
     @property
+    def output_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of each of its outputs."""
+        return tuple(map(self._shape, self.task.spec.output))
+
+    @property
     def output_shape(self) -> tuple[int, ...]:
-        return self._shape(self.task.spec.output[0])
+        """That of the one, or of several the buffer in which they lie one behind the other."""
+        shapes = self.output_shapes
+        return shapes[0] if len(shapes) == 1 else (sum(map(math.prod, shapes)),)
+
+    @property
+    def output_places(self) -> tuple[int, ...]:
+        """The element of that buffer at which each output begins."""
+        return tuple(itertools.accumulate(map(math.prod, self.output_shapes), initial=0))[:-1]
+
+    def split(self, output: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The outputs, as views of their buffer."""
+        flat = output.reshape(-1)
+        places = zip(self.output_places, self.output_shapes, strict=True)
+        return tuple(flat[at : at + math.prod(shape)].reshape(shape) for at, shape in places)
 
     def _shape(self, tensor: specs.Tensor) -> tuple[int, ...]:
         sizes = self.sizes
@@ -120,11 +141,8 @@ def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
     order = ", ".join(
         f"{tensor.name} ({', '.join(map(str, tensor.shape))}) of {tensor.type}" for tensor in spec.input
     )
-    last = spec.output[0]
-    told = (
-        f"{spec.title}.\n\nTensors in order: {order}; {last.name} "
-        f"({', '.join(map(str, last.shape))}) of {last.type}."
-    )
+    last = ", ".join(f"{it.name} ({', '.join(map(str, it.shape))}) of {it.type}" for it in spec.output)
+    told = f"{spec.title}.\n\nTensors in order: {order}; {last}."
     names = [given.type for given in spec.input]
     dtype = next((kind for kind in names if kind.startswith("float")), names[0])
     record = make_dataclass(

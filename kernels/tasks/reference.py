@@ -47,6 +47,9 @@ TORCH = Environment("torch", "PyTorch", "torch", how_to_install("torch"), needs=
 _WANTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 
 
+Shapes = tuple[tuple[int, ...], ...]  # of the outputs
+
+
 class NoAnswerError(KernelscopeError):
     """The reference of a task has no answer: what it raised, or why it was given up."""
 
@@ -60,7 +63,7 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray]) -> np.ndarray:
         name: np.ascontiguousarray(array.astype(np.float64) if array.dtype.kind == "f" else array)
         for name, array in zip(names, inputs, strict=True)
     }
-    found = _ours(task, arrays, p.sizes) if _trusted(task) else _asked(task, arrays, p.sizes)
+    found = (_ours if _trusted(task) else _asked)(task, arrays, p.sizes, p.output_shapes)
     return _fitting(p, found)
 
 
@@ -97,11 +100,13 @@ def called(task: Task) -> str:
 _loaded: dict[Path, Callable[..., Any]] = {}
 
 
-def _ours(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
+def _ours(
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], shapes: Shapes
+) -> np.ndarray:
     if task.file not in _loaded:
         _loaded[task.file] = child.loaded(task.file, task.answers, called(task))
     with np.errstate(all="ignore"):
-        return np.asarray(child.called(_loaded[task.file], arrays, sizes))
+        return np.asarray(child.called(_loaded[task.file], arrays, sizes, shapes))
 
 
 # ------------------------------------------------------------------------------------------------- a process
@@ -130,14 +135,21 @@ class _Process:
             env=for_children(),
             start_new_session=True,
         )
-        self.ask({}, {}, START_S, self.text.encode())
+        self.ask({}, {}, START_S, (), self.text.encode())
 
     def ask(
-        self, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], limit_s: float, text: bytes = b""
+        self,
+        arrays: Mapping[str, np.ndarray],
+        sizes: Mapping[str, int],
+        limit_s: float,
+        shapes: Shapes = (),
+        text: bytes = b"",
     ) -> np.ndarray:
         """Raises NoAnswerError."""
         told = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
-        head = json.dumps({"arrays": told, "sizes": dict(sizes), "text": len(text)}).encode()
+        head = json.dumps(
+            {"arrays": told, "sizes": dict(sizes), "shapes": shapes, "text": len(text)}
+        ).encode()
         until = time.monotonic() + _limit(limit_s)
         pieces = [
             len(head).to_bytes(4, "little"),
@@ -221,7 +233,9 @@ _processes: OrderedDict[tuple[str, str], _Process] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _asked(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
+def _asked(
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], shapes: Shapes
+) -> np.ndarray:
     if sys.platform == "win32":  # where a process cannot be kept from files and the network
         raise UnavailableError(
             "the references of tasks of your own do not run on Windows; take Linux or macOS"
@@ -233,7 +247,7 @@ def _asked(task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int
             running.end()
             running = None
         running = running or _Process(task)
-        found = running.ask(arrays, sizes, ANSWER_S)
+        found = running.ask(arrays, sizes, ANSWER_S, shapes)
         _processes[key] = running
         while len(_processes) > MOST_KEPT:
             _processes.popitem(last=False)[1].end()

@@ -20,7 +20,8 @@ shape = ["n"]                  # expressions of the symbols (kernels.expressions
 draw = {kind = "normal"}       # one of DRAWS
 constant = true                # the same in all passes, as the weights of a model; absent: false
 
-[[output]]                     # the pointer behind them; there is one
+    [[output]]                   # the pointer behind them. Several are of one type: they lie one behind the
+                                 # other in one buffer, and the kernel takes a pointer of each
 name = "y"
 type = "float32"
 shape = ["n"]
@@ -211,8 +212,13 @@ def _problems(spec: Spec) -> Iterator[str]:
     """What is wrong with a task, a sentence each."""
     if not spec.sizes or len(spec.sizes) > MOST_SIZES:
         yield f"[sizes] names 1 to {MOST_SIZES} symbols, and here are {len(spec.sizes)}"
-    if len(spec.output) != 1:
-        yield f"a task has one [[output]], and here are {len(spec.output)}; let several lie in one tensor"
+    if not 1 <= len(spec.output) <= MOST_TENSORS:
+        yield f"a task has 1 to {MOST_TENSORS} [[output]], and here are {len(spec.output)}"
+        return
+    if len({output.type for output in spec.output}) > 1:
+        yield "all [[output]] are of one type: they lie in one buffer"
+    if len(spec.output) > 1 and any(output.compare != "close" for output in spec.output):
+        yield "compare is said where there is one [[output]]; of several each element has its place"
     if not 1 <= len(spec.input) <= MOST_TENSORS:
         yield f"a task has 1 to {MOST_TENSORS} [[input]], and here are {len(spec.input)}"
     tensors: tuple[Input | Output, ...] = (*spec.input, *spec.output)
@@ -237,6 +243,8 @@ def _problems(spec: Spec) -> Iterator[str]:
     if not 0 <= spec.bound < 1:
         yield f"bound is a relative error from 0 to below 1, not {spec.bound:g}"
     suffix = Path(spec.reference.partition(":")[0]).suffix
+    if suffix == ".onnx" and len(spec.output) > 1:
+        yield "a model is the reference of one [[output]]; write a function for several"
     if Path(spec.reference).name != spec.reference or suffix not in (".py", ".onnx"):
         yield f"reference names a .py or .onnx file in the task's folder, not {spec.reference!r}"
     if not spec.check or len(spec.check) > MOST_CHECKS:
@@ -290,9 +298,9 @@ def unfit(spec: Spec, sizes: Mapping[str, int], small: bool = False) -> Iterator
             total += nbytes
             if nbytes > MOST_NBYTES:
                 yield f"{tensor.name} would have {nbytes:,} bytes"
-        for text in (spec.operations, spec.bytes or 0):
-            if expressions.value(text, sizes) < 0:
-                yield f"{text} is below 0"
+        for told in (spec.operations, spec.bytes or 0):
+            if expressions.value(told, sizes) < 0:
+                yield f"{told} is below 0"
         for given in spec.input:
             yield from _unfit_draw(given, sizes)
     except expressions.ExpressionError as error:

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from bench import judge
 from bench.measure.answers import of_tasks, one_node, samples
 from bench.measure.answers.comparison import compare
+from bench.questions import rung_template as template
 from kernels import arguments, expressions, launch, registry, tasks
 from kernels.errors import InputError, KernelError
 from kernels.tasks import TaskParams, reference, spec
@@ -120,7 +121,7 @@ def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
         (('name = "s"', 'name = "s"\ntype = "complex"'), "is none of float32"),
         (('name = "s"', 'name = "s"\ndraw = {kind = "offsets"}'), "draws whole numbers"),
         (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),
-        (("[[output]]", "[[output]]\nname = 'z'\nshape = [1]\n[[output]]"), "one [[output]]"),
+        (("[[output]]", "[[output]]\nname = 'z'\ntype = 'int32'\nshape = [1]\n[[output]]"), "of one type"),
         (('title = "Scaled and turned"', 'title = "a"\nreference = "../x.py"'), "names a .py or .onnx file"),
         (("operations", "operations = 1\nstory"), "Expected `str`"),
     ],
@@ -273,6 +274,71 @@ def test_a_model_is_a_reference_too(tmp_path: Path) -> None:
     assert [info.shape for info in one_node.graph(p, inputs).inputs] == [(3, 5), (3,)]
     (folder / "net.onnx").write_bytes(b"no model")
     with pytest.raises(InputError, match="is no ONNX model"):
+        one_node.answer(p, inputs)
+
+
+EDGES = """
+title = "The largest and the smallest of each row"
+check = [{m = 1, n = 1}, {m = 3, n = 7}, {m = 33, n = 5}]
+time = [{m = 40, n = 30}]
+[sizes]
+m = "rows"
+n = "elements of a row"
+[[input]]
+name = "x"
+shape = ["m", "n"]
+[[output]]
+name = "most"
+shape = ["m"]
+[[output]]
+name = "least"
+shape = ["m", 1]
+"""
+
+
+EDGES_KERNEL = """
+def bind(p, inputs, output, workspace):
+    x, (most, least) = inputs[0].reshape(p.m, p.n), p.split(output)
+
+    def run():
+        most[...] = x.{first}(1)
+        least[...] = x.{second}(1, keepdims=True)
+
+    return run
+"""
+
+
+def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
+    answers = "def reference(x):\n    return x.max(1), x.min(1, keepdims=True)\n"
+    folder = made(tmp_path / "edges", EDGES, answers)
+    head = KERNEL.partition("import numpy")[0]
+    for number, (name, first, second) in enumerate((("right", "max", "min"), ("swapped", "min", "max")), 1):
+        text = head.format(op="edges", number=number, name=name) + EDGES_KERNEL.format(
+            first=first, second=second
+        )
+        (folder / f"0{number}_{name}.py").write_text(text)
+    record = tasks.find(folder)
+    p = record(m=3, n=7)
+    assert (p.output_shapes, p.output_shape, p.output_places) == (((3,), (3, 1)), (6,), (0, 3))
+    (folder / "01_first.cu").write_text(
+        '/*\nop = "edges"\nrung = 1\nname = "first"\nidea = "b"\n[[launch]]\ngrid = 1\nblock = 1\n*/\n'
+    )
+    rung = registry.find("cuda", "edges", "first", [folder])
+    how = launch.launch(p, rung)
+    told = how.arguments([4096], 8192, 0, rung)
+    assert [int(each) for each in told[:3]] == [4096, 8192, 8192 + 12]
+    assert judged(folder, "right") == ""
+    assert judged(folder, "swapped")
+    written = template.write("edges", "cpu", tmp_path / "mine")
+    judge.examine(registry.find("cpu", "edges", "mine", [folder, tmp_path / "mine"]), p).close()
+    assert written.name == "90_mine.py"
+    (folder / "01_first.cu").unlink()
+    frame = template.write("edges", "cuda", tmp_path / "mine").read_text()
+    assert "float* __restrict__ most, float* __restrict__ least, const EdgesParams p" in frame
+    (folder / "reference.py").write_text(answers.replace(", keepdims=True", ""))
+    p = tasks.find(folder)(m=3, n=7)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    with pytest.raises(reference.NoAnswerError, match=r"answers \(3,\), \(3,\), and the task says"):
         one_node.answer(p, inputs)
 
 

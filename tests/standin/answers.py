@@ -19,12 +19,12 @@ import numpy as np
 
 from kernels import cpu, layouts, packing, registry
 from kernels.cpu.common import activation
-from kernels.launch import POINTERS
 from kernels.ops import ITEMSIZE, Params
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
 from kernels.registry import Rung
+from kernels.tasks import TaskParams, record_of
 from tests.kernels import lying
 from tests.standin import arguments, unpacking
 from tests.standin.code import Module
@@ -66,9 +66,11 @@ def bind(
     params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[_OPTIONAL[op]]))
     if "DTYPE" in module.defines:  # what the scalars do not tell is compiled in
         params = replace(params, dtype=tuple(ITEMSIZE)[module.define("DTYPE")])  # type: ignore[call-arg]
-    count = POINTERS[op]
+    count = record_of(op).most_inputs
     inputs, output = list(pointers[:count]), pointers[count]
     scratch = pointers[count + 1] if len(pointers) > count + 1 else 0
+    if isinstance(params, TaskParams):  # each of its kernels writes the whole answer
+        return _whole(memory, module, params, inputs, output, 0)
     stage = function.removeprefix(op)
     if module.launch == "gemm_cublas":
         return _finishing(memory, params, inputs, output)
@@ -195,6 +197,8 @@ def calls(
 
 def _rung(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> Callable[[], None]:
     name = _RUNGS.get(params.op)
+    if isinstance(params, TaskParams):
+        name = registry.rungs("cpu", params.op)[0].name
     rung = registry.find("cpu", params.op, name) if name else registry.default("cpu", params)
     return _bound(cpu.load(rung), params, inputs, output)
 

@@ -39,12 +39,15 @@ from kernels.ops.top_k import TopK
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.ops.where import Where
+from kernels.tasks import record_of
 
 _CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and of a pool
 
 
 def params(op: str, scalars: Sequence[Any], bias: bool) -> Params:
     """bias: whether the optional input was given, of products of eight-bit numbers the shift."""
+    if op not in _READ:
+        return record_of(op)(*map(int, scalars))  # a task's are its sizes
     return _READ[op](list(scalars), bias)
 
 

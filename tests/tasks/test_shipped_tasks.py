@@ -11,7 +11,7 @@ import pytest
 from bench import judge
 from bench.measure.answers import one_node, samples
 from bench.measure.ladder import simulated
-from kernels import launch, registry, tasks
+from kernels import launch, nvrtc, registry, tasks
 from kernels.registry import Rung
 from kernels.tasks import reference
 from tests import tasks as pages
@@ -64,6 +64,16 @@ def test_a_kernel_of_a_task_is_right_without_a_gpu(rung: Rung) -> None:
     shapes = samples.small_shapes(rung, record(**record.task.spec.check[-1]))
     with judge.examine(rung, shapes[-1].params, simulated=True) as trial:
         assert trial.check_unprepared("as if it were timed", 2) is None
+
+
+@pytest.mark.sampled(16)
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_a_kernel_of_a_task_compiles_for_the_oldest_and_the_newest(rung: Rung) -> None:
+    record = tasks.record_of(rung.op)
+    how = launch.launch(samples.small_shapes(rung, record(**record.task.spec.check[-1]))[-1].params, rung)
+    for arch in ("sm_75", "sm_90"):
+        assert ".entry" in nvrtc.ptx(rung, arch, how.defines)
 
 
 PLANTED = [

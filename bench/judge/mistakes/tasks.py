@@ -79,12 +79,12 @@ def _changes(name: str, array: np.ndarray) -> Iterator[tuple[str, str, np.ndarra
             np.broadcast_to(rows[:1], rows.shape).reshape(shape),
         )
         yield "layout", f"the rows of {name} are read in reverse order", rows[::-1].reshape(shape)
-        without = rows.copy()
-        without[:, -1] = 0
-        yield "place", f"the last column of {name} is left out", without.reshape(shape)
-        without = rows.copy()
-        without[-1] = 0
-        yield "place", f"the last row of {name} is left out", without.reshape(shape)
+        fewer = rows.copy()
+        fewer[:, -1] = 0
+        yield "place", f"the last column of {name} is left out", fewer.reshape(shape)
+        fewer = rows.copy()
+        fewer[-1] = 0
+        yield "place", f"the last row of {name} is left out", fewer.reshape(shape)
 
 
 def _swaps(

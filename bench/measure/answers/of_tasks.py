@@ -26,6 +26,11 @@ def drawn(p: TaskParams, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     )
 
 
+def timed(p: TaskParams) -> list[TaskParams]:
+    """The task in all the sizes that its kernels are timed on."""
+    return [type(p)(**sizes) for sizes in p.task.spec.time]
+
+
 def _values(
     draw: Draw, shape: tuple[int, ...], sizes: dict[str, int], random: np.random.Generator
 ) -> np.ndarray:

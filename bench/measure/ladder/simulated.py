@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from bench import judge
-from bench.measure.answers import samples
+from bench.measure.answers import of_tasks, samples
 from bench.measure.ladder import counts
 from bench.results.ladder_records import COUNTS, FLOOR, FLOOR_S, RungMeasurement
 from bench.words.version import requirements
@@ -24,11 +24,13 @@ from kernels.ops import Params
 from kernels.ptx.program import Report
 from kernels.ptx.reads import Reads
 from kernels.registry import Rung
+from kernels.tasks import TaskParams
 
 PADDINGS = (1, 2, 4)  # elements by which rows of an array in shared memory are made longer
 PASSES = 6  # that follow each other as if they were timed
 MOST_PRINTED = 10  # lines
 MOST_FLOPS = 20_000_000  # of a shape that is run here
+MOST_MOVED = 1 << 21  # numbers that a task reads and writes there
 
 
 def missing() -> str:
@@ -43,9 +45,20 @@ def missing() -> str:
 
 
 def shape(rung: Rung, params: Params) -> Params:
-    """What is run of a rung: `params`, or, where that takes too long here, its largest small shape."""
+    """What is run of a rung: `params`, or, where that takes too long here, its largest small shape; of a task
+    the largest of the sizes that it is timed on elsewhere, if that does not."""
     small = [each.params for each in samples.small_shapes(rung, params)]
-    return params if params.flops <= MOST_FLOPS or not small else small[-1]
+    if _short(params) or not small:
+        return params
+    timed = of_tasks.timed(params) if isinstance(params, TaskParams) else []
+    able = [of for of in timed if _short(of) and rung.refusal(of, here=False) is None]
+    return max(able, key=lambda of: of.nbytes, default=small[-1])
+
+
+def _short(params: Params) -> bool:
+    """Whether a pass can be run here. What a task's kernels do is known by what they move, too."""
+    moved = params.nbytes // 4 if isinstance(params, TaskParams) else 0
+    return params.flops <= MOST_FLOPS and moved <= MOST_MOVED
 
 
 def judged(

@@ -302,7 +302,8 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
     same = "the same model" if ladder.job.op == "net" else "the same work as a model of one node"
-    lines.append(f"reference: {ladder.reference}, {same}")
+    if ladder.reference:  # a task whose reference is a function has none that is timed
+        lines.append(f"reference: {ladder.reference}, {same}")
     for row in rows:  # of a whole net: how much of it is one kernel, or one call
         facts = row.measurement.facts
         lines += [f"{label(row)}: {words}" for key in ("one_kernel", "calls") if (words := facts.get(key))]

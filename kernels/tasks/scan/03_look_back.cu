@@ -20,6 +20,7 @@ block = "BLOCK"
 #include "block_scan.cuh"
 
 #define PIECE (BLOCK * EACH)
+#define PLACE(i) ((i) + (i) / LANES)  // so that elements EACH apart lie in different banks
 
 // What is known of a piece: nothing, its own sum, or the sum of all up to its own.
 enum { NOTHING, OWN, ALL };
@@ -53,10 +54,14 @@ extern "C" __global__ void scan(const float* __restrict__ x, float* __restrict__
     __syncthreads();  // all know which piece it is
     const int piece = given;
 
+    // Read side by side, and handed on in shared memory: a thread scans EACH elements in a row.
+    __shared__ float held[PLACE(PIECE)];
+    const long long first = (long long)piece * PIECE;
+    for (int i = threadIdx.x; i < PIECE; i += BLOCK) held[PLACE(i)] = first + i < p.n ? x[first + i] : 0.0f;
+    __syncthreads();  // the piece is there
     float values[EACH], sum = 0.0f, total;
-    const long long first = (long long)piece * PIECE + threadIdx.x * EACH;  // EACH elements in a row a thread
     for (int e = 0; e < EACH; ++e) {
-        sum += first + e < p.n ? x[first + e] : 0.0f;
+        sum += held[PLACE(threadIdx.x * EACH + e)];
         values[e] = sum;
     }
     float before = scan_of_block(sum, total) - sum;
@@ -87,6 +92,8 @@ extern "C" __global__ void scan(const float* __restrict__ x, float* __restrict__
     }
     __syncthreads();  // the sum of all pieces before is found
     before += found;
-    for (int e = 0; e < EACH; ++e)
-        if (first + e < p.n) y[first + e] = before + values[e];
+    for (int e = 0; e < EACH; ++e) held[PLACE(threadIdx.x * EACH + e)] = before + values[e];
+    __syncthreads();  // the answers are there
+    for (int i = threadIdx.x; i < PIECE; i += BLOCK)
+        if (first + i < p.n) y[first + i] = held[PLACE(i)];
 }

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
+from bench.questions.ladder_questions import TASKS
 from bench.results.ladder_records import REFERENCE
 from bench.results.records import Job
 from bench.run import defaults
@@ -130,6 +131,21 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     page.table.setCurrentIndex(page.table.model().index(0, 1))
     window.redraw.flush()
     assert page.reader.source.code.toPlainText()
+    assert not page.reader.use_button.isVisible()
+    assert not page.bar.whole_model.isEnabled()
+    # Tasks, which stand in no model: each in its sizes, and these stay as they were chosen.
+    sizes = "scan n 1,048,576"
+    for field, wanted in ((page.bar.model, TASKS), (page.bar.op, "scan"), (page.bar.node, sizes)):
+        assert field.findData(wanted) >= 0
+        field.setCurrentIndex(field.findData(wanted))
+        field.activated.emit(field.currentIndex())
+        qtbot.waitUntil(lambda: page.session.state.ladder.job.op != "net" and page.at_rest)
+        window.redraw.flush()
+    assert page.session.state.ladder.job.title == page.bar.node.currentData() == sizes
+    assert [shown.row.case.rung for shown in page.table.source.rows] == ["numpy", "pieces"]
+    page.table.setCurrentIndex(page.table.model().index(0, 1))
+    window.redraw.flush()
+    assert page.reader.title.text() == "01 numpy"
     assert not page.reader.use_button.isVisible()
     assert not page.bar.whole_model.isEnabled()
 

@@ -154,7 +154,7 @@ def test_an_assignment_whose_secrets_cannot_be_told_apart_is_not_handed_out(tmp_
     [
         ("ratoi = 1", "ratoi"),
         ('[[task]]\nname = "gemm"\nop = "gemm"', "two of task 'gemm'"),
-        ('[[task]]\nname = "x"\nop = "gem"', "operator 'gem' is not known"),
+        ('[[task]]\nname = "x"\nop = "gem"', "operator or task 'gem' is not known"),
         ('[[task]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1}', "task 'x': its params"),
         ('[[task]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1, q = 1}', "gemm has no 'q'"),
         ('[[task]]\nname = "x"\nop = "conv"', "it says no problem"),
