@@ -95,5 +95,6 @@ The state comes from records alone. The GUI thread only does short pieces of wor
 - `python -m tests.gui.screenshots --out DIR` takes pictures of the window: every page in both themes, with
   something selected (`Page.showcase`), from the real window and worker, on a screen or offscreen. They show
   the sample run with its ladder and profile, which measures nothing, or one that is measured then (`--live`).
+  `--matrix` takes them in each size, theme and size of text that a release is looked at in.
   Those that the README shows lie in docs/images.
 """
