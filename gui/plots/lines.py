@@ -25,7 +25,16 @@ from bench.views.drawing.draw_panels import LANES_BESIDE
 from bench.views.sentences.limits import percent
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
-from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place
+from gui.plots.base import (
+    FAILED_HEIGHT,
+    SYMBOLS,
+    PanelPlot,
+    failure_line,
+    line_of,
+    outlined,
+    place,
+    standing_out,
+)
 
 DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
@@ -281,7 +290,7 @@ class LinePlot(PanelPlot):
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=[0 if x in doubted else full for x, _ in line] if doubted else full,
-            symbolPen=pg.mkPen(outlined(series.colour, theme), width=1.2),
+            symbolPen=pg.mkPen(standing_out(series.colour, theme), width=1.2),
             symbolBrush=series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
