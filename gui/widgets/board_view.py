@@ -21,10 +21,11 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import GAP, Theming
+from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
+BESIDE = 8  # pixels that Qt leaves beside a text, both sides together
 WIDEST_CELL = "▼ 10.0×"  # each batch size has room for this from the start, so that the board does not move
 
 
@@ -138,7 +139,8 @@ class BoardView(TableView):
         if place not in self._widths_of:
             texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
             advance = self.fontMetrics().horizontalAdvance
-            least = max(map(advance, (WIDEST_CELL, *(str(text or "") for text in texts)))) + GAP
+            pending = any(cell.grade == "pending" for line in self.source.rows for cell in line.cells)
+            least = max(map(advance, (WIDEST_CELL * pending, *(str(text or "") for text in texts)))) + BESIDE
             wide = advance(WIDEST_CELL) + 2 * self.margin
             self._widths_of[place] = least, max(super().heading_width(place), wide, least)
         return self._widths_of[place]
