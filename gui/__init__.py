@@ -86,14 +86,15 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   problems. `gui.shell.notices`: messages, over the pages. `gui.shell.strips`: progress, and readings of the
   machine. `gui.shell.start`: recent runs and models, on the first page while it is empty.
 - The look: `gui.base.theme`: light and dark palettes, the style sheet, one grid of distances, one scale of
-  type sizes, icons. Backends have bench.words.palette's colours in both themes. A widget says by its property
-  `role` what it is ("finding", "caption", "primary", "doubts", "link", …), and sets no size and no colour of
-  its own.
+  type sizes, icons; `scaled(pixels)` for rows, names and icons that grow with the text. Backends have
+  bench.words.palette's colours in all themes. A widget says by its property `role` what it is
+  ("finding", "caption", "primary", "doubts", "link", …), and sets no size and no colour of its own.
 - `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in a notice; no dialog.
   `gui.shell.app.Collector`: Python's garbage is collected in the GUI thread alone, so that no thread that
   reads a file deletes objects of Qt.
 - `python -m tests.gui.screenshots --out DIR` takes pictures of the window: every page in both themes, with
   something selected (`Page.showcase`), from the real window and worker, on a screen or offscreen. They show
   the sample run with its ladder and profile, which measures nothing, or one that is measured then (`--live`).
+  `--matrix` takes them in each size, theme and size of text that a release is looked at in.
   Those that the README shows lie in docs/images.
 """

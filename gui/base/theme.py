@@ -107,6 +107,7 @@ def _text(theme: Theme) -> str:
 def _controls(theme: Theme) -> str:
     field = f"""background: {theme.paper}; border: 1px solid {theme.line}; border-radius: {CONTROL}px;
         selection-background-color: {theme.accent}; selection-color: {theme.on_accent};"""
+    small, arrow, check = (f"width: {n}px; height: {n}px" for n in map(scaled, (10, 12, 13)))
     return f"""
     QPushButton {{ background: {theme.button}; border: 1px solid {theme.line};
         border-radius: {CONTROL}px; padding: {TIGHT}px {WIDE}px; }}
@@ -128,8 +129,8 @@ def _controls(theme: Theme) -> str:
     QToolButton[autoRaise="true"] {{ background: transparent; border: 1px solid transparent;
         padding: {GRID - 1}px; }}
     QToolButton[autoRaise="true"]:hover {{ background: {theme.line}; }}
-    QToolButton[popupMode="2"] {{ padding-right: {GAP + 3 * GRID}px; }}
-    QToolButton::menu-indicator {{ image: url({_PICTURES}/down.svg); width: 10px; height: 10px;
+    QToolButton[popupMode="2"] {{ padding-right: {GAP + scaled(3 * GRID)}px; }}
+    QToolButton::menu-indicator {{ image: url({_PICTURES}/down.svg); {small};
         subcontrol-origin: padding; subcontrol-position: center right; right: {GRID}px; }}
     QComboBox {{ {field} padding: {GRID - 1}px {GAP}px; }}
     QComboBox:editable {{ padding-left: {GRID + 2}px; }}
@@ -138,19 +139,19 @@ def _controls(theme: Theme) -> str:
     QComboBox:focus, QAbstractSpinBox:focus, QLineEdit:focus {{ border-color: {theme.accent}; }}
     QComboBox:disabled, QAbstractSpinBox:disabled, QLineEdit:disabled {{ background: transparent;
         color: {theme.muted}; }}
-    QComboBox::drop-down {{ border: none; width: {5 * GRID}px; }}
-    QComboBox::down-arrow {{ image: url({_PICTURES}/down.svg); width: 12px; height: 12px; }}
+    QComboBox::drop-down {{ border: none; width: {scaled(5 * GRID)}px; }}
+    QComboBox::down-arrow {{ image: url({_PICTURES}/down.svg); {arrow}; }}
     QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
     QComboBox QAbstractItemView {{ background: {theme.paper}; border: 1px solid {theme.line};
         outline: none; }}
     QLineEdit {{ {field} padding: {GRID - 1}px {TIGHT}px; }}
     QSpinBox, QDoubleSpinBox {{ {field} padding: {GRID - 1}px {TIGHT}px {GRID - 1}px {GRID + 2}px; }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; background: transparent;
-        width: {4 * GRID}px; }}
-    QAbstractSpinBox::up-arrow {{ image: url({_PICTURES}/up.svg); width: 10px; height: 10px; }}
-    QAbstractSpinBox::down-arrow {{ image: url({_PICTURES}/down.svg); width: 10px; height: 10px; }}
+        width: {scaled(4 * GRID)}px; }}
+    QAbstractSpinBox::up-arrow {{ image: url({_PICTURES}/up.svg); {small}; }}
+    QAbstractSpinBox::down-arrow {{ image: url({_PICTURES}/down.svg); {small}; }}
     QCheckBox {{ spacing: {GRID + 2}px; }}
-    QCheckBox::indicator, QListView::indicator {{ width: 13px; height: 13px; background: {theme.paper};
+    QCheckBox::indicator, QListView::indicator {{ {check}; background: {theme.paper};
         border: 1px solid {theme.muted}; border-radius: {GRID - 1}px; }}
     QCheckBox::indicator:checked, QListView::indicator:checked {{ background: {theme.accent};
         border-color: {theme.accent}; image: url({_PICTURES}/check-{theme.name}.svg); }}
@@ -163,6 +164,7 @@ def _controls(theme: Theme) -> str:
 
 
 def _lists(theme: Theme) -> str:
+    small = f"width: {scaled(10)}px; height: {scaled(10)}px"
     return f"""
     QTableView, QListView, QTreeView {{ background: {theme.paper}; border: none;
         border-radius: {ROUND}px; }}
@@ -172,9 +174,9 @@ def _lists(theme: Theme) -> str:
     QHeaderView::section {{ background: {theme.paper}; color: {theme.muted}; border: none;
         border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID - 1}px; }}
     QHeaderView::section:hover {{ color: {theme.ink}; }}
-    QHeaderView::up-arrow {{ image: url({_PICTURES}/up.svg); width: 10px; height: 10px;
+    QHeaderView::up-arrow {{ image: url({_PICTURES}/up.svg); {small};
         subcontrol-position: center right; }}
-    QHeaderView::down-arrow {{ image: url({_PICTURES}/down.svg); width: 10px; height: 10px;
+    QHeaderView::down-arrow {{ image: url({_PICTURES}/down.svg); {small};
         subcontrol-position: center right; }}
     QAbstractScrollArea::corner {{ background: transparent; border: none; }}
     QScrollBar {{ background: transparent; border: none; margin: 0; }}

@@ -313,7 +313,7 @@ class ComparePage(Page):
                 if self._behind_table:
                     self._behind_table = False
                     self.table.follow(self.state.case)
-            else:
+            elif name in self._placed or name != "accuracy":  # what nobody sees is not drawn
                 chart = charts.get(name)
                 known = chart is not None and chart.finding in above
                 self.views[name].stated_above = chart.finding if chart is not None and known else ""

@@ -8,9 +8,10 @@ lies on another, and no line runs through one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
@@ -24,24 +25,60 @@ from bench.views.drawing.draw_panels import LANES_BESIDE
 from bench.views.sentences.limits import percent
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
-from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, line_of, outlined, place, value_at
+from gui.plots.base import (
+    FAILED_HEIGHT,
+    SYMBOLS,
+    PanelPlot,
+    failure_line,
+    line_of,
+    outlined,
+    place,
+    standing_out,
+    value_at,
+)
 
 DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
 
 
-@dataclass
 class _Items:
-    """The items that draw one series."""
+    """The items that draw one series, each made when there is something for it: making one takes a
+    millisecond, and most series have neither failures nor doubts."""
 
-    bars: pg.ErrorBarItem
-    line: pg.PlotDataItem
-    marks: pg.ScatterPlotItem
-    unsure: pg.ScatterPlotItem  # points in doubt, and points of cases that are being measured
-    drawn: object = None  # what they were made of: a plot is drawn again at each change of its size
+    BELOW, ABOVE = -1.0, 4.0  # where intervals and marks of failures stand, beside the lines
 
-    def all(self) -> tuple[pg.GraphicsObject, ...]:
-        return self.bars, self.line, self.marks, self.unsure
+    def __init__(self, plot: pg.PlotWidget) -> None:
+        self._plot = plot
+        self.made: dict[str, pg.GraphicsObject] = {}
+        self.drawn: object = None  # what they were made of: a plot is drawn again at each change of its size
+
+    @property
+    def bars(self) -> pg.ErrorBarItem:
+        return self._one("bars", lambda: pg.ErrorBarItem(x=np.zeros(0), y=np.zeros(0)), self.BELOW)
+
+    @property
+    def line(self) -> pg.PlotDataItem:
+        return self._one("line", pg.PlotDataItem)
+
+    @property
+    def marks(self) -> pg.ScatterPlotItem:
+        return self._one("marks", pg.ScatterPlotItem, self.ABOVE)
+
+    @property
+    def unsure(self) -> pg.ScatterPlotItem:
+        """Points in doubt, and points of cases that are being measured."""
+        return self._one("unsure", pg.ScatterPlotItem)
+
+    def needed(self, name: str, wanted: Sequence[object]) -> bool:
+        """Whether there is anything to draw or to remove."""
+        return bool(wanted) or name in self.made
+
+    def _one(self, name: str, make: Callable[[], pg.GraphicsObject], z: float = 0.0) -> Any:
+        if name not in self.made:
+            item = self.made[name] = make()
+            item.setZValue(z)
+            self._plot.addItem(item, ignoreBounds=True)
+        return self.made[name]
 
 
 class LinePlot(PanelPlot):
@@ -199,20 +236,11 @@ class LinePlot(PanelPlot):
         return sorted(points | {m.x for s in visible for m in s.marks})
 
     def _make(self, label: str) -> _Items:
-        items = _Items(
-            pg.ErrorBarItem(x=np.zeros(0), y=np.zeros(0)),
-            pg.PlotDataItem(),
-            pg.ScatterPlotItem(),
-            pg.ScatterPlotItem(),
-        )
-        items.marks.setZValue(4)
-        for item in items.all():
-            self.addItem(item, ignoreBounds=True)
-        self._items[label] = items
+        items = self._items[label] = _Items(self)
         return items
 
     def _remove(self, label: str) -> None:
-        for item in self._items.pop(label).all():
+        for item in self._items.pop(label).made.values():
             self.removeItem(item)
 
     def _shift(self, panel: Panel, index: int) -> float:
@@ -238,7 +266,7 @@ class LinePlot(PanelPlot):
         if items.drawn == drawn:
             return
         items.drawn = drawn
-        for item in items.all():
+        for item in items.made.values():
             item.setVisible(visible)
         if not visible:
             return
@@ -259,20 +287,21 @@ class LinePlot(PanelPlot):
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=[0 if x in doubted else full for x, _ in line] if doubted else full,
-            symbolPen=pg.mkPen(outlined(series.colour, theme), width=1.2),
+            symbolPen=pg.mkPen(standing_out(series.colour, theme), width=1.2),
             symbolBrush=series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
-        lows, highs = _bounds(bounded, log_y)
-        middles = np.array([place(p.y, log_y) for p in bounded])
-        items.bars.setData(
-            x=np.array([self._x(p.x, shift) for p in bounded]),
-            y=middles,
-            top=highs - middles,
-            bottom=middles - lows,
-            beam=0.08,
-            pen=pg.mkPen(series.colour, width=self.pixels(1)),
-        )
+        if items.needed("bars", bounded):
+            lows, highs = _bounds(bounded, log_y)
+            middles = np.array([place(p.y, log_y) for p in bounded])
+            items.bars.setData(
+                x=np.array([self._x(p.x, shift) for p in bounded]),
+                y=middles,
+                top=highs - middles,
+                bottom=middles - lows,
+                beam=0.08,
+                pen=pg.mkPen(series.colour, width=self.pixels(1)),
+            )
         faint = pg.mkColor(series.colour)
         faint.setAlpha(190)
         so_far = pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine)
@@ -284,7 +313,7 @@ class LinePlot(PanelPlot):
             *({**mark, "pos": at(p), "size": 9, "pen": so_far, "brush": None} for p in series.provisional),
             *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hollow} for p in doubtful),
         ]
-        if _any(items.unsure, spots):
+        if items.needed("unsure", spots):
             items.unsure.setData(spots)
 
     def _on_ranged(self, *_: object) -> None:
@@ -308,7 +337,7 @@ class LinePlot(PanelPlot):
         self._failed_name.setPos(self.box.viewRange()[0][0], (low + top) / 2)
         for index, series in enumerate(self.panel.series):
             items = self._items.get(series.label)
-            if items is None or series.label in self.hidden or not _any(items.marks, series.marks):
+            if items is None or series.label in self.hidden or not items.needed("marks", series.marks):
                 continue
             shift, height = self._shift(self.panel, index), self._mark_height()
             items.marks.setData(

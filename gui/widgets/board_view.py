@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QSize, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QSize, Signal
 from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,10 +21,11 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import GAP, Theming
+from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
+BESIDE = 8  # pixels that Qt leaves beside a text, both sides together
 WIDEST_CELL = "▼ 10.0×"  # each batch size has room for this from the start, so that the board does not move
 
 
@@ -64,6 +65,7 @@ class BoardView(TableView):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Scoreboard", theming, parent)
         self._board: Scoreboard | None = None
+        self._widths_of: dict[int, tuple[int, int]] = {}  # of columns: see `_widths_wanted`
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setAlternatingRowColors(False)
@@ -77,6 +79,7 @@ class BoardView(TableView):
         if board == self._board:
             return
         self._board = board
+        self._widths_of.clear()
         compares = board is not None and board.has_comparisons
         if board is not None and compares:
             self.show_table(scoreboard.table(board, small=True))
@@ -130,16 +133,25 @@ class BoardView(TableView):
         of = map(scoreboard.batch_of, self.source.columns)
         return [place for place, batch in enumerate(of) if batch is not None]
 
-    def _usual(self, place: int) -> int:
-        """The width of a column where there is room."""
-        wide = self.fontMetrics().horizontalAdvance(WIDEST_CELL) + 2 * self.margin
-        return max(super().heading_width(place), wide, self._least(place))
+    def _widths_wanted(self, place: int) -> tuple[int, int]:
+        """The width that the texts of a column cannot do without, also those that may still come, and its
+        width where there is room. Kept until there is another board or font: it is asked for often."""
+        if place not in self._widths_of:
+            texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
+            advance = self.fontMetrics().horizontalAdvance
+            pending = any(cell.grade == "pending" for line in self.source.rows for cell in line.cells)
+            least = max(map(advance, (WIDEST_CELL * pending, *(str(text or "") for text in texts)))) + BESIDE
+            wide = advance(WIDEST_CELL) + 2 * self.margin
+            self._widths_of[place] = least, max(super().heading_width(place), wide, least)
+        return self._widths_of[place]
 
-    def _least(self, place: int) -> int:
-        """The width that the texts of a column cannot do without, also those that may still come."""
-        texts = (self.source.index(row, place).data() for row in range(self.source.rowCount()))
-        advance = self.fontMetrics().horizontalAdvance
-        return max(map(advance, (WIDEST_CELL, *(str(text or "") for text in texts)))) + GAP
+    def _usual(self, place: int) -> int:
+        return self._widths_wanted(place)[1]
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._widths_of.clear()
+        super().changeEvent(event)
 
     def _squeeze(self) -> None:
         """Make the batch sizes narrower before any of them is out of sight, down to what is in them."""
@@ -149,7 +161,8 @@ class BoardView(TableView):
         rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
         each = (self.viewport().width() - rest) // len(places)
         for place in places:
-            self.setColumnWidth(place, max(self._least(place), min(self._usual(place), each)))
+            least, usual = self._widths_wanted(place)
+            self.setColumnWidth(place, max(least, min(usual, each)))
 
     # ---------------------------------------------------------------------------------- what a table is asked
 

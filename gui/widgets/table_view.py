@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QStyle, QT
 
 from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
-from gui.base.theme import Theme, Theming, resized
+from gui.base.theme import Theme, Theming, resized, scaled
 from gui.base.wording import in_window
 from gui.widgets.columns import Columns, fill
 from gui.widgets.controls import as_tip, context_menu, line_edit, new_action, open_term, plain_meaning
@@ -258,7 +258,7 @@ class TableView(QTableView):
         for place in range(self.source.columnCount()):
             if not self.isColumnHidden(place):
                 wanted = max(self._widest_cell(place, *fonts) + self.margin, self.heading_width(place))
-                wanted = min(self.widest, wanted)
+                wanted = min(scaled(self.widest_of(self.source.columns[place])), wanted)
                 if wanted > self._widths.get(place, 0) or not self.grows:
                     self._widths[place] = wanted
                     self.setColumnWidth(place, wanted)
@@ -321,6 +321,10 @@ class TableView(QTableView):
     def target(self, row: Any) -> Any:
         """What `picked` carries for a row."""
         return row
+
+    def widest_of(self, column: Column[Any]) -> int:
+        """The most pixels of a column, with text of the usual size."""
+        return self.widest
 
     def tip(self, row: Any, column: Column[Any]) -> str:
         return column.reasons(row)

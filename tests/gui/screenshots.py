@@ -31,7 +31,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.results.kinds import kind_of
 from bench.results.records import Measurement
-from bench.results.rows import title
+from bench.results.rows import label, title
 from bench.results.store import RUNS
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE
 from bench.run.kinds.comparison import KIND as COMPARISON
@@ -146,18 +146,26 @@ def settle(window: MainWindow, seconds: float = 0.6) -> None:
     QCoreApplication.processEvents()
 
 
-def tells_most(measurements: Sequence[Measurement]) -> Measurement | None:
-    """One whose layers are known, of a backend of ours, at the largest batch size of the first model."""
+def tells_most(measurements: Sequence[Measurement], who: str = "") -> Measurement | None:
+    """One whose layers are known, of the contender `who` or else of a backend of ours, at the largest batch
+    size of the first model."""
     return max(
         (m for m in measurements if m.disposition == "ok" and m.case.model == measurements[0].case.model),
-        key=lambda m: (bool(m.layers), m.reference not in ("", m.case.backend), m.case.batch),
+        key=lambda m: (
+            bool(m.layers),
+            label(m.case.backend, m.case.precision) == who,
+            m.reference not in ("", m.case.backend),
+            m.case.batch,
+        ),
         default=None,
     )
 
 
 def select(window: MainWindow) -> None:
-    """The measurement that tells most, and the layer of it that takes longest."""
-    if (found := tells_most(window.state.measurements)) is not None:
+    """The measurement that tells most, of what the first card is about, and the layer that takes longest."""
+    window.redraw.flush()
+    who = next((card.who for card in window.state.cards()), "")
+    if (found := tells_most(window.state.measurements, who)) is not None:
         slowest = max(found.layers, key=lambda layer: layer.time_ns or 0.0, default=None)
         window.state.select(found.case, slowest.output if slowest is not None else "")
 

@@ -4,6 +4,7 @@ room between charts, table and reader."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from bench.views.tables.ladder_tables import WORDS
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
-from gui.base.theme import Theming, put_icon
+from gui.base.theme import Theming, put_icon, scaled
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.history import HistoryView
 from gui.pages.ladder.rung_source import AssemblyView, RungDiff, SourceView
@@ -655,7 +656,7 @@ def error_lines(path: str, reason: str) -> dict[int, str]:
     return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}
 
 
-# The least width and height of the panes in pixels for each way, the roomiest first.
+# The least width and height of the panes in pixels for each way, the roomiest first; larger text takes more.
 LEAST = {
     "rows": (740, 600),  # charts beside each other, and below them the table beside the reader
     "halves": (660, 330),  # charts behind tabs, the table below them, and the reader beside both
@@ -736,8 +737,8 @@ class LadderPanes(QWidget):
 
     def _fitting(self) -> str:
         room = self.width(), self.height()
-        fitting = (way for way, least in LEAST.items() if room[0] >= least[0] and room[1] >= least[1])
-        return next(fitting, "tabs")
+        fits = {way: all(map(operator.ge, room, map(scaled, least))) for way, least in LEAST.items()}
+        return next((way for way, fit in fits.items() if fit), "tabs")
 
     def _arrange(self, way: str) -> None:
         self.way = way

@@ -83,6 +83,10 @@ class RunsTable(TableView):
             self.choose(before[0] if before else None)
             self._choose_also(before[1:])
 
+    def widest_of(self, column: Column[Summary]) -> int:
+        """The result is what is looked for first."""
+        return 2 * self.widest if column.name == "result" else self.widest
+
     def chosen_path(self) -> Path | None:
         return self.chosen_run.path if self.chosen_run is not None else None
 
