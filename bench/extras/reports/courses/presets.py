@@ -14,6 +14,7 @@ from bench.extras.reports import presets
 from bench.extras.reports.needs import Limits
 from bench.extras.reports.presets import Need, Report, Who, Words
 
+ALL_IMAGES = 10_000  # of the data set, which all of the courses ran
 FOLDER = Path(__file__).parent / "data"
 
 
@@ -119,6 +120,11 @@ class Course(Report, frozen=True, kw_only=True):
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def names_images(self) -> bool:
+        """Whether something of it is of all images."""
+        return any(ALL_IMAGES in (need.images, *need.batches) for need in self.needs)
 
     def line(self, what: str) -> Line:
         return next(line for table in self.tables for line in table.lines if line.what == what)
