@@ -235,7 +235,7 @@ def _free(kind: Kind[Any, Any], path: Path, job: Any, taken: Taken) -> Path:
     """Where this job goes: the folder, or with a number where there is another's."""
     for number in itertools.count(1):
         one = path if number == 1 else path.with_name(f"{path.name}-{number}")
-        if not one.exists():
+        if not one.exists() or not any(one.iterdir()):  # begun, and cut before its first line
             return one
         if kind_of(one) is kind:
             header = kind.open(one).header

@@ -138,7 +138,7 @@ def test_a_kernel_that_is_swapped_in_invites_pytorch_where_it_is(monkeypatch: py
                            ("it is not here", ["ort-cpu", "ort-cpu-swapped"])):  # fmt: skip
         monkeypatch.setattr(Torch, "unavailable", lambda self, missing=missing: missing)
         assert [it.name for it in cases.with_swapped([ort], job)] == named
-        planned = [Case(model="lenet5-digits", backend="ort-cpu", batch=1)]
+        planned = [Case(model="lenet5-digits", backend="ort-cpu", precision="fp32", batch=1, images=8)]
         assert cases.uninvited(job, planned) == (missing or "")
         # Who names backends has these alone.
         own = msgspec.structs.replace(job, backends=("ort-cpu",))
