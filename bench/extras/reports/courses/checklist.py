@@ -19,12 +19,13 @@ from bench.words.called import CALLED
 @dataclass(frozen=True)
 class Item:
     """A table, figure or sentence of a report. published: how many figures of theirs it has; here: beside how
-    many of its figures ours stands; why: what is missing, in the words of the first figure that is."""
+    many of its figures ours stands (None: it is no table); why: what is missing, in the words of the first
+    figure that is."""
 
     report: str
     what: str
-    published: int
-    here: int
+    published: int | None = None
+    here: int | None = None
     why: str = ""
 
     @property
@@ -68,13 +69,13 @@ def items(name: str, course: Course, taken: Taken) -> Iterator[Item]:
         published = sum(len(row) - 1 for row in matrix.rows)
         yield Item(name, matrix.title, published, len(seconds) * len(matrix.columns), why)
     for figure in course.figures:
-        yield Item(name, f"figure: {figure.title}", 0, 0, page.lacking(figure, taken))
+        yield Item(name, f"figure: {figure.title}", why=page.lacking(figure, taken))
     for claim in course.claims:
         found = [ours(course, course.line(what), taken) for what in (claim.first, claim.second)]
         why = next((one.why for one in found if one.value is None), "")
-        yield Item(name, f"sentence: {claim.says}", 0, 0, why)
+        yield Item(name, f"sentence: {claim.says}", why=why)
     for remark in course.remarks:
-        yield Item(name, f"sentence: {remark.says}", 0, 0, remarks.told(course, remark, taken)[1])
+        yield Item(name, f"sentence: {remark.says}", why=remarks.told(course, remark, taken)[1])
 
 
 def write(found: Sequence[tuple[str, Course, Taken]], out: Path) -> int:
