@@ -58,7 +58,8 @@ class Took(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ranked(Words, frozen=True, kw_only=True):
-    """What took most of the time, by rank. of: the kernels of a pass, or all calls from creation to close."""
+    """What took most of the time, by rank. of: the kernels of a pass, or all calls from creation to close.
+    Without rows it is ours alone; then hardware is ""."""
 
     title: str
     hardware: str

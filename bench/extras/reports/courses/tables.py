@@ -279,4 +279,4 @@ def totals(course: Course, matrix: Matrix, taken: Taken) -> tuple[dict[int, floa
 def _whose(hardware: str, taken: Taken) -> str:
     env = taken.environment
     here = " and ".join(filter(None, (env.gpu, env.cpu))) or "this machine"
-    return f"Published: {hardware}. Here: {here}."
+    return f"{f'Published: {hardware}' if hardware else 'The report has no such table'}. Here: {here}."
