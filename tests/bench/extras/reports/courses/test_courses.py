@@ -38,12 +38,16 @@ def test_what_a_file_names_is_there(name: str) -> None:
     assert course.source
     known = {need.name for need in course.needs}
     assert len(known) == len(course.needs)
+    for need in course.needs:
+        for rung in (*need.fixed.values(), *need.swaps.values(), *need.rungs):
+            assert registry.find(need.device, "conv", rung).number
     lines = [line for table in course.tables for line in table.lines]
     assert len({line.what for line in lines}) == len(lines), "claims name lines by what they are"
     for line in lines:
         if line.need:
             need = course.need(line.need)
             assert line.value in values.VALUES
+            assert line.model in ("", *need.models)
             if line.rung not in ("", "fastest", "reference"):
                 assert registry.find(need.device, "conv", line.rung).number
         else:
@@ -216,11 +220,17 @@ def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
     folder = PROFILE.open(RECORDED)
     machine, job = folder.header.environment.machine, folder.header.job
     shutil.copytree(RECORDED, tmp_path / "one")
+    header = tmp_path / "one" / "profile.json"
+    told = json.loads(header.read_text("utf-8"))
+    told["job"]["runs"] = 1
+    header.write_text(json.dumps(told), "utf-8")
     need = Need(name="n", kind="profile", device="cpu", models=(Path(job.model).stem,), batches=job.batches)
 
     def found_for(need: Need, machine: str = machine) -> object:
         return needs.there(need, needs.asked_of(need, need.batches, Limits()), places, machine)
 
+    places = [RECORDED]
+    assert found_for(need) is None, "its calls and times are of several passes, and theirs of one"
     places = [tmp_path / "one", tmp_path]
     found = found_for(need)
     assert isinstance(found, Folder)
