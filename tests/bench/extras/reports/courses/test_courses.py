@@ -166,6 +166,13 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
         "Ours does not decide it: CPU: elapsed has no interval, as it was taken once "
         "(here 9.000 s and 3.000 s)."
     )
+    alone = Taken(
+        programs={"framework-program-cpu": slow},
+        why={"framework-program-cuda": NEEDS_GPU},
+        environment=HERE,
+    )
+    (_, without) = course.claims
+    assert claims.held(course, without, alone).sentence.endswith("it needs a GPU, and none was there.")
 
 
 def test_what_is_to_be_doubted_claims_nothing_and_shows_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
