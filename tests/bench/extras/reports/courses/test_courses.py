@@ -20,6 +20,7 @@ from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.extras.reports.program import ProgramAnswer, ProgramStart
+from bench.measure import environment
 from bench.results.folder import Folder
 from bench.results.records import Environment
 from bench.run.kinds.ladder import KIND as LADDER
@@ -316,6 +317,29 @@ def test_the_checklist_tells_each_item_and_what_is_missing(
         kinds = ("tables", "ranked", "matrices", "figures", "claims", "remarks")
         assert sum(report == name for report, _ in told) == sum(len(getattr(course, kind)) for kind in kinds)
     assert all("no" in line for line in lines[2:])
+
+
+def test_what_another_report_has_measured_is_not_measured_again(tmp_path: Path) -> None:
+    course = presets.load("ece408-milestone1")
+    start = ProgramStart(model="ece408-2conv", backend="ort-cpu", batch=100, images=100)
+    here = environment.collect()
+    other, own = tmp_path / "course-other", tmp_path / "course-own"
+    other.mkdir()
+
+    def found(start: ProgramStart, on: Environment) -> Taken:
+        program.keep(other, [program.ProgramUse(start=start, real_s=2.0, environment=on)])
+        return needs.take(course, own, Limits(images=100), measures=False, among=tmp_path)
+
+    assert found(start, here).programs["framework-program-cpu"].real_s == 2.0
+    plain = msgspec.structs.replace(start, rungs={"conv1": "shift_and_add"})
+    elsewhere = msgspec.structs.replace(here, machine="another")
+    for wrong in (found(plain, here), found(start, elsewhere)):
+        assert wrong.why["framework-program-cpu"] == "not measured"
+    # A folder that was made, and cut before its first line, is none that is another's.
+    (own / "n").mkdir(parents=True)
+    assert needs._free(PROFILE, own / "n", None, Taken()) == own / "n"
+    (own / "n" / "it").write_text("")
+    assert needs._free(PROFILE, own / "n", None, Taken()) == own / "n-2"
 
 
 def test_records_of_programs_are_json_a_line(tmp_path: Path) -> None:
