@@ -105,7 +105,7 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     batch = found[0].case.batch
     assert (own[batch].seconds["conv"] or 0) > 0
     assert cpu.columns[2].shown(own[batch]).endswith("s")
-    assert "left out on a CPU" in cpu.columns[2].shown(own[1024])
+    assert "left out: --largest 1024" in cpu.columns[2].shown(own[1024])
 
 
 def claimed(
