@@ -101,8 +101,9 @@ def _digest(operator: Operator) -> str:
 def _kept(operator: Operator, write: Write) -> Path:
     """The folder of its library, which is built where it is not yet."""
     folder = cache_dir() / "exported" / _digest(operator)
-    if not folder.exists():
+    if not (folder / library.file_name(operator)).exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # what a removal that was cut has left
         # Whole, or not there: a library that is cut short takes the process with it.
         building = Path(tempfile.mkdtemp(dir=folder.parent))
         try:

@@ -74,9 +74,9 @@ def asked_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool =
         chosen = {"rungs": need.fixed, "swaps": need.swaps, "kernel_dirs": ()}
         return {**asked, "batches": batches, **images, **chosen}
     if need.kind == "profile":
-        # The table by batch size is of one pass with everything round it, and nothing before.
-        passes = {"runs": 1, "warm_up": 0, "apart": True} if need.all_calls else {"apart": False}
-        asked = {"model": need.model, "backends": backends, "batches": batches}
+        # Theirs are of one pass; the table by batch size with everything round it, and nothing before.
+        passes = {"warm_up": 0, "apart": True} if need.all_calls else {"apart": False}
+        asked = {"model": need.model, "backends": backends, "batches": batches, "runs": 1}
         return {**asked, **passes, "rungs": need.fixed, "kernel_dirs": ()}
     asked = {"model": need.model, "node": need.node, "device": need.device, "batch": batches[0]}
     return {**asked, "rungs": need.rungs, "precision": need.precisions[0]}
@@ -150,7 +150,7 @@ def fits(asked: dict[str, Any], job: Any) -> bool:
         return bool(_named(held) == _named(wanted))
 
     return all(has(name, wanted) for name, wanted in asked.items()) and (
-        "runs" in asked or getattr(job, "warm_up", 1) > 0
+        "warm_up" in asked or getattr(job, "warm_up", 1) > 0
     )
 
 
@@ -235,7 +235,7 @@ def _free(kind: Kind[Any, Any], path: Path, job: Any, taken: Taken) -> Path:
     """Where this job goes: the folder, or with a number where there is another's."""
     for number in itertools.count(1):
         one = path if number == 1 else path.with_name(f"{path.name}-{number}")
-        if not one.exists():
+        if not one.exists() or not any(one.iterdir()):  # begun, and cut before its first line
             return one
         if kind_of(one) is kind:
             header = kind.open(one).header

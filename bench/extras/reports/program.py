@@ -120,8 +120,13 @@ def answer(start: ProgramStart) -> ProgramAnswer:
     from engine import backends
 
     backend = backends.get(start.backend)
-    asked = {"models": (start.model,), "backends": (start.backend,), "batches": (start.batch,)}
-    job = Job(**asked, layers=False, rungs=start.rungs)
+    job = Job(
+        models=(start.model,),
+        backends=(start.backend,),
+        batches=(start.batch,),
+        layers=False,
+        rungs=start.rungs,
+    )
     loaded = LoadedModel(start.model, job, (start.batch,), lambda text, share: None)
     session = backend.prepare(loaded.graph, start.batch, "fp32", loaded.options_for(backend.device))
     try:

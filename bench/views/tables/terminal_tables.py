@@ -97,7 +97,10 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
 def _heading(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{count:,}" for count in sorted({row.case.images for row in rows if row.case.images}))
     references = dict.fromkeys(r.measurement.reference for r in rows if r.speedup is not None)
-    each = " (the one on the same device)" if len(references) > 1 else ""
+    # A library with a kernel swapped in is held against the same without it.
+    swapped = any("swapped" in row.measurement.facts for row in rows)
+    which = "each against its own" if swapped else "the one on the same device"
+    each = f" ({which})" if len(references) > 1 else ""
     against = f"speed-up against {' or '.join(references)}{each}" if references else ""
     several = units.instances(row.measurement.instances for row in rows if row.measurement.samples_ns)
     images = f"{counts} images" if counts else ""

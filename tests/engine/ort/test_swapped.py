@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 import main
 from engine import backends
 from engine.backend import Options
-from engine.backends import ort_swapped
+from engine.backends import _swaps
 from engine.graph import importer
 from engine.ort import swapped as swapping
 from engine.ort.swapped import swapped
@@ -157,20 +157,21 @@ def test_several_kernels_in_one_model_as_a_backend() -> None:
 def test_libraries_of_one_model_stay_however_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ort_swapped, "cache_dir", lambda: tmp_path)
-    monkeypatch.setattr(ort_swapped, "MOST_BUILT", 1)
-    graph, swap = importer.from_proto(model()), ort_swapped.BACKENDS[0]._swapped
-    both, _ = swap(graph, 1, Options(rungs=dict.fromkeys(("conv1", "conv2"), "register_tiles")))
-    assert all(Path(file).is_file() for file in both.libraries)
-    one, _ = swap(graph, 1, Options(rungs={"conv2": "register_tiles"}))
-    assert [Path(file).parent for file in one.libraries] == list((tmp_path / "exported").iterdir())
+    monkeypatch.setattr(_swaps, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(_swaps, "MOST_BUILT", 1)
+    graph = importer.from_proto(model())
+
+    def built(*nodes: str) -> list[_swaps.Built]:
+        return _swaps.built(graph, 1, Options(rungs=dict.fromkeys(nodes, "register_tiles")), "cpu")
+
+    assert all(Path(it.library).is_file() for it in built("conv1", "conv2"))
+    assert [it.folder for it in built("conv2")] == list((tmp_path / "exported").iterdir())
 
     def fails(*_: object) -> None:
         raise KernelError("no space")
 
-    monkeypatch.setattr(ort_swapped.library, "written", fails)
     with pytest.raises(KernelError):
-        swap(graph, 1, Options(rungs={"conv1": "register_tiles"}))
+        _swaps.built(graph, 1, Options(rungs={"conv1": "register_tiles"}), "cpu", fails)
     assert len(list((tmp_path / "exported").iterdir())) == 1, "nothing half built is left"
 
 

@@ -6,17 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from onnx import helper
 
+from bench.measure import cases
 from bench.measure.answers import oracle
+from bench.results.records import Case, Job
 from engine.backend import Options
 from engine.backends import get
+from engine.backends.torch import Torch
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.isolated import pool
 from engine.rivals import torch_net
+from kernels import numba_support
 from kernels.environment import NEEDED, Environment
 from kernels.errors import UnsupportedError
 from tests.engine.backends.nets import small_net
@@ -99,6 +104,48 @@ def test_what_pytorch_s_operator_cannot_say_is_refused_with_the_node(graph: Grap
     with pytest.raises(UnsupportedError, match=r"node 'n' \(") as caught:
         get("torch-cpu").prepare(graph, 2, "fp32", Options(threads=1))
     assert told in str(caught.value)
+
+
+@with_torch
+@pytest.mark.skipif(numba_support.unavailable() is not None, reason="Numba is not here")
+def test_kernels_of_ours_in_the_place_of_nodes() -> None:
+    """Two batch sizes at once, as PyTorch knows an operator by its name in the whole process; a part of the
+    net without these nodes is the plain one."""
+    graph, rungs = small_net(), dict.fromkeys(("conv1", "fc3"), "register_tiles")
+    expected, sessions = {}, []
+    for batch in (2, 3):
+        x = np.random.default_rng(batch).standard_normal((batch, 3, 12, 12)).astype(np.float32)
+        session = get("torch-cpu-swapped").prepare(graph, batch, "fp32", Options(threads=1, rungs=rungs))
+        session.bind({"x": x})
+        sessions.append(session)
+        expected[session] = oracle.run(graph, {"x": x}, ["y"])["y"]
+    for session in sessions:
+        session.run()
+        np.testing.assert_allclose(session.fetch()["y"], expected[session], rtol=2e-5, atol=2e-6)
+        assert session.backend.endswith("-swapped")
+        said = session.facts["swapped"]
+        assert "conv1 + relu1 by conv 08 register_tiles in one thread, fc3" in said
+        session.close()
+    part = get("torch-cpu-swapped").prepare(of_node("Erf"), 2, "fp32", Options(threads=1, rungs=rungs))
+    assert "swapped" not in part.facts
+    part.close()
+
+
+def test_a_kernel_that_is_swapped_in_invites_pytorch_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(models=("lenet5-digits",), backends=(), swaps={"conv1": "register_tiles"})
+    ort, torch = get("ort-cpu"), get("torch-cpu")
+    for missing, named in ((None, ["ort-cpu", "ort-cpu-swapped", "torch-cpu", "torch-cpu-swapped"]),
+                           ("it is not here", ["ort-cpu", "ort-cpu-swapped"])):  # fmt: skip
+        monkeypatch.setattr(Torch, "unavailable", lambda self, missing=missing: missing)
+        assert [it.name for it in cases.with_swapped([ort], job)] == named
+        planned = [Case(model="lenet5-digits", backend="ort-cpu", precision="fp32", batch=1, images=8)]
+        assert cases.uninvited(job, planned) == (missing or "")
+        # Who names backends has these alone.
+        own = msgspec.structs.replace(job, backends=("ort-cpu",))
+        assert [it.name for it in cases.with_swapped([ort], own)] == ["ort-cpu", "ort-cpu-swapped"]
+        assert cases.uninvited(own, planned) == ""
+    assert [it.name for it in cases.with_swapped([torch], job)][-1] == "torch-cpu-swapped"
+    assert "no fp16" in (get("torch-cuda-swapped").supports(small_net(), 2, "fp16") or "")
 
 
 def test_an_operator_without_a_translation_is_named_without_asking_pytorch() -> None:

@@ -190,6 +190,17 @@ def test_a_rival_is_offered_where_it_is_there_and_runs_where_it_is_chosen(make_w
     assert "torch-cpu" not in form.backends.checked
     form.set_job(chosen)
     assert "torch-cpu" in form.backends.checked
+    # A kernel that is swapped in goes into it, too; where it is not installed that is said.
+    form.set_job(before)
+    swapped = msgspec.structs.replace(
+        rival, name="torch-cpu-swapped", variant_of="torch-cpu", rival=False, swaps=True, invited=True
+    )
+    form.show_backends([plain, rival, swapped])
+    assert form.swap_into("cpu") == (["torch-cpu"], "")
+    assert {"engine-cpu", "torch-cpu"} <= {*form.backends.checked}
+    form.show_backends([plain, msgspec.structs.replace(swapped, unavailable="not installed")])
+    assert form.swap_into("cpu") == ([], "not installed")
+    assert form.swap_into("cuda") == ([], "")
 
 
 def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,9 @@ def test_the_module_for_torch_calls_the_library(tmp_path: Path) -> None:
     op = exported(rung, [p], WEIGHTS)
     library.written(op, tmp_path)
     torch_module.written(op, tmp_path)
+    elsewhere = replace(op, name="elsewhere", features=("xop",))  # of AMD's processors of 2011 to 2017
+    library.written(elsewhere, tmp_path)
+    torch_module.written(elsewhere, tmp_path)
     x = RANDOM.standard_normal(p.input_shapes[0]).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     script = (
@@ -296,6 +300,8 @@ def test_the_module_for_torch_calls_the_library(tmp_path: Path) -> None:
         "for wrong in (np.zeros((3, 3, 20, 20), np.float32), np.zeros((2, 3, 20, 20), np.float64)):\n"
         "    try: made.Module()(torch.from_numpy(wrong))\n"
         "    except (ValueError, TypeError) as error: print(error)\n"
+        "try: import elsewhere\n"
+        "except RuntimeError as error: print(error)\n"
     )
     folders = f"{tmp_path}{os.pathsep}{HERE / 'stand_in'}"
     done = subprocess.run(
@@ -304,7 +310,8 @@ def test_the_module_for_torch_calls_the_library(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stderr == ""
     assert np.load(tmp_path / "y.npy").tobytes() == answer(rung, p, x, WEIGHTS).tobytes()
-    fake, shape, kind = done.stdout.splitlines()
+    fake, shape, kind, processor = done.stdout.splitlines()
+    assert "this processor has no xop, for which it was compiled" in processor
     assert fake == "(2, 8, 16, 16)"
     assert "exported for inputs of ((2, 3, 20, 20),) and was given ((3, 3, 20, 20),); export it" in shape
     assert kind == "argument 1 is float64, and here by conv 08 register_tiles takes float32"

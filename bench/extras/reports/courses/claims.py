@@ -33,8 +33,10 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
     said, known, why = _said(claim, lines[0].published, lines[1].published), [], ""
-    for line in lines:
-        found = ours(course, line, taken)
+    both = [(line, ours(course, line, taken)) for line in lines]
+    # What is not there first: that another was taken once matters less.
+    both.sort(key=lambda it: (it[1].why != NEEDS_GPU, it[1].value is not None))
+    for line, found in both:
         if found.value is None and found.why == NEEDS_GPU:
             why = "it needs a GPU, and none was there"
         elif found.value is None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from bench.extras.reports import filled
 from bench.extras.reports.courses import claims, remarks, tables
-from bench.extras.reports.courses.presets import Course, Figure, Matrix
+from bench.extras.reports.courses.presets import ALL_IMAGES, Course, Figure, Matrix
 from bench.extras.reports.filled import Page
-from bench.extras.reports.needs import Taken
+from bench.extras.reports.needs import NOT_MEASURED, Taken
 from bench.views.charts.definitions import Axis, Chart, Panel, Point, Series
 from bench.views.drawing.looks import Look
 from bench.views.reports import report_form
@@ -30,7 +30,7 @@ def write(course: Course, taken: Taken, out: Path, heading: str = "") -> list[Pa
 
 def page(course: Course, taken: Taken, form: ReportForm) -> Page:
     env = taken.environment
-    few = [f"Here {taken.images:,} images were taken where a figure names 10,000."]
+    few = [f"Here {taken.images:,} images were taken where a figure names {ALL_IMAGES:,}."]
     held = [claims.held(course, claim, taken) for claim in course.claims]
     return Page(
         command="course",
@@ -40,7 +40,7 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
             *((_KINDS[one.kind], one.sentence) for one in held),
             *(("", remarks.sentence(course, remark, taken)) for remark in course.remarks),
         ],
-        notes=(*few * (0 < taken.images < 10_000), *course.notes),
+        notes=(*few * (course.names_images and 0 < taken.images < ALL_IMAGES), *course.notes),
         tables=[
             *(tables.of_lines(course, table, taken) for table in course.tables),
             *(tables.of_ranks(course, ranked, taken) for ranked in course.ranked),
@@ -82,11 +82,21 @@ def figures(course: Course, taken: Taken, form: ReportForm) -> list[Picture]:
     """Those that there is something for."""
     found = []
     for figure in course.figures:
-        if figure.need not in taken.why:
+        if not lacking(figure, taken):
             made = _figure(course, figure, taken, form)
             if made is not None:
                 found.append(Picture(figure.title, made.where, made.words))
     return found
+
+
+def lacking(figure: Figure, taken: Taken) -> str:
+    """Why there is nothing to draw; "" where there is."""
+    if figure.need in taken.why:
+        return taken.why[figure.need]
+    measured = taken.run(figure.need).measurements()
+    if any(made.disposition == "ok" and made.samples_ns for made in measured):
+        return ""
+    return next((made.reason for made in measured if made.reason), NOT_MEASURED)
 
 
 def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> Picture | None:
@@ -104,8 +114,6 @@ def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> P
     elif figure.chart == "total":
         matrix = next(matrix for matrix in course.matrices if matrix.need == figure.need)
         chart = total(course, matrix, taken)
-    elif not fine:
-        return None
     elif figure.chart == "timeline":
         shown = [(made, events_in(folder.path, made)) for made in fine]
 

@@ -14,6 +14,7 @@ from bench.extras.reports import presets
 from bench.extras.reports.needs import Limits
 from bench.extras.reports.presets import Need, Report, Who, Words
 
+ALL_IMAGES = 10_000  # of the data set, which all of the courses ran
 FOLDER = Path(__file__).parent / "data"
 
 
@@ -57,7 +58,8 @@ class Took(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ranked(Words, frozen=True, kw_only=True):
-    """What took most of the time, by rank. of: the kernels of a pass, or all calls from creation to close."""
+    """What took most of the time, by rank. of: the kernels of a pass, or all calls from creation to close.
+    Without rows it is ours alone; then hardware is ""."""
 
     title: str
     hardware: str
@@ -119,6 +121,11 @@ class Course(Report, frozen=True, kw_only=True):
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def names_images(self) -> bool:
+        """Whether something of it is of all images."""
+        return any(ALL_IMAGES in (need.images, *need.batches) for need in self.needs)
 
     def line(self, what: str) -> Line:
         return next(line for table in self.tables for line in table.lines if line.what == what)

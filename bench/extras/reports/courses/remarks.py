@@ -16,11 +16,16 @@ from bench.words import units
 def sentence(course: Course, remark: Remark, taken: Taken) -> str:
     """What they say, and ours."""
     said = f"They say that {remark.says}, in their words “{remark.quote}”"
-    why = taken.why.get(remark.need, "")
-    told = "" if why else REMARKS[remark.of](course, remark, taken)
-    if not told:
-        return f"{said}. Ours does not answer it: {why or NOT_MEASURED}."
-    return f"{said}. Ours, recorded once: {told}."
+    ours, why = told(course, remark, taken)
+    return f"{said}. Ours does not answer it: {why}." if why else f"{said}. Ours, recorded once: {ours}."
+
+
+def told(course: Course, remark: Remark, taken: Taken) -> tuple[str, str]:
+    """Ours, or why there is none."""
+    if remark.need in taken.why:
+        return "", taken.why[remark.need]
+    ours = REMARKS[remark.of](course, remark, taken)
+    return ours, "" if ours else NOT_MEASURED
 
 
 def _seconds(value: float) -> str:

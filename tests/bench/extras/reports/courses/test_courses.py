@@ -20,6 +20,7 @@ from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.extras.reports.program import ProgramAnswer, ProgramStart
+from bench.measure import environment
 from bench.results.folder import Folder
 from bench.results.records import Environment
 from bench.run.kinds.ladder import KIND as LADDER
@@ -38,12 +39,16 @@ def test_what_a_file_names_is_there(name: str) -> None:
     assert course.source
     known = {need.name for need in course.needs}
     assert len(known) == len(course.needs)
+    for need in course.needs:
+        for rung in (*need.fixed.values(), *need.swaps.values(), *need.rungs):
+            assert registry.find(need.device, "conv", rung).number
     lines = [line for table in course.tables for line in table.lines]
     assert len({line.what for line in lines}) == len(lines), "claims name lines by what they are"
     for line in lines:
         if line.need:
             need = course.need(line.need)
             assert line.value in values.VALUES
+            assert line.model in ("", *need.models)
             if line.rung not in ("", "fastest", "reference"):
                 assert registry.find(need.device, "conv", line.rung).number
         else:
@@ -100,7 +105,7 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     batch = found[0].case.batch
     assert (own[batch].seconds["conv"] or 0) > 0
     assert cpu.columns[2].shown(own[batch]).endswith("s")
-    assert "left out on a CPU" in cpu.columns[2].shown(own[1024])
+    assert "left out: --largest 1024" in cpu.columns[2].shown(own[1024])
 
 
 def claimed(
@@ -162,6 +167,13 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
         "Ours does not decide it: CPU: elapsed has no interval, as it was taken once "
         "(here 9.000 s and 3.000 s)."
     )
+    alone = Taken(
+        programs={"framework-program-cpu": slow},
+        why={"framework-program-cuda": NEEDS_GPU},
+        environment=HERE,
+    )
+    (_, without) = course.claims
+    assert claims.held(course, without, alone).sentence.endswith("it needs a GPU, and none was there.")
 
 
 def test_what_is_to_be_doubted_claims_nothing_and_shows_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,11 +228,17 @@ def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
     folder = PROFILE.open(RECORDED)
     machine, job = folder.header.environment.machine, folder.header.job
     shutil.copytree(RECORDED, tmp_path / "one")
+    header = tmp_path / "one" / "profile.json"
+    told = json.loads(header.read_text("utf-8"))
+    told["job"]["runs"] = 1
+    header.write_text(json.dumps(told), "utf-8")
     need = Need(name="n", kind="profile", device="cpu", models=(Path(job.model).stem,), batches=job.batches)
 
     def found_for(need: Need, machine: str = machine) -> object:
         return needs.there(need, needs.asked_of(need, need.batches, Limits()), places, machine)
 
+    places = [RECORDED]
+    assert found_for(need) is None, "its calls and times are of several passes, and theirs of one"
     places = [tmp_path / "one", tmp_path]
     found = found_for(need)
     assert isinstance(found, Folder)
@@ -299,6 +317,29 @@ def test_the_checklist_tells_each_item_and_what_is_missing(
         kinds = ("tables", "ranked", "matrices", "figures", "claims", "remarks")
         assert sum(report == name for report, _ in told) == sum(len(getattr(course, kind)) for kind in kinds)
     assert all("no" in line for line in lines[2:])
+
+
+def test_what_another_report_has_measured_is_not_measured_again(tmp_path: Path) -> None:
+    course = presets.load("ece408-milestone1")
+    start = ProgramStart(model="ece408-2conv", backend="ort-cpu", batch=100, images=100)
+    here = environment.collect()
+    other, own = tmp_path / "course-other", tmp_path / "course-own"
+    other.mkdir()
+
+    def found(start: ProgramStart, on: Environment) -> Taken:
+        program.keep(other, [program.ProgramUse(start=start, real_s=2.0, environment=on)])
+        return needs.take(course, own, Limits(images=100), measures=False, among=tmp_path)
+
+    assert found(start, here).programs["framework-program-cpu"].real_s == 2.0
+    plain = msgspec.structs.replace(start, rungs={"conv1": "shift_and_add"})
+    elsewhere = msgspec.structs.replace(here, machine="another")
+    for wrong in (found(plain, here), found(start, elsewhere)):
+        assert wrong.why["framework-program-cpu"] == "not measured"
+    # A folder that was made, and cut before its first line, is none that is another's.
+    (own / "n").mkdir(parents=True)
+    assert needs._free(PROFILE, own / "n", None, Taken()) == own / "n"
+    (own / "n" / "it").write_text("")
+    assert needs._free(PROFILE, own / "n", None, Taken()) == own / "n-2"
 
 
 def test_records_of_programs_are_json_a_line(tmp_path: Path) -> None:
