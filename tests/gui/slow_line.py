@@ -85,8 +85,8 @@ def unmoved(window: MainWindow, place: Place, pairs: int) -> bool:
         for change in between(folders[HERE], folders[place.name]).changes:
             here, there_ = change.pair.a, change.pair.b
             if here is not None and there_ is not None and here.time is not None and there_.time is not None:
-                ratio = there_.time.value / here.time.value
-                found.setdefault(change.pair.words, []).append(math.log(ratio))
+                longer = math.log(there_.time.value / here.time.value)
+                found.setdefault(change.pair.words, []).append(longer)
     moved = False
     for words, logs in found.items():
         mean = statistics.fmean(logs)
