@@ -1196,6 +1196,8 @@ DIV, REM = range(2)
 @inlined
 def with_bits(y, count):
     """float32 of y with so many significant bits, rounded to the nearest."""
+    if y != y:
+        return y
     cut = 24 - count
     rounded = np.int64(simd.bits(np.float32(y))) + (1 << cut >> 1)
     return np.float64(simd.from_bits(np.int32(rounded & -(1 << cut))))
