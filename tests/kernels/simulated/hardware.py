@@ -304,8 +304,8 @@ def _why(name: str, pairs: dict[str, tuple[float, float]]) -> str:
         return f"ptxas made other instructions of the PTX that access {space} memory, fewer or wider ones"
     if name == "global ld":
         return (
-            "there are as many instructions; lanes that copy 16 bytes in the background share sectors, and the "
-            "GPU brings some of these more than once, even within the 8 lanes that it serves at once"
+            "there are as many instructions; lanes that copy 16 bytes in the background share sectors, and "
+            "the GPU brings some of these more than once, even within the 8 lanes that it serves at once"
         )
     return f"there are as many instructions that access {space} memory; why they take more turns is not known"
 
