@@ -258,10 +258,10 @@ COUNTERS = {
 }
 
 
-# Instructions of the machine, by the memory that they access.
+# What asks for memory there: requests where ncu counts them, else instructions.
 _SASS = "smsp__sass_inst_executed_op_"
 EXECUTED = {
-    "global": [f"{_SASS}global_ld", f"{_SASS}global_st", f"{_SASS}ldgsts"],
+    "global": [f"l1tex__t_requests_pipe_lsu_mem_global_op_{way}" for way in ("ld", "st")],
     "shared": [f"{_SASS}shared_ld", f"{_SASS}shared_st", f"{_SASS}ldsm"],
 }
 
@@ -304,7 +304,7 @@ def _why(name: str, pairs: dict[str, tuple[float, float]]) -> str:
         return f"ptxas made other instructions of the PTX that access {space} memory, fewer or wider ones"
     if name == "global ld":
         return (
-            "there are as many instructions; lanes that copy 16 bytes in the background share sectors, and "
+            "there are as many requests; lanes that copy 16 bytes in the background share sectors, and "
             "the GPU brings some of these more than once, even within the 8 lanes that it serves at once"
         )
     return f"there are as many instructions that access {space} memory; why they take more turns is not known"
