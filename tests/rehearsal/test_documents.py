@@ -151,7 +151,7 @@ def test_the_plan_has_everything_there_is_once_and_what_it_needs_before(machine)
         seen.add(step.name)
     words = [" ".join(step.command) for step in steps]
     for model in names.models():
-        [command] = [text for text in words if f" compare {model} --backend engine-{machine.device}" in text]
+        [command] = [text for text in words if f" compare {model} --backend engine-{machine.device} " in text]
         assert f"--precision {','.join(machine.precisions)}" in command
     nets = list(shipped.nets())
     assert len(nets) == 5
