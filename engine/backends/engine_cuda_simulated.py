@@ -3,8 +3,10 @@ CPU (kernels.ptx), so there are no times, and it takes part only where it is nam
 
 from __future__ import annotations
 
-from engine.backend import Options
-from engine.cuda.simulated_net import SimulatedNetSession, planned
+import importlib
+from typing import Any
+
+from engine.backend import Options, Session
 from engine.graph.graph import Graph
 from kernels import numba_support, nvrtc, registry
 from kernels.errors import InputError, UnavailableError, UnsupportedError
@@ -31,18 +33,24 @@ class EngineCudaSimulated:
 
     def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
         try:
-            planned(graph, batch, precision, Options())
+            _net().planned(graph, batch, precision, Options())
         except (UnsupportedError, InputError) as error:
             return str(error)
         return None
 
     def prepare(
         self, graph: Graph, batch: int, precision: str = FP32, options: Options | None = None
-    ) -> SimulatedNetSession:
+    ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, KernelError."""
         if reason := self.unavailable():
             raise UnavailableError(f"{self.name} cannot run here: {reason}")
-        return SimulatedNetSession(graph, batch, precision, options or Options())
+        session: Session = _net().SimulatedNetSession(graph, batch, precision, options or Options())
+        return session
+
+
+def _net() -> Any:
+    """Loaded when it is needed: whoever lists the backends does not wait for it."""
+    return importlib.import_module("engine.cuda.simulated_net")
 
 
 BACKEND = EngineCudaSimulated()

@@ -76,7 +76,8 @@ L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERI
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
-L_WORDS = 48
+L_SITES, L_SHAPE_WARPS = 47, 48
+L_WORDS = 49
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
@@ -563,18 +564,21 @@ def write_plainly(record, which, end, warp, known, warps, own, clock, site, who)
 
 
 @inlined
-def all_alike(first, shape, which, least, end, mine, site, stores):
-    """Watch an access by all of its records at once, without a branch: where all say that they were used
-    before the block's last barrier, or what reads them now has read them since. False: they do not, and each
-    is looked at alone. first: of the record of the first lane the address; mine: clock << 32 and the warp's
-    first thread."""
-    beyond, other, few, old, count = 0, 0, 0, -1, shape[H_COUNT]
+def at_once(first, shape, which, least, end, recent, mine, site, stores):
+    """Watch an access by all of its records at once, without a branch: as `read_plainly` and `write_plainly`
+    do. False: some record does not plainly say that it may be, and each lane is looked at alone. first: of
+    the record of the first lane the address; mine: clock << 32 and the warp's first thread; site: with the
+    block in front."""
+    beyond, other, few, old, stale, strong, count = 0, 0, 0, -1, 0, 0, shape[H_COUNT]
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
         word, reader, how = at[which] >> 32, at[2 + which] >> 32, at[3]
         beyond |= word - least | end - 1 - word
         old &= reader - end
+        later = end - 1 - reader  # below zero: it was read since
+        stale |= later & reader - recent
+        strong |= later >> 63 & how & (_GRID_WIDE | _STRONG)
         changes = how ^ mine
         other |= changes & ~(_BLOCK_WIDE | _TID | _WARP_WIDE)
         apart = (how & _WARP_WIDE == 0) | (changes & _TID - 31 != 0)
@@ -582,12 +586,22 @@ def all_alike(first, shape, which, least, end, mine, site, stores):
     if beyond < 0:
         return False
     if old >= 0:
-        return not stores and which == 1 and other == 0 and few == 0
-    place = 0 if stores else 2
+        if stores or which == 0 or stale < 0 or strong:
+            return False
+        if other == 0 and few == 0:
+            return True  # who reads it now has read it since the barrier, too
+    place, clock = 0 if stores else 2, mine & -4294967296
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
-        at[place], at[place + 1] = site, mine | entry & 0xFFFF
+        how, who = at[3], mine & 0xFFFFFFFF | entry & 0xFFFF
+        again = (end - 1 - (at[2 + which] >> 32) >> 63) & (0 if stores else -1)  # all ones where it was read
+        changes = how ^ who
+        warps = (changes & _TID - 31 != 0) * _BLOCK_WIDE
+        lanes = (changes & (31 | _WARP_WIDE) != 0) * _WARP_WIDE
+        merged = how & 0xFFFFFFFF | warps | lanes
+        at[place] = again & at[place] | ~again & site
+        at[place + 1] = clock | again & merged | ~again & who
     return True
 
 
@@ -627,7 +641,8 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
             recorded(warp, mask, packed, granule, shape, stores)
         if listed[H_COUNT] > 0:
             record, mine = shadow + 32 * (first - origin >> granule), clock << 32 | thread
-            watched = all_alike(record, listed, which, least, end, mine, own << 32 | site, stores)
+            recent = warp[W_RECENT]
+            watched = at_once(record, listed, which, least, end, recent, mine, own << 32 | site, stores)
     if not watched:
         for lane in range(32):
             if mask >> lane & 1:
@@ -821,7 +836,10 @@ def shaped(warp, mask, packed, space, stores, number):
     otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
     lane takes part."""
     launch = simd.integers(warp[W_LAUNCH])
-    kept = launch[L_SHAPES] + 8 * H_WORDS * ((packed & 0xFFFFFF) * SHAPES + number)
+    place = (packed & 0xFFFFFF) * SHAPES + number
+    if launch[L_SHAPE_WARPS]:  # warps begin at other places of a row
+        place += (warp[W_INDEX] & launch[L_SHAPE_WARPS]) * launch[L_SITES] * SHAPES
+    kept = launch[L_SHAPES] + 8 * H_WORDS * place
     shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
     base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
@@ -831,10 +849,10 @@ def shaped(warp, mask, packed, space, stores, number):
                 last = addresses[lane]
             else:
                 addresses[lane] = last
-    other, place = shape[H_KEY] ^ key, base & 31 if space == GLOBAL else 0
+    other, at = shape[H_KEY] ^ key, base & 31 if space == GLOBAL else 0
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
-    if other == 0 and place == shape[H_PLACE]:
+    if other == 0 and at == shape[H_PLACE]:
         if shape[H_COUNT] == TWICE:
             shape[H_COUNT] = ONCE
         return kept
@@ -848,7 +866,7 @@ def shaped(warp, mask, packed, space, stores, number):
     elif space == SHARED:
         least = max(1, lanes * nbytes + 127 >> 7)
         units = wavefronts(warp, mask, nbytes, stores)
-    shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = place, units, least, lanes
+    shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = at, units, least, lanes
     if other:
         shape[H_KEY], shape[H_COUNT] = key, TWICE
         for lane in range(32):
@@ -1196,6 +1214,8 @@ DIV, REM = range(2)
 @inlined
 def with_bits(y, count):
     """float32 of y with so many significant bits, rounded to the nearest."""
+    if y != y:
+        return y
     cut = 24 - count
     rounded = np.int64(simd.bits(np.float32(y))) + (1 << cut >> 1)
     return np.float64(simd.from_bits(np.int32(rounded & -(1 << cut))))

@@ -256,11 +256,11 @@ class Function:
             case ast.Expr(value=value):
                 self.value(value)
             case ast.Assign(targets=targets, value=ast.Tuple(elts=values)):
-                found = [self.value(value) for value in values]
+                found = [self.value(each) for each in values]
                 for target_ in targets:
                     assert isinstance(target_, ast.Tuple)
-                    for each, value in zip(target_.elts, found, strict=True):
-                        self.assign(each, value)
+                    for element, its in zip(target_.elts, found, strict=True):
+                        self.assign(element, its)
             case ast.Assign(targets=targets, value=value):
                 one = self.value(value)
                 for target_ in reversed(targets):

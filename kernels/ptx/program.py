@@ -21,6 +21,7 @@ from kernels.ptx.translate import Site, Translated
 
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
+MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
 TURNS_AT_ONCE = 2000
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
@@ -245,6 +246,7 @@ class Device:
         self._granule = program.granule
         self._first = HOST + 1
         self.buffers: list[Buffer] = []
+        self._shapes: dict[int, np.ndarray] = {}
         self.report = Report()
         for variable in translate.variables_of(program.module):
             content = np.zeros(variable.nbytes, np.uint8)
@@ -325,6 +327,12 @@ class Device:
     def first(self) -> int:
         return self._first
 
+    def shapes(self, made: Translated, shape: Sequence[int]) -> np.ndarray:
+        """What is kept of a kernel's accesses (`machine.H_KEY` and so on), from launch to launch."""
+        if id(made) not in self._shapes:
+            self._shapes[id(made)] = np.zeros(tuple(shape), np.int64)
+        return self._shapes[id(made)]
+
 
 class _Run:
     """The memory of one launch."""
@@ -380,6 +388,8 @@ class _Run:
         if made.dynamic >= 0:
             owners[made.dynamic : made.dynamic + shared_nbytes] = 255
         self.dynamic_nbytes = shared_nbytes
+        each = 8 * len(made.sites) * m.SHAPES * m.H_WORDS
+        shaped = next(count for count in (8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1)
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
@@ -440,7 +450,8 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_SHAPES: kept(np.zeros((len(made.sites), m.SHAPES, m.H_WORDS), np.int64)),
+            m.L_SHAPES: kept(device.shapes(made, (shaped, len(made.sites), m.SHAPES, m.H_WORDS))),
+            m.L_SITES: len(made.sites), m.L_SHAPE_WARPS: shaped - 1,
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),

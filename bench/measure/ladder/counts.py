@@ -105,7 +105,8 @@ def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -
             for key in sorted(many, key=lambda key: -many[key])[:WORST]
         ]
     if slow := {key: it.units["local"] for key, it in report.lines.items() if it.units.get("local")}:
-        key = max(slow, key=lambda key: slow[key])
+        # Where it is read with an index that nobody knows, and not where it is filled.
+        key = max(slow, key=lambda key: (report.lines[key].kinds.get(("local", "ld"), 0), slow[key]))
         found.append(_local(key, slow[key], len(slow), _line(text, key), source))
     lost = 1 - report.total.lanes / max(1, WARP * report.total.instructions)
     # Once alone a warp goes apart where a row ends, which is no fault.

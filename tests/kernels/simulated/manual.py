@@ -24,16 +24,21 @@ THREADS, BLOCKS = 32, 8
 Given = tuple[int, int, int]
 
 
+LEAST = 2.0**-126  # of float32 the least normal number
+
+
 @dataclass(frozen=True)
 class Row:
     """right: of a thread; all: of a whole warp (lists of a, b, c) where lanes see each other. kind: "bits";
-    a float's type, where every NaN counts as the same; or how far off it may be."""
+    a float's type, where every NaN counts as the same; or how far off it may be, as a part of the
+    answer, of one below `least` as a part of that."""
 
     text: str
     right: Callable[[int, int, int], int] | None = None
     kind: str = "bits"
     warp: Callable[[Sequence[Given]], Sequence[int]] | None = None
     off: float = 0
+    least: float = LEAST
 
 
 # --- numbers ---
@@ -319,8 +324,14 @@ def _flag(text: str) -> str:
 def rows() -> list[Row]:
     out: list[Row] = []
 
-    def add(text: str, right: Callable[[int, int, int], int], kind: str = "bits", off: float = 0) -> None:
-        out.append(Row(text, right, kind, None, off))
+    def add(
+        text: str,
+        right: Callable[[int, int, int], int],
+        kind: str = "bits",
+        off: float = 0,
+        least: float = LEAST,
+    ) -> None:
+        out.append(Row(text, right, kind, None, off, least))
 
     def lanes(text: str, right: Callable[[Sequence[Given]], Sequence[int]]) -> None:
         out.append(Row(text, None, "bits", right))
@@ -694,12 +705,13 @@ def _floats(add: Callable[..., None]) -> None:
     for op, function, off in (
         ("ex2", lambda x: 2.0**x, 2.0**-22),
         ("rsqrt", rsqrt, 2.0**-22),
-        ("lg2", lg2, 2.0**-22),
+        ("lg2", lg2, 2.0**-22),  # between 0.5 and 2 absolutely
         ("rcp", lambda x: 1 / x if x else math.copysign(math.inf, x), 2.0**-22),
         ("tanh", math.tanh, 2.0**-11),
         ("sqrt", lambda x: math.sqrt(x) if x else x, 2.0**-22),
     ):
-        add(_float(f"{op}.approx.f32 r, %fa;"), near(function), "f32", off)
+        least = 1.0 if op == "lg2" else LEAST
+        add(_float(f"{op}.approx.f32 r, %fa;"), near(function), "f32", off, least)
     for op, function in (
         ("sin", math.sin),
         ("cos", math.cos),
@@ -708,7 +720,8 @@ def _floats(add: Callable[..., None]) -> None:
             _float(f"{{ .reg .f32 x; cvt.rn.f32.s32 x, %ua; {op}.approx.f32 r, x; }}"),
             lambda a, b, c, w=function: rounded(w(float(a & 31)), "f32"),
             "f32",
-            1e-5,
+            2.0**-20.5,
+            1.0,
         )
 
 
@@ -1357,5 +1370,5 @@ def differs(row: Row, got: int, right: int) -> bool:
     if math.isnan(x) and math.isnan(y):
         return False
     if row.off and math.isfinite(x) and math.isfinite(y):
-        return abs(x - y) > row.off * max(abs(y), 2.0**-126)
+        return abs(x - y) > row.off * max(abs(y), row.least)
     return got != right

@@ -157,7 +157,7 @@ extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::A_ORDER> left;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::B_ORDER> right;
     wmma::fragment<wmma::accumulator, 16, 16, 16, SUM> total;
-    #if WITH_SUMS
+    #if BEGINS
     wmma::load_matrix_sync(total, sums, 16, wmma::mem_row_major);
     #else
     wmma::fill_fragment(total, 0.0f);
@@ -186,7 +186,7 @@ def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
             "B_ORDER": b_order,
             "STORED": stored,
             "SUM": kind,
-            "WITH_SUMS": str(sums),
+            "BEGINS": str(sums),
         }
         text = SQUARES
         for name, word in words.items():
