@@ -42,7 +42,7 @@ OF_A_SCREEN = re.compile(
 
 
 # Of these tests, which all run offscreen, CI runs one in so many on a screen as well: others at each commit.
-ONE_IN = 2
+ONE_IN = 4
 
 
 def pytest_collection_modifyitems(items):
