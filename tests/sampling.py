@@ -95,7 +95,7 @@ def _changed(item: pytest.Item) -> bool:
 
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     rungs = [value for value in values if isinstance(value, Rung)]
-    return any(not _changes().isdisjoint(_files(rung)) for rung in rungs)
+    return any(not changes().isdisjoint(_files(rung)) for rung in rungs)
 
 
 @cache
@@ -106,7 +106,7 @@ def _files(rung: Rung) -> frozenset[Path]:
 
 
 @cache
-def _changes() -> frozenset[Path]:
+def changes() -> frozenset[Path]:
     """Files that differ from those of the commit before, and new ones; none where Git cannot tell."""
     told = _git("diff", "--name-only", "HEAD^") + _git("ls-files", "--others", "--exclude-standard")
     return frozenset(ROOT / name for name in told.splitlines())

@@ -15,7 +15,7 @@ from tests import conftest, sampling
 @pytest.fixture(autouse=True)
 def _nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.VARIABLE, "1")
-    monkeypatch.setattr(sampling, "_changes", frozenset)
+    monkeypatch.setattr(sampling, "changes", frozenset)
 
 
 class Item:
@@ -81,10 +81,10 @@ def test_a_kernel_that_was_changed_or_its_header_is_always_taken(monkeypatch: py
     reading = {item.nodeid for item in items if header in sampling._files(item.callspec.params["case"])}
     assert 2 < len(reading) < len(items), "a header that some of them include"
     assert not reading <= set(taken(items))
-    monkeypatch.setattr(sampling, "_changes", lambda: frozenset([header]))
+    monkeypatch.setattr(sampling, "changes", lambda: frozenset([header]))
     assert reading <= set(taken(items))
     first = items[0].callspec.params["case"].path
-    monkeypatch.setattr(sampling, "_changes", lambda: frozenset([first]))
+    monkeypatch.setattr(sampling, "changes", lambda: frozenset([first]))
     assert items[0].nodeid in taken(items)
 
 

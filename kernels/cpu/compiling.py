@@ -3,15 +3,16 @@ machine."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import compiler
+from numba.core import codegen, compiler, compiler_lock
 from numba.core.cpu_options import FastMathOptions
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
@@ -47,6 +48,48 @@ FROM_C = frozenset(
 FASTMATH = {"contract", "reassoc", "nsz"}
 
 
+class _Unrun(codegen.JITCodeLibrary):
+    """Code that no call in this process will run: Numba would optimize each function by itself and make
+    machine code of it, and again of all that it calls, as soon as it is compiled. It is done once, with all
+    that it calls (`optimize`)."""
+
+    def optimize(self) -> None:
+        super()._optimize_final_module()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _Files(codegen.JITCPUCodegen):
+    _library_class = _Unrun
+
+    def set_env(self, env_name: str, env: object) -> None:
+        """There is no machine code to be told of it."""
+
+
+@functools.cache
+def _files() -> _Files:
+    return _Files("kernelscope")
+
+
+@contextlib.contextmanager
+def _for_a_file() -> Iterator[_Files]:
+    """Numba, which has one place for all that a process compiles, compiles for a file meanwhile. Who has
+    functions of Numba's own compiled beside, as a student's kernel may, waits for Numba's lock."""
+    context = cpu_target.target_context
+    with compiler_lock.global_compiler_lock:
+        before, context._internal_codegen = context._internal_codegen, _files()
+        try:
+            yield _files()
+        finally:
+            context._internal_codegen = before
+
+
 def compiled(function: Callable[..., None]) -> bytes:
     """Raises KernelError naming file and line."""
     flags: Any = compiler.Flags()
@@ -57,21 +100,23 @@ def compiled(function: Callable[..., None]) -> bytes:
     flags.fastmath = FastMathOptions(FASTMATH)
     file = function.__code__.co_filename
     try:
-        result = compiler.compile_extra(
-            cpu_target.typing_context,
-            cpu_target.target_context,
-            _with_inlined(function),
-            STEP.args,
-            STEP.return_type,
-            flags,
-            {},
-        )
+        with _for_a_file() as files:
+            result = compiler.compile_extra(
+                cpu_target.typing_context,
+                cpu_target.target_context,
+                _with_inlined(function),
+                STEP.args,
+                STEP.return_type,
+                flags,
+                {},
+            )
     except NumbaError as error:
         line = getattr(getattr(error, "loc", None), "line", function.__code__.co_firstlineno)
         lines = [_PAINT.sub("", s).strip() for s in str(error).splitlines()]
         lines = [s for s in lines if s and not s.startswith(("Failed in", "File ", "During:"))]
         reason = lines[0] if lines else type(error).__name__
         raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {reason}") from None
+    result.library.optimize()
     module = llvm.parse_assembly(result.library.get_llvm_str())
     module.link_in(llvm.parse_assembly(_entry(result.fndesc.llvm_func_name)))
     for f in module.functions:
@@ -80,12 +125,14 @@ def compiled(function: Callable[..., None]) -> bytes:
                 f"{file}:{function.__code__.co_firstlineno}: {function.__name__} calls {f.name}, which a "
                 "compiled rung cannot: it may use numbers and pointers, and what kernels.cpu.simd has"
             )
-    return bytes(cpu_target.target_context.codegen()._tm.emit_object(module))
+    return bytes(files._tm.emit_object(module))
 
 
 @functools.cache
 def _inlined(of: Inlined) -> Any:
-    return numba.njit(error_model="numpy", fastmath=FASTMATH, inline="never")(_with_inlined(of.function))
+    options = {"error_model": "numpy", "fastmath": FASTMATH, "inline": "never"}
+    unwrapped = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python never calls it
+    return numba.njit(**options, **unwrapped)(_with_inlined(of.function))
 
 
 def _with_inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -299,6 +299,7 @@ window.end()
 """
 
 
+@pytest.mark.sampled(2, "nothing is cut")
 @pytest.mark.slow
 def test_nothing_is_cut_on_a_scaled_screen(tmp_path):
     """The window fits a screen of 2560 × 1600 dots also at 200 %, and no caption loses its letters."""

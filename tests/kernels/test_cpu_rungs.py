@@ -254,6 +254,7 @@ def test_products_of_eight_bit_numbers_too_large_for_one_block(p: QConv | QGemm,
         np.testing.assert_array_equal(run(rung, p, inputs), quantized_cases.answer(p, *inputs))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rung", [r for r in RUNGS if not r.side], ids=lambda rung: rung.label)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_nan_and_infinity_go_through(rung: Rung, bad: float) -> None:

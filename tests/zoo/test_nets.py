@@ -32,6 +32,7 @@ def test_a_net_ships_small_and_as_it_was_exported(name: str) -> None:
     assert [(entry.key, entry.value) for entry in bare(path).metadata_props] == [("weights_seed", str(SEED))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in shipped.nets() if weights(name) < MOST_WEIGHTS])
 def test_a_net_that_ships_answers_as_the_reference_does(name: str) -> None:
     graph = from_proto(shipped.model(name), name)

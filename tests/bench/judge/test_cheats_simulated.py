@@ -17,7 +17,7 @@ pytestmark = [
 PLANTED = [cheat for cheat in corpus.planted("cuda") if not cheat.rung.language]
 
 
-@pytest.mark.sampled(43)
+@pytest.mark.sampled(86)
 @pytest.mark.parametrize("cheat", PLANTED, ids=lambda cheat: cheat.name)
 def test_a_cheat_is_not_let_through_without_a_gpu(cheat: Cheat) -> None:
     measured = simulated.judged(cheat)

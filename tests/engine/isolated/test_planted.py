@@ -66,6 +66,7 @@ def test_an_honest_one_is_right_at_its_time(tmp_path: Path) -> None:
 
 
 @LINUX
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("unkept")
 @pytest.mark.parametrize("name", WRONG)
 def test_who_gains_is_found(name: str, tmp_path: Path) -> None:

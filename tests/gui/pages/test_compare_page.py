@@ -259,6 +259,7 @@ def test_both_themes_restyle_the_plots(same_page):
     window.theming.choose("light")
 
 
+@pytest.mark.sampled(2, "nothing is cut")
 def test_every_page_draws_at_every_size(make_window, recorded):
     window = make_window("ok", begin=False)
     run, measurements = recorded

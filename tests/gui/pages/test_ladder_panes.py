@@ -49,6 +49,7 @@ def seen(panes):
     return sizes
 
 
+@pytest.mark.sampled(2, "nothing is cut")
 def test_every_part_has_room_in_windows_of_every_size(qtbot, panes):
     assert panes.parts["reader"].minimumSizeHint().height() < 330, "else the charts give way to it"
     everywhere = [*SIZES, *reversed(SIZES)]

@@ -59,6 +59,7 @@ def go(qtbot, window, title):
     rest(qtbot, window, page_of(window, title))
 
 
+@pytest.mark.sampled(2, "links")
 def test_a_kernel_on_the_timeline_leads_to_its_row_its_layer_and_its_rung(qtbot, window):
     timeline = page_of(window, "Timeline")
     assert not timeline._go.isEnabled()
@@ -90,6 +91,7 @@ def test_a_kernel_on_the_timeline_leads_to_its_row_its_layer_and_its_rung(qtbot,
     assert ladder.reader.title.text().partition(" ")[2].startswith(event.rung)
 
 
+@pytest.mark.sampled(2, "links")
 def test_a_line_of_the_tables_and_of_the_diagnosis_leads_on_by_its_menu(qtbot, window):
     timeline = page_of(window, "Timeline")
     details = timeline.details
@@ -113,6 +115,7 @@ def test_a_line_of_the_tables_and_of_the_diagnosis_leads_on_by_its_menu(qtbot, w
     assert window.page.session.state.ladder.job.node in timeline.view.selected.nodes
 
 
+@pytest.mark.sampled(2, "links")
 def test_a_layer_leads_to_its_kernel_and_a_reference_s_to_the_ladder_s_reference(qtbot, window):
     timeline, layers = page_of(window, "Timeline"), page_of(window, "Layers")
     window.tabs.setCurrentWidget(layers)
@@ -134,6 +137,7 @@ def test_a_layer_leads_to_its_kernel_and_a_reference_s_to_the_ladder_s_reference
     assert window.page._key == REFERENCE
 
 
+@pytest.mark.sampled(2, "links")
 def test_a_rung_leads_to_its_layer_and_its_kernel(qtbot, window):
     ladder, timeline = page_of(window, "Ladder"), page_of(window, "Timeline")
     window.ladders._begin()
