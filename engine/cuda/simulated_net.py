@@ -27,7 +27,7 @@ def planned(graph: Graph, batch: int, precision: str, options: Options) -> tuple
     it takes too long here."""
     options = replace(options, tuned=False, turns=False, layouts="none")
     launches = Launches(options)
-    choose = planner.ladder_choice(options, CAPABILITY if not options.rungs else None, precision)
+    choose = planner.ladder_choice(options, CAPABILITY if not options.rungs else None)
     made = planner.plan(graph, batch, "cuda", precision, options, choose=choose, workspace=launches.workspace)
     flops = sum(step.params.flops for step in made.steps)
     if flops > MOST_FLOPS:
