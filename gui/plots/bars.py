@@ -19,6 +19,7 @@ THICK = 0.74  # of the distance between two bars
 SQUASHED = 0.4  # of the plot's height, beyond which turned totals would take it from the bars
 APART = 1.5  # of a text's height: nearer to each other turned totals are a hatching to the eye
 SLANT = 90  # degrees by which totals are turned where they have no room
+DASH = 4.0  # of a baseline, in widths of its line
 
 
 class BarPlot(PanelPlot):
@@ -180,19 +181,23 @@ class BarPlot(PanelPlot):
         )
 
     def _rule(self, baselines: Sequence[Baseline]) -> None:
-        """Draw a dashed line for each baseline. The legend names it."""
+        """Draw a dashed line for each baseline, the first on top; where two lie upon each other, the dashes
+        of one stand in the gaps of the other. The legend names it."""
         while len(self._lines) < len(baselines):
             line = pg.InfiniteLine(angle=0, movable=False)
-            line.setZValue(5)
+            line.setZValue(6 - len(self._lines) / 100)
             self.addItem(line, ignoreBounds=True)
             self._lines.append(line)
         for line in self._lines[len(baselines) :]:
             line.setVisible(False)
-        for line, baseline in zip(self._lines, baselines, strict=False):
+        for index, (line, baseline) in enumerate(zip(self._lines, baselines, strict=False)):
             line.setVisible(baseline.label not in self.hidden)
             line.setPos(baseline.y)
             colour = standing_out(baseline.colour, self.theming.theme)
-            line.setPen(pg.mkPen(colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
+            pen = pg.mkPen(colour, width=self.pixels(1.6), style=Qt.PenStyle.CustomDashLine)
+            pen.setDashPattern([DASH, DASH])
+            pen.setDashOffset(2 * DASH * index / len(baselines))
+            line.setPen(pen)
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
         """Write the totals above the bars, and return their height in pixels. If they are too wide, the

@@ -522,7 +522,7 @@ class LadderBar(QWidget):
             if item is not None:
                 item.setToolTip(device.refused or f"It can run {where}")
                 if device.refused:
-                    item.setText(f"{device.name} (to read)")
+                    item.setText(f"{device.name} (not {where})")
         self.device.setMinimumContentsLength(max(LEAST_LETTERS, len(self.device.currentText())))
         refused = [
             f"{d.name} cannot run {where}: {d.refused}; its kernels can be read and compiled."

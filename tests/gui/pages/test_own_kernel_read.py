@@ -93,7 +93,7 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     window.ladders.add_folder(str(path.parent))
     settled(window, page, qtbot)
     at = page.bar.device.findData("cuda")
-    assert page.bar.device.itemText(at) == "cuda (to read)"
+    assert page.bar.device.itemText(at) == "cuda (not here)"
     page.bar.device.setCurrentIndex(at)
     page.bar.device.activated.emit(at)
     state, session = page.session.state, page.session
