@@ -28,6 +28,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import providers
 
+from kernels.tasks import record
 from tests import ahead, marks, preloaded, sampling
 from tests.bench import brief
 
@@ -72,6 +73,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # What collecting makes stays to the end: no search for garbage need go through it, neither while it grows,
 # which would be a quarter of the time that collecting takes, nor afterwards.
 gc.disable()
+
+
+@pytest.fixture(autouse=True)
+def _tasks_of_others():
+    """A folder that an earlier test called as this one's task is nobody's."""
+    record.known.clear()
+    record._pinned.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

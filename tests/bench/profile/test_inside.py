@@ -142,7 +142,7 @@ def test_a_share_of_a_kernel_is_not_said_to_be_faster_than_memory(found) -> None
     cost = Operator(nodes=("a",), op_type="Gemm", flops=8, nbytes=400)
     judged = findings._judged(alone, cost, tight, profiled(made), inside=False)
     assert judged.beyond == "impossible"
-    assert doubt.IMPOSSIBLE in judged.sentence
+    assert doubt.IMPOSSIBLE in findings.sentence(judged, None)
     unread = msgspec.structs.replace(cost, unread=400)
     assert findings._judged(alone, unread, tight, profiled(made), inside=False).beyond == ""
     unknown = findings._judged(
