@@ -153,7 +153,8 @@ WRONG = {
     """,
     "limits_its_judge": """
         if calls[0] == 12:
-            resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (0, 0))
+            soft, hard = resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)
+            resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (soft - 1, hard))
         work(x, y)
     """,
     "slows_its_rivals": """

@@ -117,7 +117,7 @@ def test_what_was_changed_is_as_before(tmp_path: Path) -> None:
 
         return [
             os.sched_getaffinity(this), os.getpriority(os.PRIO_PROCESS, this),
-            resource.getrlimit(resource.RLIMIT_CORE),
+            resource.getrlimit(resource.RLIMIT_NOFILE),
         ]  # fmt: skip
 
     before = settings()
