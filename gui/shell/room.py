@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSize, Qt
-from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolBar, QToolButton, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QToolBar, QToolButton, QWidget, QWidgetAction
 
 from gui.base.theme import GRID, ICON, Theming, put_icon, scaled
 from gui.form.job_form import in_a_line
@@ -40,7 +40,6 @@ class ToolBar(QToolBar):
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._theming = theming
         self.buttons: dict[str, QToolButton] = {}
-        self._places: dict[str, QAction] = {}
         for name, words, picture in BUTTONS:
             action = actions.by_name[name]
             action.setIconText(words)
@@ -50,9 +49,9 @@ class ToolBar(QToolBar):
             put_icon(action, picture, theming)
             button = self.buttons[name] = tool_of(action)
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            self._places[name] = self.addWidget(button)
+            self.addWidget(button)
         self.folded = Summary(theming)
-        self._folded = self.addWidget(self.folded)
+        self.addWidget(self.folded)
         self._fit_icons()
         theming.changed.connect(self._fit_icons)
         self.show_active(False)
@@ -65,14 +64,21 @@ class ToolBar(QToolBar):
         for button in self.buttons.values():
             button.setIconSize(size)
 
+    def _show(self, widget: QWidget, visible: bool) -> None:
+        """By its action, which is looked for and not kept from `addWidget`: PySide has taken a kept one for
+        deleted while its widget was there."""
+        for action in self.actions():
+            if isinstance(action, QWidgetAction) and action.defaultWidget() is widget:
+                action.setVisible(visible)
+
     def show_active(self, active: bool) -> None:
         """While a comparison runs, show Cancel in place of Run."""
-        self._places["run"].setVisible(not active)
-        self._places["cancel"].setVisible(active)
+        self._show(self.buttons["run"], not active)
+        self._show(self.buttons["cancel"], active)
 
     def show_summary(self, words: str, visible: bool) -> None:
         self.folded.show_words(words)
-        self._folded.setVisible(visible)
+        self._show(self.folded, visible)
 
     def make_primary(self, on: bool) -> None:
         """Whether Run is the primary button: what one does next."""
