@@ -332,7 +332,7 @@ def roofline(
     if limits is None or not found:
         return None
     intensities = [point.x for f in found for point in _places(f)]
-    rate = profile_findings.rate_of(limits, made)
+    rate = profile_findings.rate_of(limits, made.case.precision)
     moved_per_s = limits.moved_per_s(profile_findings.of_a_pass(made))
     ridge = rate / moved_per_s
     low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)

@@ -171,7 +171,7 @@ def _judged(
         )
         if limits is not None and cost.nbytes:
             surely = max(0, cost.nbytes - cost.unread)
-            rate = limits.rate(of_layer(made.case.precision, cost.precision)) or limits.flops_per_s
+            rate = rate_of(limits, of_layer(made.case.precision, cost.precision))
             needs = (cost.nbytes / limits.moved_per_s(of_a_pass(made)), cost.flops / rate)
             moving = "cache" if limits.cached(of_a_pass(made)) else "memory"
             base = replace(
@@ -190,9 +190,9 @@ def of_a_pass(made: CaseProfile) -> int:
     return sum(operator.nbytes for operator in made.operators)
 
 
-def rate_of(limits: MachineLimits, made: CaseProfile) -> float:
-    """Operations a second of the units that compute in the case's precision, as far as that is known."""
-    return limits.rate(made.case.precision) or limits.flops_per_s
+def rate_of(limits: MachineLimits, precision: str) -> float:
+    """Operations a second of the units that compute in this precision, as far as that is known."""
+    return limits.rate(precision) or limits.flops_per_s
 
 
 def moved_words(limits: MachineLimits, made: CaseProfile) -> str:
