@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from bench.extras.reports.courses.values import layer_ns
 from bench.results import doubt
 from bench.results import events as profile_events
 from bench.results import parts as profile_parts
@@ -104,6 +105,15 @@ def test_apart_they_and_the_rest_are_all_of_the_device_s_time(found, share) -> N
     # Of a kernel that nothing was told of, as those of the warm-up would be, nothing is made up.
     none = profile_events.Events(activities=made.events.activities)
     assert profile_events.steps_apart(none) == made.events.activities
+
+
+def test_a_course_report_finds_a_layer_inside_the_one_kernel(found) -> None:
+    made, steps = found
+    inside = [i for i in made.events.intervals if i.kind == "inside" and i.run is not None]
+    for step in steps:
+        its = sum(i.time_ns for i in inside if i.nodes == step.nodes)
+        assert {layer_ns(made.events, node) for node in step.nodes} == {its / 2}  # two passes
+    assert layer_ns(made.events, "conv99") == 0
 
 
 def test_the_breakdown_has_each_operator_s_time_and_still_adds_up(found) -> None:

@@ -11,6 +11,7 @@ from bench.extras.reports.figures import Figure, row_of, time
 from bench.extras.reports.needs import NEEDS_GPU, NOT_MEASURED, Taken
 from bench.extras.reports.presets import Need
 from bench.results import rates
+from bench.results.events import Activity, Events, HostSpan
 from bench.results.rows import Row
 
 
@@ -95,15 +96,26 @@ def _gpu_peak(need: Need, line: Line, taken: Taken) -> Figure:
 def _recorded(need: Need, line: Line, taken: Taken) -> Figure:
     """A layer in a recorded pass: once, so without an interval."""
     from bench.results.event_files import events_in
-    from bench.views.tables import profile_tables
 
     folder = taken.run(need.name)
     for made in folder.measurements():
         if made.case.backend == need.backend(line.who) and made.disposition == "ok":
-            rows = profile_tables.activities(made, events_in(folder.path, made), "node").rows
-            found = sum(row["mean_ns"] for row in rows if line.layer in row["name"].split("+"))
+            found = layer_ns(events_in(folder.path, made), line.layer)
             return Figure(found * 1e-9) if found else Figure(why=f"no layer {line.layer} was recorded")
     return Figure(why=NOT_MEASURED)
+
+
+def layer_ns(events: Events, layer: str) -> float:
+    """How long a recorded pass spent in this node and what was fused into it, ns; 0 where it is in none.
+    Of one kernel for several steps, its step alone."""
+    from bench.views.tables import event_lines
+
+    count = sum(mark.kind == "window" and mark.run is not None for mark in events.marks)
+    found = event_lines.device_events(event_lines.in_window(events), "node")
+    divided = {e.correlation for e in found if isinstance(e, HostSpan) and e.kind == "inside"}
+    whole = (isinstance(e, Activity) and e.correlation in divided for e in found)
+    its = (e.time_ns for e, rest in zip(found, whole, strict=True) if layer in e.nodes and not rest)
+    return sum(its) / max(1, count)
 
 
 # ---------------------------------------------------------------------------------------------------- ladders
