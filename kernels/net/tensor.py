@@ -208,11 +208,11 @@ def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
     return np.ascontiguousarray(offsets.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
-def as_lanes(rows: np.ndarray, half: bool) -> np.ndarray:
+def as_lanes(rows: np.ndarray, half: str) -> np.ndarray:
     """Whole sixteens of rows, of whole eights of steps → (sixteen rows, eight steps, lane, 4) as float32.
     Lane l has of rows l // 4 and that + 8 the step l % 4, then of both the step l % 4 + 4. A step is a value
-    in TF32, or two in float16."""
-    words = packing.half(rows).view(np.float32) if half else packing.tf32(rows)
+    in TF32, or two of the type `half`."""
+    words = packing.half(rows, half).view(np.float32) if half else packing.tf32(rows)
     lanes = words.reshape(
         -1, 2, 8, words.shape[1] // WORDS, 2, 4
     )  # sixteen, near or far row, row, slab, half, step

@@ -27,14 +27,14 @@ WAYS = [
     Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
     Way(2, 2, 512), Way(4, 4, 512), Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True),
     Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
-    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half=True),
-    Way(1, 16, 512, tensor=True, half=True), Way(8, 8, 512, tensor=True, half=True),
+    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half="float16"),
+    Way(1, 16, 512, tensor=True, half="float16"), Way(8, 8, 512, tensor=True, half="float16"),
     Way(8, 1, 128, sent=True), Way(4, 1, 128, sent=True), Way(3, 1, 96, sent=True), Way(4, 4, 512, sent=True),
     Way(1, 20, 512, 1, 8, beside=2), Way(1, 8, 512, 1, 4, beside=4), Way(1, 8, 256, 2, 8, beside=2),
-    Way(8, 8, 512, sent=True), Way(8, 8, 256, tensor=True, half=True, sent=True), Way(8, 1, 256, sent=True),
-    Way(8, 1, 128, tensor=True, sent=True), Way(4, 1, 256, tensor=True, half=True, sent=True),
-    Way(1, 1, 512, tensor=True), Way(1, 1, 256, 2, tensor=True, half=True), Way(3, 1, 96, tensor=True),
-    Way(1, 1, 512, tensor=True, half=True), Way(1, 8, 512, tensor=True, half=True),
+    Way(8, 8, 512, sent=True), Way(8, 8, 256, tensor=True, half="float16", sent=True), Way(8, 1, 256, sent=True),
+    Way(8, 1, 128, tensor=True, sent=True), Way(4, 1, 256, tensor=True, half="float16", sent=True),
+    Way(1, 1, 512, tensor=True), Way(1, 1, 256, 2, tensor=True, half="float16"), Way(3, 1, 96, tensor=True),
+    Way(1, 1, 512, tensor=True, half="float16"), Way(1, 8, 512, tensor=True, half="float16"),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256
