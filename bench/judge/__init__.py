@@ -114,8 +114,8 @@ def _all_digits(
 def _all_roundings(
     rung: Rung, params: Params, seed: int, threads: int | None, make: Callable[..., Trial]
 ) -> None:
-    """Raises Wrong where a rung in 16 bits cuts its factors or keeps its sums in fewer bits than float32's: on
-    the shapes of `_all_digits`."""
+    """Raises Wrong where a rung in 16 bits cuts its factors or keeps its sums in fewer bits than float32's:
+    on the shapes of `_all_digits`."""
     random = np.random.default_rng(seed + 2)
     for shapes in _telling(rung, params, threads):
         for p, cores in shapes:

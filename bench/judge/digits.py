@@ -71,7 +71,7 @@ def _near(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
 
 
 def terms(p: Params, random: np.random.Generator, two: tuple[float, float]) -> np.ndarray | None:
-    """Weights of which each sum meets these two alone, the rest being 0; None where sums have no two terms."""
+    """Weights of which each sum meets these two alone, the rest being 0; None where it has no two terms."""
     weights = np.zeros(p.input_shapes[1], np.float32)
     if isinstance(p, Gemm):
         laid = np.swapaxes(weights, 1, 2) if not p.trans_b else weights  # (…, n, k), a view

@@ -1,16 +1,16 @@
 """Does a kernel in fp16 or bf16 round its factors once, to nearest, and add in float32?
 
-The bound of such a precision leaves room for much more: a kernel that cuts bits off, or that keeps its sums in
-16 bits, is within it where sums are short. So small shapes, and the one that is timed, are computed on inputs
-of which float64 says what may be lost:
+The bound of such a precision leaves room for much more: a kernel that cuts bits off, or that keeps its sums
+in 16 bits, is within it where sums are short. So a small shape, and the one that is timed, are computed on
+inputs of which float64 says what may be lost:
 
 - The sums: factors that the type holds exactly, two products in each sum. Their products have twice the bits,
   and float32 holds them, and their sum but for its last bit. A sum kept in 16 bits is off by 1e-4 in float16
   and 1e-3 in bfloat16.
 - The inputs, and the weights: a single product in each sum, one factor a power of two, the other with all 24
   bits of float32. The answer is that factor, off by no more than the rounding to nearest even; who keeps more
-  bits of it is off by less. A factor that is cut is off by up to twice that, and one of half-way numbers, which
-  are among them, tells who rounds these upwards.
+  bits of it is off by less. A factor that is cut is off by up to twice that. Half-way numbers, which are
+  among them, tell who does not round these to the even one.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Probe:
 
 
 def probes(p: Params, held: str, random: np.random.Generator) -> Iterator[Probe]:
-    """For a kernel whose factors are kept in this type of 16 bits; nothing for operators without products, for
-    shapes whose sums have no two terms, and behind an activation that computes."""
+    """For a kernel whose factors are kept in this type of 16 bits; nothing for operators without products,
+    for shapes whose sums have no two terms, and behind an activation that computes."""
     if not digits.plain(p) or getattr(p, "activation", None) not in (None, "relu"):
         return
     shapes = p.input_shapes

@@ -124,8 +124,8 @@ class Trial(JudgedSession):
         return self._fail("before timing", "digits", reason, sample, got)
 
     def check_rounding(self, probe: Probe) -> Failure | None:
-        """Check that a rung in 16 bits rounds and adds as its precision says. The trial must have been created
-        with `given` = the probe's sample."""
+        """Check that a rung in 16 bits rounds and adds as its precision says. The trial must have been
+        created with `given` = the probe's sample."""
         self._write(probe.sample)
         got = self._pass(POISONS[0])
         reason = probe.fault(got, np.random.default_rng(secrets.randbits(128)))
