@@ -235,15 +235,17 @@ def find(
     name_or_number: str | int,
     extra_dirs: Sequence[Path] = (),
     broken: list[KernelError] | None = None,
+    precision: str = "",
 ) -> Rung:
-    """The rung of this name or number: "tiled", 3 or "3". extra_dirs, broken: see `rungs`. Raises as `rungs`,
-    and InputError where there is no such rung; the message says which device has one of that name, or else
-    which name is nearest."""
+    """The rung of this name or number: "tiled", 3 or "3". extra_dirs, broken: see `rungs`. precision: which
+    of several of this number is meant, the first where none computes in it. Raises as `rungs`, and InputError
+    where there is no such rung; the message says which device has one of that name, or else which name is
+    nearest."""
     ladder = rungs(device, op, extra_dirs, broken)
     wanted = str(name_or_number)
-    for rung in ladder:
-        if rung.name == wanted or (wanted.isdecimal() and rung.number == int(wanted)):
-            return rung
+    found = [r for r in ladder if r.name == wanted or (wanted.isdecimal() and r.number == int(wanted))]
+    if found:
+        return next((rung for rung in found if rung.precision == precision), found[0])
     known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder) or "none"
     elsewhere = [
         other

@@ -82,6 +82,10 @@ def test_tf32_is_rounded_to_nearest_with_ties_away_and_keeps_what_is_no_number()
 
 
 def test_halves_of_finite_numbers_are_finite() -> None:
+    given = np.array([3.4e38, -3.4e38, np.inf, np.nan, 1.00390625, 1.01171875, 1.0039064], np.float32)
+    bits = packing.half(given, "bfloat16")
+    assert bits.dtype == np.uint16, "as NumPy and CuPy know it"
+    assert bits.tolist() == [0x7F7F, 0xFF7F, 0x7F80, 0x7FC0, 0x3F80, 0x3F82, 0x3F81], "ties go to even"
     halves = packing.half(np.array([1e6, -1e6, np.inf, np.nan, 0.1], np.float32))
     assert halves[:2].tolist() == [65504.0, -65504.0]
     assert np.isinf(halves[2])
