@@ -114,12 +114,12 @@ class Trial(JudgedSession):
         reason = (
             f"holds fewer bits of {which} than two numbers of 11 bits: differences of numbers that differ "
             f"beyond the tenth bit are off by {off:.0e}. Who rounds factors says so in the header "
-            "(tf32, fp16)"
+            "(tf32, fp16, bf16)"
             if splits
             else f"holds fewer bits of {which} than float32 has: differences of numbers that differ beyond "
             f"the tenth bit are off by {off:.0e}, where a direct kernel is exact. Who splits factors says so "
             'in the header (precision = "fp32-tc", method = "split"), and so does who rounds them (tf32,'
-            " fp16)"
+            " fp16, bf16)"
         )
         return self._fail("before timing", "digits", reason, sample, got)
 

@@ -105,7 +105,9 @@ def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) ->
     packed = how.packed[1](np.ones(shape, np.float32))
     if "OPERANDS" in rung.defines or "SCALED" in rung.defines:
         return  # bytes of two types: below
-    assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
+    assert packed.dtype == packing.element(rung.precision)
+    one = {"fp16": 0x3C00, "bf16": 0x3F80}.get(rung.precision, 0x3F800000)
+    assert packed.reshape(-1).view(f"u{packed.itemsize}")[0] == one
     assert packed.astype(np.float64).sum() == np.prod(shape)
     assert packed.shape[-1] * packed.itemsize % packing.CHUNK_NBYTES == 0
 

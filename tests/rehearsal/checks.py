@@ -34,7 +34,7 @@ from tests.rehearsal.steps import Expect, Step
 
 TRACEBACKS = ("Traceback (most recent call last)", "Exception ignored in", "Fatal Python error")
 # Below fp32's accuracy images on the border between two classes may fall to either side.
-AGREEMENT = {"fp32": 1.0, "fp32-tc": 1.0, "tf32": 0.9, "fp16": 0.9}
+AGREEMENT = {"fp32": 1.0, "fp32-tc": 1.0, "tf32": 0.9, "fp16": 0.9, "bf16": 0.9}
 
 
 @dataclass(frozen=True)

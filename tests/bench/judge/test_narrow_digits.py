@@ -109,7 +109,8 @@ activation = ["none"]
 __device__ float held(float v) { return half_to_float((half_bits)to_halves(v, 0.0f)); }
 __device__ float cut(float v) { return __uint_as_float(__float_as_uint(v) & 0xffff0000u); }
 
-extern "C" __global__ void gemm(const float* a, const float* b, const float* bias, float* y, const GemmParams p) {
+extern "C" __global__ void gemm(const float* a, const float* b, const float* bias, float* y,
+                                const GemmParams p) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= p.m * p.n) return;
     float sum = 0.0f;
