@@ -20,8 +20,8 @@ from kernels.errors import UnsupportedError
 def translated(
     torch: Any, graph: Graph, batch: int, held: str = "float32", swaps: Sequence[Swap] = ()
 ) -> Any:
-    """The graph at this batch size as a torch module, on the CPU; held: the type of its floating point; swaps:
-    exported operators in the place of nodes. Raises UnsupportedError, naming node, op and reason."""
+    """The graph at this batch size as a torch module, on the CPU; held: the type of its floating point;
+    swaps: exported operators in the place of nodes. Raises UnsupportedError, naming node, op and reason."""
     return Translation(torch, graph, batch, held, HANDLERS, swaps).module()
 
 

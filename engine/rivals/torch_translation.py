@@ -33,8 +33,8 @@ class Swap:
 
 class Translation:
     """One graph being translated. torch: the package; scope: shapes and constants at this batch size;
-    held: the type of its floating point; handlers: by op type what makes a node's output; swaps: what takes the
-    place of nodes. NumPy has no bfloat16: a module that computes in it is given float32, and gives that."""
+    held: the type of its floating point; handlers: by op type what makes a node's output; swaps: what takes
+    the place of nodes. NumPy has no bfloat16: what computes in it is given float32, and gives that."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Translation:
         return self.values[name]
 
     def constant(self, array: np.ndarray) -> Any:
-        """A tensor with these values that belongs to the module, floating point in the type that it is held in."""
+        """A tensor with these values that belongs to the module, floating point in its type."""
         name = f"constant_{self._constants}"
         self._constants += 1
         real = array.dtype.kind == "f"
