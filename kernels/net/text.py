@@ -304,7 +304,8 @@ def weight_parts(
             tile, at = room.tiles[i]
             if tile.tensor:
                 places = tensor.table(p, tile, room.buffers[i], way.images)
-                laid = np.concatenate([tensor.fragments(weight, p, tile), places.view(np.float32)])
+                filters = tensor.fragments(weight, p, tile, way.half)
+                laid = np.concatenate([filters, places.view(np.float32)])
             else:
                 laid = _conv_weights(weight, p, tile)
             begin = at - room.weights

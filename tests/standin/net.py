@@ -128,7 +128,9 @@ class _Read:
             """Those of a cell's first output, by where the table says that each step lies."""
             steps = self._common(at + size, slabs * 8)(packed).view(np.int32).reshape(slabs, 4, 2)
             places = steps.swapaxes(1, 2).reshape(-1) // (4 * self._images)
-            rows = _rows(self._common(at, size)(packed), group * parts * tiles, slabs, kind > 1)
+            rows = _rows(
+                self._common(at, size)(packed), group * parts * tiles, slabs, self._held if kind > 1 else ""
+            )
             rows = rows.reshape(group, parts, tiles * 16, -1)[:, :, :many].reshape(group, parts * many, -1)[
                 :, :m
             ]

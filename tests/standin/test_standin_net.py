@@ -25,7 +25,8 @@ from tests.standin.test_standin_device import compiled
 
 WAYS = [
     Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64), Way(1, 8, 64, tensor=True),
-    Way(3, 16, 64, tensor=True), Way(2, 8, 64, tensor=True, half="float16"), Way(1, 8, 64, tensor=True, half="bfloat16"),
+    Way(3, 16, 64, tensor=True), Way(2, 8, 64, tensor=True, half="float16"),
+    Way(1, 8, 64, tensor=True, half="bfloat16"),
     Way(8, 1, 128, sent=True), Way(1, 1, 256, tensor=True), Way(1, 8, 128, 1, 8, beside=2),
 ]  # fmt: skip
 
