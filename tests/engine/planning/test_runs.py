@@ -85,7 +85,7 @@ def test_a_time_holds_for_the_batch_and_the_kernels_that_it_stands_against(
     made = plan(net(), 7, "cuda")
     run = runs.longest(made)
     assert run is not None
-    runs.write(made, run, runs.Timed(way=(1, 4, 128, 2, 6, False, False, False, 1), one_ns=1.0, apart_ns=2.0))
+    runs.write(made, run, runs.Timed(way=(1, 4, 128, 2, 6, False, "", False, 1), one_ns=1.0, apart_ns=2.0))
     known = runs.read(made, run)
     assert known is not None
     assert known.taken == Way(1, 4, 128, 2, 6)
