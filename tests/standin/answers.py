@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from kernels import cpu, layouts, packing, registry
+from kernels import cpu, layouts, registry
 from kernels.cpu.common import activation
 from kernels.ops import ITEMSIZE, Params
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
-from kernels.precision import EXACT, narrow
+from kernels.precision import EXACT
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, record_of
 from tests.kernels import lying
@@ -151,11 +151,7 @@ class _Bound:
     def _rounded(self, source: np.ndarray) -> np.ndarray:
         rounded, precision = np.empty_like(source), self._module.precision
 
-        def convert() -> None:
-            kept = packing.converted(source, precision)
-            np.copyto(rounded, kept.view(held) if (held := narrow(precision)) else kept)
-
-        self._calls.append(convert)
+        self._calls.append(lambda: np.copyto(rounded, lying.rounded(source, precision)))
         return rounded
 
     def _unpacked(self, address: int, params: Any, shape: Sequence[int]) -> np.ndarray:
