@@ -287,7 +287,7 @@ def test_no_fast_math_and_no_flush_to_zero() -> None:
         (Way(1, 1, 512, tensor=True), "sm_90"),
         (Way(1, 1, 256, 2, tensor=True, half="float16"), "sm_90"),
         (Way(8, 8, 256, tensor=True, half="bfloat16", sent=True), "sm_90a"),
-        (Way(1, 8, 512, tensor=True, half="bfloat16"), "sm_80"),
+        (Way(1, 8, 512, tensor=True, half="bfloat16"), "sm_90a"),
         (Way(1, 1, 512, tensor=True, half="bfloat16"), "sm_90"),
     ],
     ids=str,
