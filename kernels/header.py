@@ -48,7 +48,7 @@ from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
-from kernels.precision import FP32, NAMES
+from kernels.precision import FP32, NAMES, narrow
 from kernels.tasks import is_known, record_of
 
 Define = int | float | str | bool
@@ -66,7 +66,7 @@ _HEADER_KEYS: dict[str, type | tuple[type, ...]] = {
     "priority": int,
     "side": bool,
     "yardstick": bool,
-    "precision": str,
+    "precision": (str, list),
     "also": list,
     "method": str,
     "packs": bool,
@@ -245,7 +245,7 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     _check_language(path, device, header.get("language", ""))
     for key in LAYOUT_KEYS:
         _check_layouts(path, device, key, header)
-    _check_precision(path, header.get("precision", FP32), header.get("also", []))
+    _check_precision(path, device, header.get("precision", FP32), header.get("also", []))
     if (method := header.get("method", METHODS[0])) not in METHODS:
         hint = did_you_mean(method, METHODS)
         raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
@@ -253,11 +253,21 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
         raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
 
 
-def _check_precision(path: Path, own: str, also: list[Any]) -> None:
-    """also: coarser ones, in which what is computed in `own` is fine enough."""
-    for name in (own, *also):
+def _check_precision(path: Path, device: str, said: str | list[Any], also: list[Any]) -> None:
+    """said: one, or a list of those whose types of 16 bits it is compiled for. also: coarser ones, in which
+    what is computed in the last of these is fine enough."""
+    several = said if isinstance(said, list) else [said]
+    for name in (*several, *also):
         if name not in NAMES:
             raise KernelError(f"{path}: precision {name!r} is unknown; there are {', '.join(NAMES)}")
+    if isinstance(said, list):
+        able = [name for name in NAMES if narrow(name)]
+        if device != "cuda" or path.suffix != ".cu" or not said or [n for n in able if n in said] != said:
+            raise KernelError(
+                f"{path}: precision = {said!r} is no list that a .cu file can have: {able!r}, in this order, "
+                "each of which it computes in with the type of 16 bits that half.cuh gives it"
+            )
+    own = several[-1]
     finer = NAMES[: NAMES.index(own) + 1]
     if wrong := [name for name in also if name in finer]:
         raise KernelError(f"{path}: also = {wrong!r} is no coarser precision than {own!r}")

@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
 import numpy as np
 
 PLAIN = "nchw float32"
 # The channels of a pixel side by side, filled up with zeros to whole chunks of 16 bytes.
 HALVES = "nhwc float16"
+SHORT = "nhwc bfloat16"
 ROUNDED = "nhwc tf32"  # float32 with TF32's 10 bits behind the point
-LAYOUTS = (PLAIN, HALVES, ROUNDED)
+LAYOUTS = (PLAIN, HALVES, SHORT, ROUNDED)
+_TYPES = {HALVES: np.dtype(np.float16), SHORT: np.dtype("bfloat16")}
 _CHUNK_NBYTES = 16
 
 
 def dtype(layout: str) -> np.dtype:
     """The element type of a layout."""
-    return np.dtype(np.float16 if layout == HALVES else np.float32)
+    return _TYPES.get(layout, np.dtype(np.float32))
 
 
 def chunk(layout: str) -> int:

@@ -158,7 +158,7 @@ def compile_ahead(
     may raise to end the work. A rung that does not compile is skipped: whoever needs it gets the error."""
     distinct: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
     for rung, defines in wanted:
-        distinct.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
+        distinct.setdefault(repr((rung.path, rung.name, sorted(defines.items()))), (rung, defines))
     missing = [item for item in distinct.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return

@@ -10,20 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import ml_dtypes
 import numpy as np
+
+from kernels.precision import narrow
 
 SLAB_NBYTES = 64
 WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 FOURS = 4  # words of a quartet, of which each lane of four has one
-PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
+PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in 16 bits, or of two in tf32
 _AT_ONCE = 64  # columns that are split at once
-_LARGEST_HALF = float(np.finfo(np.float16).max)
+# As what arrays hold numbers of 16 bits. CuPy knows no bfloat16: of it they hold the bits.
+_KEPT = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(np.uint16)}
+
+
+def element(precision: str) -> np.dtype:
+    """As what weights are kept where tensor cores of this precision read them."""
+    return _KEPT.get(narrow(precision), np.dtype(np.float32))
 
 
 def depth(precision: str) -> int:
     """Steps of the sum in a slab."""
-    return SLAB_NBYTES // (2 if precision == "fp16" else 4)
+    return SLAB_NBYTES // element(precision).itemsize
 
 
 def run(precision: str, channels: int) -> int:
@@ -84,7 +93,7 @@ def row_slabs(weight: np.ndarray, stride: int, precision: str, tile: int) -> np.
 
 def row_depth(channels: int, stride: int, precision: str) -> tuple[int, int]:
     """How many channels a column of a row has where kernels read words of it (cuda/conv_rows.cuh), and how
-    many values a word: of float16 two, so that a pixel begins on one at every multiple of the stride."""
+    many values a word: of 16 bits two, so that a pixel begins on one at every multiple of the stride."""
     values = 1 if precision == "tf32" else 2
     return channels + (stride * channels % values), values
 
@@ -193,7 +202,7 @@ def _wide_slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     groups, wide, steps = columns.shape
     each = WIDE_SLAB_NBYTES // SLAB_NBYTES * depth(precision)
     count, padded = -(-steps // each), -(-wide // tile) * tile
-    filled = np.zeros((groups, padded, count * each), np.float16 if precision == "fp16" else np.float32)
+    filled = np.zeros((groups, padded, count * each), element(precision))
     filled[:, :wide, :steps] = converted(columns, precision)
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
     packed = filled.reshape(groups, padded, count, chunks, -1).swapaxes(1, 2)
@@ -247,16 +256,17 @@ def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.nd
 
 def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth), in
-    the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or float16."""
-    dtype = np.float16 if precision == "fp16" else np.float32
-    return in_slabs(columns, depth(precision), tile, dtype, lambda some: converted(some, precision))
+    the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or of 16 bits."""
+    return in_slabs(
+        columns, depth(precision), tile, element(precision), lambda some: converted(some, precision)
+    )
 
 
 def in_slabs(
     columns: np.ndarray,
     each: int,
     tile: int,
-    dtype: type[np.generic],
+    dtype: np.dtype | type[np.generic],
     convert: Callable[[np.ndarray], np.ndarray] = lambda some: some,
 ) -> np.ndarray:
     """As `slabs`, of so many steps each."""
@@ -282,15 +292,15 @@ def as_lanes_read(packed: np.ndarray) -> np.ndarray:
     return ordered.reshape(group, count, wide, 16).view(packed.dtype)
 
 
-def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
-    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → float16 (n, k filled up with zeros to whole
+def half_rows(b: np.ndarray, trans_b: bool, precision: str = "fp16") -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → 16 bits (n, k filled up with zeros to whole
     chunks): each column of the product a row that begins on 16 bytes."""
     matrix = b.reshape(b.shape[-2:])
     matrix = matrix if trans_b else matrix.T
     k = b.shape[-1 if trans_b else -2]
     each = CHUNK_NBYTES // 2
-    packed = np.zeros((len(matrix), -(-k // each) * each), np.float16)
-    packed[:, :k] = half(matrix)
+    packed = np.zeros((len(matrix), -(-k // each) * each), element(precision))
+    packed[:, :k] = converted(matrix, precision)
     return packed
 
 
@@ -307,8 +317,8 @@ def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.nda
 
 def converted(array: np.ndarray, precision: str) -> np.ndarray:
     """The values that a kernel of this precision multiplies by."""
-    if precision == "fp16":
-        return half(array)
+    if held := narrow(precision):
+        return half(array, held)
     return tf32(array) if precision == "tf32" else array
 
 
@@ -320,10 +330,12 @@ def tf32(array: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(array), rounded, array)
 
 
-def half(array: np.ndarray) -> np.ndarray:
-    """float16 copy of a float32 array, finite values kept finite."""
-    clipped = np.where(np.isfinite(array), np.clip(array, -_LARGEST_HALF, _LARGEST_HALF), array)
-    return clipped.astype(np.float16)
+def half(array: np.ndarray, held: str = "float16") -> np.ndarray:
+    """float16 copy of a float32 array, or the bits of a bfloat16 one, uint16, rounded to nearest even; finite
+    values are kept finite."""
+    largest = float(ml_dtypes.finfo(held).max)
+    clipped = np.where(np.isfinite(array), np.clip(array, -largest, largest), array)
+    return clipped.astype(held).view(_KEPT[held])
 
 
 # ------------------------------------------------------------------- scaled float16, for products of few rows

@@ -23,8 +23,8 @@ class Precision:
 
     weight_nbytes, tensor_nbytes: what a number in float32 takes at least where a kernel reads it, of weights,
     which are packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight
-    bits more have those of float32. What steps hand on is float16 or float32 in every layout that there is
-    (kernels.layouts).
+    bits more have those of float32. What steps hand on is of 16 bits or float32 in every layout that there is
+    (kernels.layouts). held: the element type in which operands lie where tensor cores take them.
 
     title: what people read where kernels of several precisions stand together; marker: of a point in a chart;
     dash: of a reference's line; colour: of rungs ("": their backend's)."""
@@ -36,6 +36,7 @@ class Precision:
     products: int = 1
     weight_nbytes: int
     tensor_nbytes: int
+    held: str = "float32"
     title: str
     marker: str
     dash: str = "--"
@@ -47,7 +48,10 @@ class Precision:
 # ten layers deep. An answer may be off by so many times the bound of a layer.
 PROPAGATED_FACTOR = 10.0
 
-# Strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in float32.
+# Strict float32; 3xTF32 on tensor cores, as exact; TF32; float16 and bfloat16, summed in float32. bfloat16
+# has the range of TF32 and three bits fewer: its roundings, and with them its bounds, are eight times TF32's.
+_FEWER_BITS = 8.0
+
 PRECISIONS = {
     "fp32": Precision(
         bound=1e-5,
@@ -90,10 +94,25 @@ PRECISIONS = {
         reference="fp16",
         weight_nbytes=2,
         tensor_nbytes=2,
+        held="float16",
         title="fp16",
         marker="D",
         dash=":",
         colour="#882255",
+    ),
+    # ONNX Runtime has no convolution in bfloat16, and pooling and LRN neither: fp16 is compared with.
+    "bf16": Precision(
+        bound=_FEWER_BITS * 2e-3,
+        model_bound=_FEWER_BITS * 0.02,
+        pass_rounding=5e-2,
+        reference="fp16",
+        weight_nbytes=2,
+        tensor_nbytes=2,
+        held="bfloat16",
+        title="bf16",
+        marker="v",
+        dash=":",
+        colour="#661100",
     ),
 }
 NAMES = tuple(PRECISIONS)
@@ -159,6 +178,18 @@ def of_layer(case: str, layer: str) -> str:
     """By whose rates a layer of a case is judged: in a mixed one by those of what it computes in itself,
     where that is known. layer: its own precision ("": not known)."""
     return (layer or case) if budget(case) is not None else case
+
+
+def narrow(name: str) -> str:
+    """The type of 16 bits that all operands are kept in: "float16" in fp16, "bfloat16" in bf16; "" where they
+    keep more bits, and in a mixed precision, whose layers differ."""
+    held = PRECISIONS[name].held if name in PRECISIONS else "float32"
+    return "" if held == "float32" else held
+
+
+def defines(held: str) -> dict[str, int]:
+    """The compile-time defines of a kernel whose numbers of 16 bits are of this type (cuda/half.cuh)."""
+    return {"BF16": 1} if held == "bfloat16" else {}
 
 
 def known(name: str) -> bool:

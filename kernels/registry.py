@@ -13,7 +13,8 @@ each behind `#`:
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
                                  # or [[launch]], once for each kernel, with workspace (kernels.launch.given)
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
-    precision = "tf32"           # what it computes in, one of kernels.precision; absent: fp32
+    precision = "tf32"           # what it computes in, one of kernels.precision; absent: fp32.
+                                 # .cu: ["fp16", "bf16"] makes a rung of each (`_of_precision`)
     method = "winograd"          # the algorithm, one of kernels.ops.METHODS; absent: direct
     also = ["fp16"]              # coarser precisions that it is tried for, too; an fp32 rung: for all
     priority = 17                # an engine tries the highest first; absent: the number `rung`
@@ -36,6 +37,7 @@ each behind `#`:
 kernels.header says which keys `needs` and `prefers` may have. Files that begin with `_`, and `.cuh` files,
 are helpers, not rungs. A KernelError that names the file is raised where a header has other keys or values,
 where it does not agree with the file's name, or where two files have the same number or the same name.
+A file whose header says several precisions is a rung of each, with the same number.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ from kernels.header import Define, needs_of, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import METHODS, OPS, Params
-from kernels.precision import FP32, NAMES
+from kernels.precision import FP32, NAMES, narrow
+from kernels.precision import defines as type_defines
 from kernels.tasks import FILE, TaskParams, learn, record_of, shipped
 
 __all__ = [
@@ -221,9 +224,9 @@ def rungs(
         ladder += _rungs_in(device, op, folder / op, user=True, mixed=False, broken=broken)
         ladder += _rungs_in(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     if extra_dirs:
-        ladder = list({rung.path: rung for rung in ladder}.values())
+        ladder = list({(rung.path, rung.precision): rung for rung in ladder}.values())
     ladder = _without_duplicates(ladder, broken)
-    return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user)))
+    return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user, NAMES.index(rung.precision))))
 
 
 def find(
@@ -232,15 +235,17 @@ def find(
     name_or_number: str | int,
     extra_dirs: Sequence[Path] = (),
     broken: list[KernelError] | None = None,
+    precision: str = "",
 ) -> Rung:
-    """The rung of this name or number: "tiled", 3 or "3". extra_dirs, broken: see `rungs`. Raises as `rungs`,
-    and InputError where there is no such rung; the message says which device has one of that name, or else
-    which name is nearest."""
+    """The rung of this name or number: "tiled", 3 or "3". extra_dirs, broken: see `rungs`. precision: which
+    of several of this number is meant, the first where none computes in it. Raises as `rungs`, and InputError
+    where there is no such rung; the message says which device has one of that name, or else which name is
+    nearest."""
     ladder = rungs(device, op, extra_dirs, broken)
     wanted = str(name_or_number)
-    for rung in ladder:
-        if rung.name == wanted or (wanted.isdecimal() and rung.number == int(wanted)):
-            return rung
+    found = [r for r in ladder if r.name == wanted or (wanted.isdecimal() and r.number == int(wanted))]
+    if found:
+        return next((rung for rung in found if rung.precision == precision), found[0])
     known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder) or "none"
     elsewhere = [
         other
@@ -345,10 +350,11 @@ def _rungs_in(
                 and _for_cuda(entry.path, stat.st_ino, stat.st_mtime_ns) != (device == "cuda")
             ):
                 continue
-            rung = _parse_file(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if not mixed and rung.op != op:
+            found = _parse_file(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if not mixed and found[0].op != op:
                 raise KernelError(
-                    f"{entry.path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
+                    f"{entry.path}: op is {found[0].op!r} in the header, but the file lies in the folder "
+                    f"{op}/"
                 )
         except FileNotFoundError:  # an editor that replaces the file on saving
             continue
@@ -357,8 +363,7 @@ def _rungs_in(
                 raise
             broken.append(error)
             continue
-        if rung.op == op:
-            rungs_here.append(rung)
+        rungs_here += [rung for rung in found if rung.op == op]
     return rungs_here
 
 
@@ -405,9 +410,9 @@ def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None)
     names: dict[str, Rung] = {}
     free = max((rung.number for rung in found), default=0) + 1
     unique = []
-    for rung in sorted(found, key=lambda rung: (rung.user, rung.number)):
+    for rung in sorted(found, key=lambda rung: (rung.user, rung.number)):  # those of a file stay in order
         reason = ""
-        if twin := numbers.get(rung.number):
+        if (twin := numbers.get(rung.number)) and twin.path != rung.path:
             reason = f"rung {rung.number} of {rung.op} is already {twin.path}; {free:02d} is free"
         elif twin := names.get(rung.name):
             reason = f"the name {rung.name!r} is already taken by {twin.path}"
@@ -422,8 +427,11 @@ def _without_duplicates(found: Sequence[Rung], broken: list[KernelError] | None)
 
 
 @lru_cache(maxsize=1024)
-def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int) -> Rung:
-    """Parse one file. inode, mtime_ns and size are arguments so that a changed file is read again."""
+def _parse_file(
+    device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int
+) -> tuple[Rung, ...]:
+    """A rung for each precision that a file says. inode, mtime_ns and size are arguments so that a changed
+    file is read again."""
     path = Path(place).resolve()
     try:
         source = path.read_text(encoding="utf-8")
@@ -440,7 +448,9 @@ def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, 
             f"{path}: the header says rung {header['rung']} {header['name']!r}, "
             f"the file's name {int(stem[1])} {stem[2]!r}"
         )
-    return Rung(
+    said = header.get("precision", FP32)
+    several = said if isinstance(said, list) else [said]
+    rung = Rung(
         device=device,
         op=header["op"],
         number=header["rung"],
@@ -456,7 +466,7 @@ def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, 
         user=user,
         side=header.get("side", False) or header.get("yardstick", False),
         language=header.get("language", ""),
-        precision=header.get("precision", FP32),
+        precision=several[0],
         method=header.get("method", METHODS[0]),
         also=tuple(header.get("also", ())),
         yardstick=header.get("yardstick", False),
@@ -468,6 +478,27 @@ def _parse_file(device: str, place: str, user: bool, inode: int, mtime_ns: int, 
         writes=tuple(header.get("writes", (layouts.PLAIN,))),
         tune=MappingProxyType(header["tune"]),
         prefers=MappingProxyType(header["prefers"]),
+    )
+    return tuple(_of_precision(rung, name) for name in several)
+
+
+def _of_precision(rung: Rung, name: str) -> Rung:
+    """The rung of the same file that computes in this precision, whose type of 16 bits stands in the place of
+    the first's: in its name ("nhwc_fp16" becomes "nhwc_bf16", "columns" "columns_bf16"), in its idea, in its
+    layouts, and in what half.cuh makes of its defines."""
+    if name == rung.precision:
+        return rung
+    mine, other = narrow(rung.precision), narrow(name)
+    own = rung.name.replace(rung.precision, name)
+    return replace(
+        rung,
+        precision=name,
+        name=own if own != rung.name else f"{own}_{name}",
+        idea=rung.idea.replace(mine, other),
+        defines=MappingProxyType({**rung.defines, **type_defines(other)}),
+        reads=tuple(layout.replace(mine, other) for layout in rung.reads),
+        writes=tuple(layout.replace(mine, other) for layout in rung.writes),
+        also=tuple(coarser for coarser in rung.also if NAMES.index(coarser) > NAMES.index(name)),
     )
 
 

@@ -16,14 +16,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from bench.judge import diagnosis, digits, places, tried_shape
+from bench.judge import diagnosis, digits, narrow_digits, places, tried_shape
 from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import LARGE_NBYTES
 from bench.judge.trial import Trial
 from bench.measure.answers.comparison import bound_of, direct
 from bench.measure.answers.samples import Sample, small_shapes
 from engine.rung_rows import same_bytes
-from kernels.ops import Params, Shape
+from kernels.ops import METHODS, Params, Shape
+from kernels.precision import narrow
 from kernels.registry import Rung
 
 __all__ = ["Failure", "Trial", "Wrong", "examine"]
@@ -77,6 +78,8 @@ def examine(
     told = rung.method == "split" and precision == "fp32"
     if not failures and (told or direct(params, precision, rung.method)):
         _all_digits(rung, params, seed, threads, make)
+    if not failures and narrow(rung.precision) and (precision, rung.method) == (rung.precision, METHODS[0]):
+        _all_roundings(rung, params, seed, threads, make)
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads, simulated=simulated).close()
     if failures:
@@ -97,9 +100,7 @@ def _all_digits(
     """Raises Wrong where it holds fewer bits than float32 has, or than two parts of it have: on the first
     small shape that shows it, and on the one that is timed, where it might be another."""
     random = np.random.default_rng(seed + 1)
-    small = [(shape.params, 1) for shape in small_shapes(rung, params)]
-    timed = [(params, threads)] if params.nbytes <= LARGE_NBYTES else []
-    for shapes in (small, timed):
+    for shapes in _telling(rung, params, threads):
         for p, cores in shapes:
             told = list(digits.samples(p, random))
             for which, sample in told:
@@ -108,6 +109,29 @@ def _all_digits(
                         raise Wrong(failure.finding, failure.error_map, failure)
             if told:
                 break
+
+
+def _all_roundings(
+    rung: Rung, params: Params, seed: int, threads: int | None, make: Callable[..., Trial]
+) -> None:
+    """Raises Wrong where a rung in 16 bits cuts its factors or keeps its sums in fewer bits than float32's:
+    on the shapes of `_all_digits`."""
+    random = np.random.default_rng(seed + 2)
+    for shapes in _telling(rung, params, threads):
+        for p, cores in shapes:
+            told = list(narrow_digits.probes(p, narrow(rung.precision), random))
+            for probe in told:
+                with make(rung, p, rung.precision, seed=seed, threads=cores, given=probe.sample) as trial:
+                    if failure := trial.check_rounding(probe):
+                        raise Wrong(failure.finding, failure.error_map, failure)
+            if told:
+                break
+
+
+def _telling(rung: Rung, params: Params, threads: int | None) -> Sequence[list[tuple[Params, int | None]]]:
+    """The small shapes, and the one that is timed where it is not large, with the threads of each."""
+    small: list[tuple[Params, int | None]] = [(shape.params, 1) for shape in small_shapes(rung, params)]
+    return small, [(params, threads)] if params.nbytes <= LARGE_NBYTES else []
 
 
 def _named(

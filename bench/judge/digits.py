@@ -32,13 +32,11 @@ NEAR = 1 << 13  # of these, up to 1 + 2⁻¹⁰
 def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sample]]:
     """(which factor has the bits, inputs without their answer, see `error`); nothing for operators without
     products, and for shapes whose sums have no two terms."""
-    if p.dtype != "float32" or not isinstance(p, Gemm | Conv | Conv3d | ConvTranspose):
-        return
-    if isinstance(p, Gemm) and (p.alpha, p.beta) != (1.0, 1.0):
+    if not plain(p):
         return
     shapes = p.input_shapes
     for side, which in enumerate(("the inputs", "the weights")):
-        weights = _two_terms(p, random)
+        weights = terms(p, random, (1, -1))
         if weights is None:
             return
         x = np.ones(shapes[0], np.float32)
@@ -50,6 +48,13 @@ def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sampl
         x, weights = (array * _SIZES[random.integers(len(_SIZES))] for array in (x, weights))
         inputs = (x, weights, *(np.zeros(shape, np.float32) for shape in shapes[2:]))
         yield which, Sample(p, inputs, np.empty(0))
+
+
+def plain(p: Params) -> bool:
+    """Whether it is a product in float32 that is not scaled."""
+    if p.dtype != "float32" or not isinstance(p, Gemm | Conv | Conv3d | ConvTranspose):
+        return False
+    return not isinstance(p, Gemm) or (p.alpha, p.beta) == (1.0, 1.0)
 
 
 def error(got: np.ndarray, sample: Sample, random: np.random.Generator) -> float:
@@ -65,11 +70,11 @@ def _near(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
     return 1 + random.integers(0, NEAR, shape).astype(np.float32) * LAST
 
 
-def _two_terms(p: Params, random: np.random.Generator) -> np.ndarray | None:
-    """Weights of which each sum meets 1 and −1 alone, the rest being 0."""
+def terms(p: Params, random: np.random.Generator, two: tuple[float, float]) -> np.ndarray | None:
+    """Weights of which each sum meets these two alone, the rest being 0; None where it has no two terms."""
     weights = np.zeros(p.input_shapes[1], np.float32)
     if isinstance(p, Gemm):
-        terms = np.swapaxes(weights, 1, 2) if not p.trans_b else weights  # (…, n, k), a view
+        laid = np.swapaxes(weights, 1, 2) if not p.trans_b else weights  # (…, n, k), a view
     elif isinstance(p, ConvTranspose):  # what two channels add by the same tap
         depth, maps = p.c // p.group, p.m // p.group
         if depth < 2:
@@ -77,19 +82,19 @@ def _two_terms(p: Params, random: np.random.Generator) -> np.ndarray | None:
         for first in range(0, p.c, depth):
             for one in range(maps):
                 of = first + _two(depth, random)
-                weights[of, one, random.integers(p.kh), random.integers(p.kw)] = 1, -1
+                weights[of, one, random.integers(p.kh), random.integers(p.kw)] = two
         return weights
     else:
-        terms = weights.reshape(weights.shape[0], -1)
-    if terms.shape[-1] < 2:
+        laid = weights.reshape(weights.shape[0], -1)
+    if laid.shape[-1] < 2:
         return None
-    for index in np.ndindex(*terms.shape[:-1]):
+    for index in np.ndindex(*laid.shape[:-1]):
         if isinstance(p, Conv | Conv3d) and p.c // p.group > 1:  # by the same tap, so that both lie within
-            taps = terms.shape[-1] // (p.c // p.group)
+            taps = laid.shape[-1] // (p.c // p.group)
             of = _two(p.c // p.group, random) * taps + random.integers(taps)
         else:
-            of = _two(terms.shape[-1], random)
-        terms[(*index, of)] = 1, -1
+            of = _two(laid.shape[-1], random)
+        laid[(*index, of)] = two
     return weights
 
 

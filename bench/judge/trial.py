@@ -14,6 +14,7 @@ import numpy as np
 from bench.judge import digits
 from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
+from bench.judge.narrow_digits import Probe
 from bench.measure.answers import accuracy, elements, of_tasks, one_node, timed_pass
 from bench.measure.answers.comparison import bound_of, first_difference
 from bench.measure.answers.renewed import Mixing, Renewal
@@ -113,13 +114,27 @@ class Trial(JudgedSession):
         reason = (
             f"holds fewer bits of {which} than two numbers of 11 bits: differences of numbers that differ "
             f"beyond the tenth bit are off by {off:.0e}. Who rounds factors says so in the header "
-            "(tf32, fp16)"
+            "(tf32, fp16, bf16)"
             if splits
             else f"holds fewer bits of {which} than float32 has: differences of numbers that differ beyond "
             f"the tenth bit are off by {off:.0e}, where a direct kernel is exact. Who splits factors says so "
             'in the header (precision = "fp32-tc", method = "split"), and so does who rounds them (tf32,'
-            " fp16)"
+            " fp16, bf16)"
         )
+        return self._fail("before timing", "digits", reason, sample, got)
+
+    def check_rounding(self, probe: Probe) -> Failure | None:
+        """Check that a rung in 16 bits rounds and adds as its precision says. The trial must have been
+        created with `given` = the probe's sample."""
+        self._write(probe.sample)
+        got = self._pass(POISONS[0])
+        reason = probe.fault(got, np.random.default_rng(secrets.randbits(128)))
+        if not reason:
+            return None
+        sample = replace(probe.sample, expected=one_node.answer(self.params, probe.sample.inputs))
+        second = self._pass(POISONS[1])
+        if (differs := first_difference(got, second)) is not None:  # then the bits are not the cause
+            return self._unsteady("before timing", sample, got, second, differs)
         return self._fail("before timing", "digits", reason, sample, got)
 
     def check_between(self) -> None:

@@ -242,7 +242,8 @@ def rung_of(job: LadderJob, name: str) -> Rung:
     InputError."""
     if job.op == net.OP:
         return net_rungs.find(job.device, name, job.precision or FP32)
-    return registry.find(job.device, job.op, name, [Path(d) for d in job.kernel_dirs], broken=[])
+    dirs = [Path(d) for d in job.kernel_dirs]
+    return registry.find(job.device, job.op, name, dirs, broken=[], precision=job.precision or "")
 
 
 def case_of(rung: Rung) -> RungCase:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bench.results import doubt, rates, stats
-from bench.results.records import Case, EndToEnd, Measurement, stem
+from bench.results.records import Case, EndToEnd, Measurement, compared_in, stem
 from bench.words import palette, units
 
 COMPLETED = ("ok", "incorrect")
@@ -201,7 +201,8 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     """One Row for each measurement, in the order given. Each takes some milliseconds.
 
     A case is compared with the measurement of its reference backend on the same model, batch size and number
-    of images. That is the one in the same precision if it exists, else the one in fp32.
+    of images. That is the one in the same precision if it exists, else the one in the precision in which the
+    reference stands for it (bf16: fp16), else the one in fp32.
     """
     measurements = list(measurements)
     found = {m.case: m for m in measurements if m.disposition in COMPLETED and m.samples_ns}
@@ -215,7 +216,7 @@ def reference_of(measurement: Measurement, found: Mapping[Case, Measurement]) ->
     case = measurement.case
     if measurement.reference in ("", case.backend) or case not in found:
         return None
-    for precision in (case.precision, "fp32"):
+    for precision in (case.precision, compared_in(case.precision), "fp32"):
         other = Case(
             model=case.model,
             backend=measurement.reference,

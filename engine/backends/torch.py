@@ -42,7 +42,9 @@ class Torch:
         self.name, self.title = name, title
         self.device = "cuda" if "-cuda" in name else "cpu"
         self.reference = f"ort-{self.device}"
-        self.precisions: tuple[str, ...] = (FP32, "tf32", "fp16") if self.device == "cuda" else (FP32,)
+        self.precisions: tuple[str, ...] = (
+            (FP32, "tf32", "fp16", "bf16") if self.device == "cuda" else (FP32,)
+        )
         self.apart = CUDA if self.device == "cuda" else CPU
         self._how, self._replayed = how, replayed
 

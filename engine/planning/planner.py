@@ -213,7 +213,7 @@ def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -
     def choose(device: str, wanted: Params, node: str, weights_known: bool, precision: str) -> Chosen:
         extra = options.kernel_dirs
         if node in options.rungs:
-            rung = registry.find(device, wanted.op, options.rungs[node], extra)
+            rung = registry.find(device, wanted.op, options.rungs[node], extra, precision=precision)
             reason = rung.refusal(wanted, capability)
             if precision not in (rung.precision, *rung.also) and rung.precision != FP32:
                 reason = f"it computes in {rung.precision}, and {precision} was asked for"

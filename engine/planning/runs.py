@@ -46,10 +46,10 @@ class Run:
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of trying it. way: the fastest way as (ranks, images, threads, blocks, most, on tensor
-    cores, products in float16, values sent, images beside); None where single kernels are faster. one_ns,
-    apart_ns: nanoseconds of a pass in that way, and with single kernels."""
+    cores, the type of 16 bits that products are in or "", values sent, images beside); None where single
+    kernels are faster. one_ns, apart_ns: nanoseconds of a pass in that way, and with single kernels."""
 
-    way: tuple[int, int, int, int, int, bool, bool, bool, int] | None
+    way: tuple[int, int, int, int, int, bool, str, bool, int] | None
     one_ns: float
     apart_ns: float
 

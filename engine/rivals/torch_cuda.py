@@ -2,7 +2,8 @@
 eager or compiled, each pass launched by the host or replayed as a CUDA graph.
 
 It is treated as ONNX Runtime is: a stream of ours with CUDA events as clock, a search of cuDNN's algorithms
-(cudnn.benchmark), TF32 only in precision tf32, a float16 copy of the model for fp16.
+(cudnn.benchmark), TF32 only in precision tf32, a float16 or bfloat16 copy of the model for fp16 and bf16. In
+bf16 inputs and outputs are float32, and a pass converts them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from engine.rivals import torch_here
 from engine.rivals.torch_translation import Swap
 from engine.rung_rows import Given
 from kernels.errors import UnavailableError
+from kernels.precision import narrow
 
 WARM_UP = 3  # passes before a graph is captured: libraries load, algorithms are searched
 
@@ -74,17 +76,19 @@ class TorchCudaSession(LaunchedSession):
         }
 
     def _prepare(self, graph: Graph, how: str, swaps: Sequence[Swap]) -> None:
-        torch, half = self._torch, self.precision == "fp16"
+        torch, held = self._torch, narrow(self.precision) or "float32"
         started = time.perf_counter_ns()
         self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self._torch_stream = torch.cuda.ExternalStream(self._stream.ptr)
         self._here()
-        self._net = torch_here.net(torch, graph, self.batch, half, swaps).cuda()
+        self._net = torch_here.net(torch, graph, self.batch, held, swaps).cuda()
         scope = known(graph, self.batch)
         self._given = {}
         for info in graph.inputs:
             dtype = np.dtype(scope.spec(info.name).dtype)
-            zeros = np.zeros(scope.shape(info.name), np.float16 if half and dtype.kind == "f" else dtype)
+            zeros = np.zeros(
+                scope.shape(info.name), np.float16 if held == "float16" and dtype.kind == "f" else dtype
+            )
             self._given[info.name] = torch.from_numpy(zeros).cuda()
         torch.cuda.synchronize()
         loaded = time.perf_counter_ns()

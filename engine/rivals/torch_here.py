@@ -41,8 +41,8 @@ def imported() -> Any:
     return torch
 
 
-def net(torch: Any, graph: Graph, batch: int, half: bool = False, swaps: Sequence[Swap] = ()) -> Any:
-    return torch_net.translated(torch, graph, batch, half, swaps)
+def net(torch: Any, graph: Graph, batch: int, held: str = "float32", swaps: Sequence[Swap] = ()) -> Any:
+    return torch_net.translated(torch, graph, batch, held, swaps)
 
 
 def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:

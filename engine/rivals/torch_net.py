@@ -17,10 +17,12 @@ from engine.rivals.torch_translation import Swap, Translation
 from kernels.errors import UnsupportedError
 
 
-def translated(torch: Any, graph: Graph, batch: int, half: bool = False, swaps: Sequence[Swap] = ()) -> Any:
-    """The graph at this batch size as a torch module, on the CPU; half: its floating point in float16; swaps:
-    exported operators in the place of nodes. Raises UnsupportedError, naming node, op and reason."""
-    return Translation(torch, graph, batch, half, HANDLERS, swaps).module()
+def translated(
+    torch: Any, graph: Graph, batch: int, held: str = "float32", swaps: Sequence[Swap] = ()
+) -> Any:
+    """The graph at this batch size as a torch module, on the CPU; held: the type of its floating point;
+    swaps: exported operators in the place of nodes. Raises UnsupportedError, naming node, op and reason."""
+    return Translation(torch, graph, batch, held, HANDLERS, swaps).module()
 
 
 def refusal(graph: Graph) -> str | None:

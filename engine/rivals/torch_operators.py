@@ -135,11 +135,7 @@ def _gemm(t: Translation, node: Node) -> Any:
     if not node.attributes.get("transB", 0):
         # torch.nn.functional.linear wants (n, k): a constant is laid so once.
         matrix = t.scope.constants.get(b)
-        weight = (
-            t.call(t.torch.t, weight)
-            if matrix is None
-            else t.constant(np.asarray(matrix, np.float16 if t.half else np.float32).T)
-        )
+        weight = t.call(t.torch.t, weight) if matrix is None else t.constant(np.asarray(matrix).T)
     n = t.shape(node.outputs[0])[1]
     if alpha == 1.0 and (not c or (beta == 1.0 and t.shape(c) == (n,))):
         return t.call(t.f.linear, a, weight, t.value(c))
@@ -282,7 +278,7 @@ def _binary(t: Translation, node: Node) -> Any:
 def _cast(t: Translation, node: Node) -> Any:
     dtype = t.scope.spec(node.outputs[0]).dtype
     if np.dtype(dtype).kind == "f":
-        dtype = "float16" if t.half else "float32"
+        dtype = t.held
     return t.call(t.torch.Tensor.to, t.value(node.inputs[0]), getattr(t.torch, dtype))
 
 

@@ -33,19 +33,20 @@ class Swap:
 
 class Translation:
     """One graph being translated. torch: the package; scope: shapes and constants at this batch size;
-    handlers: by op type what makes a node's output; swaps: what takes the place of nodes."""
+    held: the type of its floating point; handlers: by op type what makes a node's output; swaps: what takes
+    the place of nodes. NumPy has no bfloat16: what computes in it is given float32, and gives that."""
 
     def __init__(
         self,
         torch: Any,
         graph: Graph,
         batch: int,
-        half: bool,
+        held: str,
         handlers: Mapping[str, Handler],
         swaps: Sequence[Swap] = (),
     ) -> None:
         self.torch, self.f = torch, torch.nn.functional
-        self.graph, self.half, self._handlers = graph, half, handlers
+        self.graph, self.held, self._handlers = graph, held, handlers
         self.scope: Scope = known(graph, batch)
         self.root = torch.nn.Module()
         self.fx = torch.fx.Graph()
@@ -56,7 +57,10 @@ class Translation:
     def module(self) -> Any:
         """The module, with inputs and outputs in the graph's order. Raises UnsupportedError."""
         for index, info in enumerate(self.graph.inputs):
-            self.values[info.name] = self.fx.placeholder(f"input_{index}")
+            given = self.fx.placeholder(f"input_{index}")
+            if self.held == "bfloat16" and np.dtype(self.scope.spec(info.name).dtype).kind == "f":
+                given = self.call(self.torch.Tensor.to, given, self.torch.bfloat16)
+            self.values[info.name] = given
         for node in self.graph.nodes:
             if all(name in self.scope.constants for name in node.outputs if name):
                 continue
@@ -64,7 +68,12 @@ class Translation:
                 self._translate(node)
             elif swap.output in node.outputs:  # the last of its nodes: what it is given is there
                 self.values[swap.output] = self._swapped(swap)
-        self.fx.output(tuple(self.value(info.name) for info in self.graph.outputs))
+        outputs = [self.value(info.name) for info in self.graph.outputs]
+        if self.held == "bfloat16":
+            floats = (np.dtype(self.scope.spec(info.name).dtype).kind == "f" for info in self.graph.outputs)
+            wide = zip(outputs, floats, strict=True)
+            outputs = [self.call(self.torch.Tensor.float, y) if real else y for y, real in wide]
+        self.fx.output(tuple(outputs))
         module = self.torch.fx.GraphModule(self.root, self.fx)
         if module.graph.eliminate_dead_code():
             module.recompile()
@@ -110,17 +119,16 @@ class Translation:
         if not name:
             return None
         if name not in self.values:
-            array = np.array(self.scope.constants[name])
-            if array.dtype.kind == "f":
-                array = array.astype(np.float16 if self.half else np.float32)
-            self.values[name] = self.constant(array)
+            self.values[name] = self.constant(np.array(self.scope.constants[name]))
         return self.values[name]
 
     def constant(self, array: np.ndarray) -> Any:
-        """A tensor with these values that belongs to the module."""
+        """A tensor with these values that belongs to the module, floating point in its type."""
         name = f"constant_{self._constants}"
         self._constants += 1
-        self.root.register_buffer(name, self.torch.from_numpy(np.ascontiguousarray(array)))
+        real = array.dtype.kind == "f"
+        tensor = self.torch.from_numpy(np.ascontiguousarray(array, np.float32 if real else None))
+        self.root.register_buffer(name, tensor.to(getattr(self.torch, self.held)) if real else tensor)
         return self.fx.get_attr(name)
 
     def inputs(self, node: Node) -> list[Any]:

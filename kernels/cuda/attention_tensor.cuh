@@ -1,4 +1,4 @@
-// Attention whose two products the tensor cores do, in float16 (HALF is 1) or TF32: a warp keeps 16 queries, the scores of
+// Attention whose two products the tensor cores do, in 16 bits (HALF is 1) or TF32: a warp keeps 16 queries, the scores of
 // a tile of keys and what is summed of the values in registers. Keys and values are rounded on their way to shared memory,
 // scores and sums stay float32. FlashAttention-2 (Dao 2023): what a lane has of the scores is what it has to give to the
 // second product, so that the weights never leave the registers.
@@ -14,7 +14,7 @@
 #define STEP (HALF ? 16 : 8)                // elements that an instruction sums
 #define WORDS (HALF ? DEPTH / 2 : DEPTH)    // of a key, 32 bits each
 #define LINE (WORDS + 4)                    // eight lines, four words of each, then lie in different banks
-#define LINE_V ((HALF ? KEYS / 2 : DEPTH_V) + 4)  // float16: by element, pairs of keys side by side; TF32: by key
+#define LINE_V ((HALF ? KEYS / 2 : DEPTH_V) + 4)  // 16 bits: by element, pairs of keys side by side; TF32: by key
 #define LINES_V (HALF ? DEPTH_V : KEYS)
 
 __device__ __forceinline__ unsigned rounded(float first, float second) {

@@ -32,7 +32,7 @@ template <int EACH_CHUNK>
 struct Piece;
 
 template <>
-struct Piece<8> {  // float16
+struct Piece<8> {  // 16 bits
     static __device__ __forceinline__ void read(unsigned* words, const half_bits* from) {
         if (UNIT == 4) {
             const uint2 v = *reinterpret_cast<const uint2*>(from);

@@ -1,4 +1,4 @@
-// A product with a few rows and its weights in float16, bound by reading b: a warp streams the weights of a few columns at
+// A product with a few rows and its weights in 16 bits, bound by reading b: a warp streams the weights of a few columns at
 // once. SCALED: a and y are float32, and each column's weights are scaled by a power of two; behind them all lies what
 // brings the products of each back. BITS = 24: each weight has eight bits more, those that follow float16's.
 #pragma once

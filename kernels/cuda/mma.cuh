@@ -1,9 +1,9 @@
 // Matrix products on tensor cores: mma.sync, and how its operands lie here (compute capability 8.0).
 //
-// One mma.sync has a warp multiply 16 columns × k steps by k steps × 8 rows, k = 8 in tf32 and 16 in float16, onto
+// One mma.sync has a warp multiply 16 columns × k steps by k steps × 8 rows, k = 8 in tf32 and 16 in 16 bits, onto
 // 16 × 8 float32 sums, four a lane. (Columns of the product, which are channels, are the instruction's rows: it wants
 // four registers of that operand side by side, and weights can be packed so.) Both operands lie in shared memory in
-// slabs: for every row or column the 64 bytes of the next steps of its sum (16 in tf32, 32 in float16), four chunks of
+// slabs: for every row or column the 64 bytes of the next steps of its sum (16 in tf32, 32 in 16 bits), four chunks of
 // 16 bytes. Lane l reads chunk l % 4 of row l / 4: its share of two mma.sync. The instruction asks it for the steps
 // l % 4 and l % 4 + 4 (tf32) and is given those of its chunk. A sum may be taken in any order, provided that both
 // operands have the same one. Of columns the lane reads what packing put there for it: for either mma.sync 16 bytes,

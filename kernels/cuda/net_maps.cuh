@@ -21,7 +21,7 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 }
 
 // How a value lies in shared memory: a word of its own, which is rounded where tensor cores read it (once, not each time
-// that a window takes it), or a half of one as float16: beside its neighbour, or beside the same pixel of the next channel.
+// that a window takes it), or a half of one in 16 bits: beside its neighbour, or beside the same pixel of the next channel.
 #define AS_FLOATS 0
 #define AS_TF32 1
 #define AS_NEIGHBOURS 2
@@ -127,7 +127,7 @@ __device__ __forceinline__ void round_images(float* memory) {
     }
 }
 
-// The same as float16, from float From on, where they came in value after value, to where the first step reads them.
+// The same in 16 bits, from float From on, where they came in value after value, to where the first step reads them.
 template <int From, class To>
 __device__ __forceinline__ void halve_images(float* memory) {
     __syncthreads();

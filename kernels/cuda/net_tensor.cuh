@@ -1,6 +1,6 @@
 // A net's convolutions and products on tensor cores: weights are the rows of an instruction, its eight columns are what lies
 // side by side in shared memory, images or places of one image. A step of the sum is a word of 32 bits: a value as TF32, or
-// two in float16 (Maps says which), so that an instruction takes eight words either way. Included by net.cuh.
+// two in 16 bits (Maps says which), so that an instruction takes eight words either way. Included by net.cuh.
 #pragma once
 #include "half.cuh"
 #include "mma_sync.cuh"
@@ -178,7 +178,7 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
 // takes sixteen outputs of all images; Slices warps share their sum, which is added in a second pass from `parts`. Weights
 // lie as lanes take them, (sixteen outputs, WORDS steps, lane, 4), in shared memory or global, Ahead of them on their way
 // while others are multiplied; a block of the team has as many outputs that follow each other as the others. What it reads
-// was rounded by who put it there. Half: in float16, two values a step; what it reads has no more bits than that.
+// was rounded by who put it there. Half: in 16 bits, two values a step; what it reads has no more bits than that.
 template <class In, class Out, int K, int N, int Bias, int Parts, int Slices, int Activation, int Team, int Ahead, int Half>
 __device__ __forceinline__ void multiply_tensor(float* memory, float* y, int left, int rank, const float* weights) {
     static_assert(In::ROUNDED && (Half || !In::PAIRED), "as tensor cores take it");

@@ -1,5 +1,5 @@
 // Activations between steps as NHWC: the channels of a pixel side by side, filled up with zeros to whole chunks of 16
-// bytes, EACH channels: eight in float16, or four in float32, rounded to TF32. So every pixel begins on 16 bytes. A kernel
+// bytes, EACH channels: eight in 16 bits, or four in float32, rounded to TF32. So every pixel begins on 16 bytes. A kernel
 // that can also take them as NCHW float32 reads and writes chunks through these.
 #pragma once
 #include "common.cuh"

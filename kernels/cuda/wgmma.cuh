@@ -1,7 +1,7 @@
 // Matrix products of a warpgroup: wgmma.mma_async, which reads both operands from shared memory by itself, in the
 // background (compute capability 9.0 alone).
 //
-// Four warps multiply 64 rows × k steps by k steps × up to 256 columns, k = 8 in tf32 and 16 in float16. Both operands lie
+// Four warps multiply 64 rows × k steps by k steps × up to 256 columns, k = 8 in tf32 and 16 in 16 bits. Both operands lie
 // in slabs: for every row or column the 128 bytes of the next steps of its sum, eight chunks of 16 bytes. Chunk c of row r
 // lies at c ^ r % 8: so eight rows' chunks are in eight different banks, which is what the instruction calls a swizzle of
 // 128 bytes. A slab begins on 1,024 bytes. Of the sums lane l of warp w has those of row 16 w + l / 4 and of the eighth row

@@ -14,6 +14,7 @@ from kernels.estimates.fitted_device import MULTIPROCESSORS
 from kernels.estimates.tiles import PARTS
 from kernels.occupancy import REGISTERS
 from kernels.packing import SLAB_NBYTES
+from kernels.precision import narrow
 
 
 class TensorTile(NamedTuple):
@@ -127,7 +128,7 @@ def microseconds(
     if precision == "fp32-tc":
         multiplying *= _SPLIT
     warps = tile.threads // 32
-    gathered = tile.rows * (2 if precision == "fp16" else 1) * _GATHERED  # out of memory in float32
+    gathered = tile.rows * (2 if narrow(precision) else 1) * _GATHERED  # out of memory in float32
     moved = warps * (tile.warp_rows + tile.warp_columns) + tile.rows + tile.columns + gathered
     busy = min(1.0, resident * warps / _WARPS)
     slab_us = (max(multiplying, SLAB_NBYTES * moved / _SHARED_NBYTES) + _SLAB_CYCLES) / busy / _CLOCK

@@ -11,6 +11,7 @@ from kernels.ops.attention import Attention
 from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
+from kernels.precision import narrow
 from kernels.registry import Rung
 
 _MOST_VALUES = 16  # of a row in the registers of a thread
@@ -114,7 +115,7 @@ def attention_tensor(params: Attention, rung: Rung) -> Launch:
         raise KernelError(
             f"{rung.label} takes up to {_WIDEST_TENSOR} elements a key and value, and these have {widest}"
         )
-    keys = 64 if rung.precision == "fp16" or widest <= 64 else 32
+    keys = 64 if narrow(rung.precision) or widest <= 64 else 32
     defines: dict[str, Define] = {
         "DEPTH": 16 * ceil(params.depth, 16),
         "DEPTH_V": 8 * ceil(params.depth_v, 8),

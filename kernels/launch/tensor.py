@@ -114,7 +114,7 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
 def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, a warp COLUMNS columns of y, all m rows (compiled in as ROWS) at once; WARPS
     warps of a block share the columns where these alone would leave most of the device idle. b comes in
-    float16, each column a row of whole 16 bytes, with a scale for each (SCALED) or none, or
+    16 bits, each column a row of whole 16 bytes, with a scale for each (SCALED) or none, or
     with eight more bits (BITS)."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
@@ -126,11 +126,10 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(groups * warps, block // 32), 1, 1)
     defines: dict[str, Define] = {"ROWS": params.m, "WARPS": warps}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    pack = packing.half_rows
+    pack = Pack(packing.half_rows, (params.trans_b, rung.precision))
     if "SCALED" in rung.defines:
-        pack = packing.longer_rows if "BITS" in rung.defines else packing.scaled_rows
-    packed = {_WEIGHT: Pack(pack, (params.trans_b,))}
-    return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
+        pack = Pack(packing.longer_rows if "BITS" in rung.defines else packing.scaled_rows, (params.trans_b,))
+    return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed={_WEIGHT: pack})
 
 
 @shape

@@ -135,10 +135,10 @@ def ways(
     capability: tuple[int, int],
     multiprocessors: int,
     tensor: bool = False,
-    half: bool = False,
+    half: str = "",
 ) -> tuple[Way, ...]:
-    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: float16 is,
-    too."""
+    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: this type of
+    16 bits is, too ("": none)."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
     choices = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
@@ -171,7 +171,7 @@ def ways(
             choices.append(Way(2, 8, 256, 2, tensor=True))
     if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
         choices += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
-    choices = [replace(way, half=half and way.tensor) for way in choices]
+    choices = [replace(way, half=half if way.tensor else "") for way in choices]
     return tuple(way for way in choices if _fits(layers, way, capability))
 
 

@@ -17,11 +17,11 @@ class Way:
     """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
     once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
     computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
-    convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
-    float16, whose weights are half as many bytes, and all of it where a team is one block; sent: blocks of a
-    team wait for the values that they are told, not for each other, which takes a team that has one group
-    alone, so more than two blocks; beside: images for which a thread of a convolution reads weights once,
-    and then it takes two outputs of a product."""
+    convolutions and products are on tensor cores, in TF32, where their form allows it; half: the type
+    of 16 bits that products are in ("": none), whose weights are half as many bytes, and all of it where a
+    team is one block; sent: blocks of a team wait for the values that they are told, not for each other,
+    which takes a team that has one group alone, so more than two blocks; beside: images for which a thread of
+    a convolution reads weights once, and then it takes two outputs of a product."""
 
     ranks: int
     images: int
@@ -29,7 +29,7 @@ class Way:
     blocks: int = 1
     most: int = 0
     tensor: bool = False
-    half: bool = False
+    half: str = ""
     sent: bool = False
     beside: int = 1
 
@@ -40,8 +40,8 @@ class Way:
 
     @property
     def halves(self) -> bool:
-        """Whether what tensor cores read is float16 in shared memory, which no block tells another."""
-        return self.half and self.ranks == 1
+        """Whether what tensor cores read has 16 bits in shared memory, which no block tells another."""
+        return bool(self.half) and self.ranks == 1
 
     @property
     def words(self) -> str:
@@ -55,7 +55,7 @@ class Way:
     def _half(self) -> str:
         if not self.half:
             return ""
-        return " in fp16" if self.halves else ", products in fp16"
+        return f" in {self.half}" if self.halves else f", products in {self.half}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Shared:
     parts: int = 0
     team: int = 1
     tensor: bool = False
-    half: bool = False
+    half: str = ""
 
     @property
     def nfloats(self) -> int:
@@ -141,7 +141,7 @@ class Room:
     cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
     tile of a convolution and where its weights lie, or where a product's do; parts: where those of a
     convolution's sums lie that warps share. solo: the layers from there on
-    are done by the first block of the team alone. staged: where images come in that are then made float16."""
+    are done by the first block of the team alone. staged: where images come in that are then made 16 bits."""
 
     buffers: tuple[Buffer, ...]
     bordered: int

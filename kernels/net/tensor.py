@@ -169,9 +169,10 @@ def strides(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
     return words * each, plane * each
 
 
-def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
+def fragments(weight: np.ndarray, p: Conv, tile: Tile, half: str) -> np.ndarray:
     """(m, channels, kh, kw) → (group, part of the maps, sixteen rows, eight steps, lane, 4) as float32: a row
-    is a joined output in a map, and has zeros where a step is not of its own window."""
+    is a joined output in a map, and has zeros where a step is not of its own window. half: the type of values
+    of 16 bits, where they lie so."""
     rows, columns = _under(p, tile)
     channels, outputs, each = p.c // p.group, p.m // p.group, 2 if tile.kind != AS_TF32 else 1
     if tile.kind == AS_NEIGHBOURS:  # both halves of each word
@@ -193,7 +194,7 @@ def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     matrices = by_part.reshape(p.group * parts(p, tile), joined * tile.many, -1)
     filled = np.zeros((len(matrices), tiles(tile) * 16, slabs(p, tile) * WORDS * each), np.float32)
     filled[:, : matrices.shape[1], : matrices.shape[2]] = matrices
-    return as_lanes(filled.reshape(-1, filled.shape[-1]), tile.kind != AS_TF32)
+    return as_lanes(filled.reshape(-1, filled.shape[-1]), half if tile.kind != AS_TF32 else "")
 
 
 def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
@@ -208,11 +209,11 @@ def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
     return np.ascontiguousarray(offsets.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
-def as_lanes(rows: np.ndarray, half: bool) -> np.ndarray:
+def as_lanes(rows: np.ndarray, half: str) -> np.ndarray:
     """Whole sixteens of rows, of whole eights of steps → (sixteen rows, eight steps, lane, 4) as float32.
     Lane l has of rows l // 4 and that + 8 the step l % 4, then of both the step l % 4 + 4. A step is a value
-    in TF32, or two in float16."""
-    words = packing.half(rows).view(np.float32) if half else packing.tf32(rows)
+    in TF32, or two of the type `half`."""
+    words = packing.half(rows, half).view(np.float32) if half else packing.tf32(rows)
     lanes = words.reshape(
         -1, 2, 8, words.shape[1] // WORDS, 2, 4
     )  # sixteen, near or far row, row, slab, half, step

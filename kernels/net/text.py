@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import registry
+from kernels import precision, registry
 from kernels.header import Define
 from kernels.launch import Stage
 from kernels.net import tensor
@@ -112,6 +112,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "EXPECT": _expected(layers, room, way) if way.sent else "(void)0",
         "THE_REST": "; ".join(steps) or "(void)0",
         "STEPS_IN_ALL": len(layers),
+        **precision.defines(way.half),
     }
     stage = Stage(FUNCTION, (teams * way.ranks, 1, 1), (way.threads, 1, 1), room.nbytes)
     return OneKernel(way, tuple(layers), room, defines, stage)
@@ -169,7 +170,7 @@ def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:
 
 
 def _round(room: Room, images: int) -> str:
-    """The statement that converts the images to TF32 or float16."""
+    """The statement that converts the images to TF32 or 16 bits."""
     first = room.buffers[0]
     if room.staged is not None:
         return f"halve_images<{room.staged}, {_maps(first, 'MINE', 0)}>(memory)"
@@ -210,7 +211,7 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
             near = _AHEAD_OF_SHARED if way.images > 1 else _AHEAD_FOR_ONE
             ahead = near if lies.at is not None else _AHEAD_OF_GLOBAL
             numbers = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
-            numbers.append(int(lies.half))
+            numbers.append(int(bool(lies.half)))
             return f"multiply_tensor<{into}, {out}, {_list(numbers)}>({plain}, {where})"
         if way.images > 1:
             each = 2 if way.beside > 1 and lies.lead > WARP else 1
@@ -303,7 +304,8 @@ def weight_parts(
             tile, at = room.tiles[i]
             if tile.tensor:
                 places = tensor.table(p, tile, room.buffers[i], way.images)
-                laid = np.concatenate([tensor.fragments(weight, p, tile), places.view(np.float32)])
+                filters = tensor.fragments(weight, p, tile, way.half)
+                laid = np.concatenate([filters, places.view(np.float32)])
             else:
                 laid = _conv_weights(weight, p, tile)
             begin = at - room.weights

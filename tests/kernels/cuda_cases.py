@@ -35,7 +35,7 @@ from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS
-from kernels.precision import PRECISIONS
+from kernels.precision import EXACT, PRECISIONS
 from kernels.registry import Rung
 from tests.kernels import elementwise, quantized_cases, row_cases
 
@@ -95,7 +95,7 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
     bound = PRECISIONS[precision].bound
     # Below fp32 the factors are rounded: a sum that cancels keeps little of its own, and where there are but
     # a few sums they do not make up for each other.
-    if precision in ("tf32", "fp16") and actual.size < FEW:
+    if precision not in EXACT and actual.size < FEW:
         bound *= max(20.0, case.terms / norm)
     return (
         f"relative error {relative:.1e}, worst {worst:.1e}" if relative > bound or worst > 10 * bound else ""

@@ -7,6 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels import layouts, packing
+from kernels.precision import narrow
+
+
+def rounded(array: np.ndarray, precision: str) -> np.ndarray:
+    """What a kernel of this precision multiplies by, in float32."""
+    kept = packing.converted(array, precision)
+    return kept.view(narrow(precision) or kept.dtype).astype(np.float32)
 
 
 def brought_back(held: np.ndarray, shape: Sequence[int]) -> np.ndarray:

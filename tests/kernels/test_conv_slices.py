@@ -246,7 +246,7 @@ def test_an_image_of_alexnet_fills_most_of_the_device_once(rung: Rung, images: i
             assert estimate.nbytes(of, cut) <= 128 << 10
 
 
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("rung", [r for r in RUNGS if r.name in MEASURED], ids=lambda rung: rung.name)
 def test_the_estimate_is_near_what_launches_took(rung: Rung) -> None:
     for name, took in MEASURED[rung.name].items():
         us = launch.launch(_alexnet(1)[name], rung).microseconds

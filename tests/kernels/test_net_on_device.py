@@ -27,15 +27,19 @@ WAYS = [
     Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
     Way(2, 2, 512), Way(4, 4, 512), Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True),
     Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
-    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half=True),
-    Way(1, 16, 512, tensor=True, half=True), Way(8, 8, 512, tensor=True, half=True),
+    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half="float16"),
+    Way(1, 16, 512, tensor=True, half="float16"), Way(8, 8, 512, tensor=True, half="float16"),
     Way(8, 1, 128, sent=True), Way(4, 1, 128, sent=True), Way(3, 1, 96, sent=True), Way(4, 4, 512, sent=True),
     Way(1, 20, 512, 1, 8, beside=2), Way(1, 8, 512, 1, 4, beside=4), Way(1, 8, 256, 2, 8, beside=2),
-    Way(8, 8, 512, sent=True), Way(8, 8, 256, tensor=True, half=True, sent=True), Way(8, 1, 256, sent=True),
-    Way(8, 1, 128, tensor=True, sent=True), Way(4, 1, 256, tensor=True, half=True, sent=True),
-    Way(1, 1, 512, tensor=True), Way(1, 1, 256, 2, tensor=True, half=True), Way(3, 1, 96, tensor=True),
-    Way(1, 1, 512, tensor=True, half=True), Way(1, 8, 512, tensor=True, half=True),
+    Way(8, 8, 512, sent=True), Way(8, 8, 256, tensor=True, half="float16", sent=True),
+    Way(8, 1, 256, sent=True), Way(8, 1, 128, tensor=True, sent=True),
+    Way(1, 8, 512, tensor=True, half="bfloat16"),
+    Way(8, 8, 512, tensor=True, half="bfloat16"), Way(1, 1, 512, tensor=True, half="bfloat16"),
+    Way(4, 1, 256, tensor=True, half="float16", sent=True),
+    Way(1, 1, 512, tensor=True), Way(1, 1, 256, 2, tensor=True, half="float16"), Way(3, 1, 96, tensor=True),
+    Way(1, 1, 512, tensor=True, half="float16"), Way(1, 8, 512, tensor=True, half="float16"),
 ]  # fmt: skip
+OF_WAY = {"": "tf32", "float16": "fp16", "bfloat16": "bf16"}
 MADE = nets.EVERY
 _GUARD = 256
 
@@ -84,7 +88,7 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
         answers.append(back[_GUARD:-_GUARD])
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
-    bound = PRECISIONS["fp16" if way.half else "tf32" if way.tensor else "fp32"].bound
+    bound = PRECISIONS[OF_WAY[way.half] if way.tensor else "fp32"].bound
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 

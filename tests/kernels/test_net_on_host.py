@@ -60,16 +60,19 @@ def test_a_net_gives_the_right_answer(
         (Way(2, 8, 64, 1, tensor=True), 19),
         (Way(8, 8, 128, tensor=True), 11),
         (Way(3, 16, 96, tensor=True), 17),
-        (Way(1, 8, 64, tensor=True, half=True), 11),
-        (Way(4, 16, 128, tensor=True, half=True), 17),
-        (Way(1, 16, 256, tensor=True, half=True), 130),
-        (Way(8, 8, 96, tensor=True, half=True, sent=True), 7),
+        (Way(1, 8, 64, tensor=True, half="float16"), 11),
+        (Way(4, 16, 128, tensor=True, half="float16"), 17),
+        (Way(1, 16, 256, tensor=True, half="float16"), 130),
+        (Way(8, 8, 96, tensor=True, half="float16", sent=True), 7),
         (Way(1, 1, 96, tensor=True), 3),
-        (Way(1, 1, 512, tensor=True, half=True), 7),
+        (Way(1, 1, 512, tensor=True, half="float16"), 7),
+        (Way(1, 8, 64, tensor=True, half="bfloat16"), 11),
+        (Way(8, 8, 96, tensor=True, half="bfloat16", sent=True), 7),
+        (Way(1, 1, 512, tensor=True, half="bfloat16"), 3),
         (Way(8, 1, 64, tensor=True, sent=True), 1),
-        (Way(4, 1, 256, tensor=True, half=True, sent=True), 3),
-        (Way(3, 1, 96, tensor=True, half=True), 2),
-        (Way(1, 3, 64, tensor=True, half=True), 7),
+        (Way(4, 1, 256, tensor=True, half="float16", sent=True), 3),
+        (Way(3, 1, 96, tensor=True, half="float16"), 2),
+        (Way(1, 3, 64, tensor=True, half="float16"), 7),
         (Way(2, 4, 64, tensor=True), 7),
     ],
     ids=str,
@@ -77,7 +80,8 @@ def test_a_net_gives_the_right_answer(
 def test_on_tensor_cores_it_is_as_right_as_their_precision(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, hosted: on_the_host.Hosted
 ) -> None:
-    _is_right(make, way, batch, NBYTES, hosted, PRECISIONS["tf32"].bound)
+    of = "bf16" if way.half == "bfloat16" else "tf32"
+    _is_right(make, way, batch, NBYTES, hosted, PRECISIONS[of].bound)
 
 
 def _is_right(

@@ -8,6 +8,7 @@ import pytest
 from kernels import launch, packing, registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.precision import narrow
 from tests.standin import unpacking
 from tests.standin.code import Module
 
@@ -82,6 +83,10 @@ def test_tf32_is_rounded_to_nearest_with_ties_away_and_keeps_what_is_no_number()
 
 
 def test_halves_of_finite_numbers_are_finite() -> None:
+    given = np.array([3.4e38, -3.4e38, np.inf, np.nan, 1.00390625, 1.01171875, 1.0039064], np.float32)
+    bits = packing.half(given, "bfloat16")
+    assert bits.dtype == np.uint16, "as NumPy and CuPy know it"
+    assert bits.tolist() == [0x7F7F, 0xFF7F, 0x7F80, 0x7FC0, 0x3F80, 0x3F82, 0x3F81], "ties go to even"
     halves = packing.half(np.array([1e6, -1e6, np.inf, np.nan, 0.1], np.float32))
     assert halves[:2].tolist() == [65504.0, -65504.0]
     assert np.isinf(halves[2])
@@ -101,7 +106,8 @@ def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) ->
     packed = how.packed[1](np.ones(shape, np.float32))
     if "OPERANDS" in rung.defines or "SCALED" in rung.defines:
         return  # bytes of two types: below
-    assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
+    assert packed.dtype == packing.element(rung.precision)
+    packed = packed.view(narrow(rung.precision) or packed.dtype)
     assert packed.astype(np.float64).sum() == np.prod(shape)
     assert packed.shape[-1] * packed.itemsize % packing.CHUNK_NBYTES == 0
 

@@ -60,12 +60,15 @@ def write_cuda(folder: Path, more: str = "", text: str | None = None) -> Path:
 def test_every_operator_has_a_ladder_in_order(device: str, op: str) -> None:
     ladder = registry.rungs(device, op)
     assert ladder
-    numbers = [rung.number for rung in ladder]
-    assert numbers == sorted(set(numbers))
+    of_files = {rung.path: rung.number for rung in ladder}  # of several precisions they are several rungs
+    assert [rung.number for rung in ladder] == sorted(rung.number for rung in ladder)
+    assert len({*of_files.values()}) == len(of_files)
+    assert len({rung.name for rung in ladder}) == len(ladder)
     for rung in ladder:
         assert rung.idea.endswith(".")
         ending = ".py" if rung.language else registry.SUFFIX[device]
-        assert rung.path.name == f"{rung.number:02d}_{rung.name}{ending}"
+        first = next(r for r in ladder if r.path == rung.path)
+        assert rung.path.name == f"{rung.number:02d}_{first.name}{ending}"
         assert (rung.launch != "") == (device == "cuda")
         assert not rung.user
 
@@ -279,7 +282,7 @@ def test_the_default_is_the_highest_rung_that_applies(params: object) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("precision", ["fp32", "fp32-tc", "tf32", "fp16"])
+@pytest.mark.parametrize("precision", NAMES)
 def test_convolutions_of_single_channels_have_a_rung_of_their_own(device: str, precision: str) -> None:
     """And no other has: neither of groups of several channels, nor of one channel alone."""
     if precision not in registry.precisions(device):
@@ -328,12 +331,37 @@ def test_a_finer_rung_is_tried_in_a_coarser_precision_that_it_names(
     for said, fault in (
         ('["fp32"]', "is no coarser precision than 'tf32'"),
         ('["tf32"]', "is no coarser precision than 'tf32'"),
-        ('["bf16"]', "precision 'bf16' is unknown"),
+        ('["fp8"]', "precision 'fp8' is unknown"),
         ('"fp16"', "also must be a list"),
     ):
         write(folder, 4, "finer", f'# precision = "tf32"\n# also = {said}')
         with pytest.raises(KernelError, match=fault):
             registry.rungs("cpu", "unary")
+
+
+def test_a_file_of_two_precisions_is_a_rung_of_each(tmp_path: Path) -> None:
+    """Told apart by name, layouts and what the compiler is told; a number means the one that is asked for."""
+    header = (
+        'op = "unary"\nrung = 91\nname = "columns"\nidea = "In float16."\nlaunch = "one_thread_an_output"\n'
+        'precision = %s\nalso = %s\nwrites = ["nchw float32", "nhwc float16"]\n[defines]\nWRITES = 0\n'
+    )
+    file = tmp_path / "91_columns.cu"
+    file.write_text(f"/*\n{header % (['fp16', 'bf16'], [])}*/\n".replace("'", '"'))
+    half, brief = (r for r in registry.rungs("cuda", "unary", [tmp_path]) if r.user)
+    assert (half.name, brief.name) == ("columns", "columns_bf16")
+    assert (half.precision, brief.precision) == ("fp16", "bf16")
+    assert (half.writes[-1], brief.writes[-1]) == ("nhwc float16", "nhwc bfloat16")
+    assert "BF16" not in half.defines
+    assert brief.defines["BF16"] == 1
+    assert brief.idea == "In bfloat16."
+    for precision, meant in (("", half), ("fp16", half), ("bf16", brief), ("tf32", half)):
+        assert registry.find("cuda", "unary", 91, [tmp_path], precision=precision) == meant
+    assert registry.find("cuda", "conv", "nhwc_bf16").path == registry.find("cuda", "conv", "nhwc_fp16").path
+    both = ["fp16", "bf16"]
+    for said, also in ((both[::-1], []), (["fp16", "tf32"], []), ([], []), (both, ["bf16"])):
+        file.write_text(f"/*\n{header % (said, also)}*/\n".replace("'", '"'))
+        with pytest.raises(KernelError, match=r"is no list that|is no coarser precision"):
+            registry.rungs("cuda", "unary", [tmp_path])
 
 
 def test_a_priority_puts_a_rung_before_later_ones_and_leaves_the_story_as_it_is(

@@ -27,6 +27,7 @@ from bench.run.kinds.comparison import RunFolder
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.run.kinds.profile import ProfileFolder
+from kernels import precision as precisions
 from kernels.errors import InputError
 from kernels.precision import MIXED, budget
 from tests.rehearsal.machine import Machine
@@ -34,7 +35,7 @@ from tests.rehearsal.steps import Expect, Step
 
 TRACEBACKS = ("Traceback (most recent call last)", "Exception ignored in", "Fatal Python error")
 # Below fp32's accuracy images on the border between two classes may fall to either side.
-AGREEMENT = {"fp32": 1.0, "fp32-tc": 1.0, "tf32": 0.9, "fp16": 0.9}
+AGREEMENT = {"fp32": 1.0, "fp32-tc": 1.0, "tf32": 0.9, "fp16": 0.9, "bf16": 0.9}
 
 
 @dataclass(frozen=True)
@@ -197,9 +198,9 @@ def _left_out(held: Folder[Any, Any], step: Step, machine: Machine) -> Iterator[
 
 
 def _unsupported(case: Case, offered: tuple[str, ...], machine: Machine) -> bool:
-    """Whether a case is to be refused here. A GPU's backends offer every precision; only 3xTF32 and mixed
-    ones are ours alone."""
-    own = case.precision == "fp32-tc" or budget(case.precision) is not None
+    """Whether a case is to be refused here. A GPU's backends offer every precision in which the reference
+    computes, and ours all of them."""
+    own = precisions.of(case.precision).reference != case.precision and case.precision not in offered
     if case.backend.partition("-")[2].startswith("cuda"):
         return not machine.has_gpu or (own and case.backend != machine.backends[0])
     return case.precision not in offered and not (budget(case.precision) is not None and MIXED in offered)

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from kernels import cpu, layouts, packing, registry
+from kernels import cpu, layouts, registry
 from kernels.cpu.common import activation
 from kernels.ops import ITEMSIZE, Params
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
+from kernels.precision import EXACT
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, record_of
 from tests.kernels import lying
@@ -120,7 +121,7 @@ class _Bound:
                 arrays.append(self._laid_out(address, shape, module.layout("READS")))
             elif i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
-            elif i < 2 and module.precision in ("tf32", "fp16"):
+            elif i < 2 and module.precision not in EXACT:
                 arrays.append(self._rounded(self._view(address, shape, dtype)))
             else:
                 arrays.append(self._view(address, shape, dtype))
@@ -148,8 +149,9 @@ class _Bound:
         return found
 
     def _rounded(self, source: np.ndarray) -> np.ndarray:
-        rounded = np.empty_like(source)
-        self._calls.append(lambda: np.copyto(rounded, packing.converted(source, self._module.precision)))
+        rounded, precision = np.empty_like(source), self._module.precision
+
+        self._calls.append(lambda: np.copyto(rounded, lying.rounded(source, precision)))
         return rounded
 
     def _unpacked(self, address: int, params: Any, shape: Sequence[int]) -> np.ndarray:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels import layouts
+from kernels.precision import narrow
 from tests.standin.errors import NO_BINARY, CudaError
 
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -72,7 +73,8 @@ class Module:
 
     def layout(self, name: str) -> str:
         """How the first input (READS) or the output (WRITES) lies."""
-        laid_out = layouts.HALVES if self.precision == "fp16" else layouts.ROUNDED
+        of = {"float16": layouts.HALVES, "bfloat16": layouts.SHORT}
+        laid_out = of.get(narrow(self.precision), layouts.ROUNDED)
         return laid_out if int(self.defines.get(name, 0)) else layouts.PLAIN
 
     def to_bytes(self) -> bytes:

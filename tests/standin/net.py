@@ -16,6 +16,7 @@ from kernels.ops.gemm import Gemm
 from kernels.ops.pool import POOL_KINDS, Pool
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
+from kernels.precision import defines as type_defines
 from tests.standin import answers
 from tests.standin.code import Module
 from tests.standin.memory import Memory
@@ -93,6 +94,7 @@ class _Read:
             for at, to in _COPY.findall(module.defines[name])
         }
         self._first = min(self._places)
+        self._held = "bfloat16" if type_defines("bfloat16").keys() <= module.defines.keys() else "float16"
         self.steps: list[Step] = []
         text = f"{module.defines['FIRST']}; {module.defines['THE_REST']}"
         for name, maps, numbers, arguments in _CALL.findall(text):
@@ -126,7 +128,9 @@ class _Read:
             """Those of a cell's first output, by where the table says that each step lies."""
             steps = self._common(at + size, slabs * 8)(packed).view(np.int32).reshape(slabs, 4, 2)
             places = steps.swapaxes(1, 2).reshape(-1) // (4 * self._images)
-            rows = _rows(self._common(at, size)(packed), group * parts * tiles, slabs, kind > 1)
+            rows = _rows(
+                self._common(at, size)(packed), group * parts * tiles, slabs, self._held if kind > 1 else ""
+            )
             rows = rows.reshape(group, parts, tiles * 16, -1)[:, :, :many].reshape(group, parts * many, -1)[
                 :, :m
             ]
@@ -194,7 +198,7 @@ class _Read:
 
         def rows(packed: np.ndarray) -> np.ndarray:
             laid = packed[self._place(arguments) :][: tiles * slabs * 128]
-            return _rows(laid, tiles, slabs, bool(half))[:n, :k]
+            return _rows(laid, tiles, slabs, self._held if half else "")[:n, :k]
 
         params = Gemm(self._n, n, k, trans_b=True, bias=True, activation=_activation(kind))
         return [(params, [rows, self._common(bias, n)])]
@@ -211,10 +215,10 @@ class _Read:
         return [(Softmax(self._n, told[0], 1, bool(told[1])), [])]
 
 
-def _rows(laid: np.ndarray, tiles: int, slabs: int, half: bool) -> np.ndarray:
+def _rows(laid: np.ndarray, tiles: int, slabs: int, half: str) -> np.ndarray:
     """What lanes take of weights on tensor cores, back as rows of steps."""
     if half:
-        pairs = laid.view(np.float16).reshape(tiles, slabs, 8, 4, 2, 2, 2)
+        pairs = laid.view(half).reshape(tiles, slabs, 8, 4, 2, 2, 2)
         return pairs.transpose(0, 5, 2, 1, 4, 3, 6).reshape(tiles * 16, -1).astype(np.float32)
     return laid.reshape(tiles, slabs, 8, 4, 2, 2).transpose(0, 5, 2, 1, 4, 3).reshape(tiles * 16, -1)
 

@@ -12,7 +12,7 @@ import pytest
 from engine.cuda.copies import MEMORIES, LayerCopies, Memory
 from engine.cuda.replays.overlap import overlapping
 from kernels import arguments as kernel_arguments
-from kernels import launch, packing, registry
+from kernels import launch, registry
 from kernels.launch import Stage
 from kernels.ops import OPS, Params
 from kernels.ops.conv import Conv
@@ -21,7 +21,7 @@ from kernels.ops.gemm import Gemm
 from kernels.ops.pool import Pool
 from kernels.ops.unary import Unary
 from kernels.registry import Rung
-from tests.kernels import cuda_cases
+from tests.kernels import cuda_cases, lying
 from tests.standin import answers, arguments, unpacking
 from tests.standin.code import Module
 from tests.standin.device import Device
@@ -280,7 +280,7 @@ def test_weights_are_read_back_from_how_a_rung_lays_them_out(params: Params) -> 
         held = how.packed[1](weight)
         assert held.nbytes == unpacking.nbytes(module, params)
         back = unpacking.unpacked(module, params, held.reshape(-1).view(np.uint8))
-        expected = packing.converted(weight, rung.precision).astype(np.float32)
+        expected = lying.rounded(weight, rung.precision)
         np.testing.assert_allclose(back, expected, rtol=0, atol=2e-6, err_msg=rung.label)
 
 

@@ -21,7 +21,7 @@ MODEL, BATCH, WITHIN = "lenet5-digits", 8, "mixed-3e-5"
 job = Job(models=(MODEL,), backends=("engine-cuda",), precisions=("mixed",), batches=(BATCH,), max_error=3e-5)
 loaded = LoadedModel(MODEL, job, (BATCH,), lambda text, part: None)
 how = replace(loaded.options_for("cuda"), one_kernel=False)
-TAKES = dict(fp32=100e3, tf32=120e3, fp16=30e3)
+TAKES = dict(fp32=100e3, tf32=120e3, fp16=30e3, bf16=31e3)
 TAKES["fp32-tc"] = 95e3
 with closing(BACKEND.prepare(loaded.graph, BATCH, "fp32", how)) as session:
     kind, measured = type(session), type(session).op_times

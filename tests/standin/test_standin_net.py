@@ -25,7 +25,8 @@ from tests.standin.test_standin_device import compiled
 
 WAYS = [
     Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64), Way(1, 8, 64, tensor=True),
-    Way(3, 16, 64, tensor=True), Way(2, 8, 64, tensor=True, half=True), Way(1, 8, 64, tensor=True, half=True),
+    Way(3, 16, 64, tensor=True), Way(2, 8, 64, tensor=True, half="float16"),
+    Way(1, 8, 64, tensor=True, half="bfloat16"),
     Way(8, 1, 128, sent=True), Way(1, 1, 256, tensor=True), Way(1, 8, 128, 1, 8, beside=2),
 ]  # fmt: skip
 
@@ -48,7 +49,8 @@ def test_it_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way:
     ends = [np.uint64(array.data.ptr) for array in (x, weights, y)]
     function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
     error = cupy.asnumpy(y) - case.expected.reshape(-1)
-    bound = PRECISIONS["tf32" if way.tensor else "fp32"].bound
+    of = {"": "tf32" if way.tensor else "fp32", "float16": "tf32", "bfloat16": "bf16"}
+    bound = PRECISIONS[of[way.half]].bound
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 

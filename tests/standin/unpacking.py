@@ -17,6 +17,7 @@ from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
+from kernels.precision import narrow
 from tests.standin.code import Module
 
 Packed = Conv | ConvPool | Gemm
@@ -27,7 +28,7 @@ class _Layout:
     """shape, dtype: as it lies. back: from such an array to float32 in ONNX's order, whatever its shape."""
 
     shape: tuple[int, ...]
-    dtype: type
+    dtype: np.dtype | type
     back: Callable[[np.ndarray], np.ndarray]
 
 
@@ -75,8 +76,11 @@ def _slabs(module: Module, group: int, wide: int, steps: int, precision: str = "
         slabs = lanes.transpose(0, 1, 2, 7, 4, 5, 3, 6, 8).reshape(packed.shape)
         return slabs.swapaxes(1, 2).reshape(group, padded, count * each)[:, :wide, :steps]
 
-    dtype = np.float16 if precision == "fp16" else np.float32
-    return _Layout((group, count, padded, each), dtype, back)
+    return _Layout((group, count, padded, each), _element(precision), back)
+
+
+def _element(precision: str) -> np.dtype:
+    return np.dtype(narrow(precision) or "float32")
 
 
 def _scaled(halves: _Layout, columns: int) -> _Layout:
@@ -112,8 +116,7 @@ def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layou
         chunks = packing.swizzled(packed.reshape(group, count, padded, 8, each // 8)).swapaxes(1, 2)
         return chunks.reshape(group, padded, count * each)[:, :wide, :steps]
 
-    dtype = np.float16 if module.precision == "fp16" else np.float32
-    return _Layout((group, count, padded, each), dtype, back)
+    return _Layout((group, count, padded, each), _element(module.precision), back)
 
 
 def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
@@ -195,7 +198,7 @@ def _conv_slices(module: Module, p: Conv) -> _Layout:
 
     if split:
         return _Layout((2 * math.prod(lanes) + 4 * p.group * wide,), np.uint8, back)
-    return _Layout(lanes, np.float16 if module.precision == "fp16" else np.float32, back)
+    return _Layout(lanes, _element(module.precision), back)
 
 
 def _conv_band(module: Module, p: Conv) -> _Layout:
@@ -250,7 +253,8 @@ def _longer_slabs(halves: _Layout) -> _Layout:
 
 def _half_rows(module: Module, p: Gemm) -> _Layout:
     each = packing.CHUNK_NBYTES // 2
-    layout = _Layout((p.n, ceil(p.k, each) * each), np.float16, lambda packed: packed[:, : p.k])
+    dtype = np.float16 if "SCALED" in module.defines else _element(module.precision)
+    layout = _Layout((p.n, ceil(p.k, each) * each), dtype, lambda packed: packed[:, : p.k])
     if "BITS" in module.defines:
         layout = _longer_rows(p)
     elif "SCALED" in module.defines:

@@ -31,6 +31,7 @@ from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
 from engine.planning.submodel import SeparateParts
+from kernels import precision as precisions
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import OutOfMemoryError, UnsupportedError
 
@@ -58,7 +59,7 @@ class Golden:
     inputs: Mapping[str, np.ndarray]
     tensors: Mapping[str, np.ndarray]
     together: bool = False
-    _alone: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _alone: dict[tuple[str, str], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
 
 _kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
@@ -225,7 +226,7 @@ def right_of_group(
 
     extracted: the group taken out at `answers.images`, where the caller has it. Raises as `golden` does.
     """
-    key = (part.output, precision == "fp16")
+    key = (part.output, precisions.narrow(precision))
     if key not in answers._alone:
         sub = extracted or submodel.extract(graph, part.nodes, answers.images)
         answers._alone[key] = run(sub, feeds(sub, answers, precision), [part.output])[part.output]
@@ -235,7 +236,7 @@ def right_of_group(
 def alone_together(apart: SeparateParts, parts: Sequence[Group], answers: Golden, precision: str) -> None:
     """Have `alone` answer for each of these groups, which were taken out of their model as `apart`, by one
     evaluation. Raises as `golden` does."""
-    half = precision == "fp16"
+    half = precisions.narrow(precision)
     names = [part.output for part in parts if (part.output, half) not in answers._alone]
     if names:
         found = run(apart.graph, fed_apart(apart, answers, precision), names)
@@ -362,7 +363,7 @@ def judged_alone(
     precision rounded the inputs by more. Whatever is beyond the bound still is judged once more, by how far
     the right answer itself moves. Raises as `golden` does.
     """
-    if precision != "fp16" and part.flops > LONG_FLOPS and part.output in answers.tensors:
+    if not precisions.narrow(precision) and part.flops > LONG_FLOPS and part.output in answers.tensors:
         stats = accuracy.judged(actual, answers.tensors[part.output], precision, lossy=lossy)
         if stats.ok:
             return stats
@@ -374,9 +375,9 @@ def judged_alone(
 
 
 def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:
-    """A golden tensor as a layer of `precision` is fed it: in its own `dtype`, through half for fp16."""
-    if precision == "fp16" and np.dtype(dtype).kind == "f":
-        return array.astype(np.float16).astype(dtype)
+    """A golden tensor as a layer of `precision` is fed it: in its `dtype`, through 16 bits in fp16, bf16."""
+    if (held := precisions.narrow(precision)) and np.dtype(dtype).kind == "f":
+        return array.astype(held).astype(dtype)
     with np.errstate(over="ignore"):  # beyond the largest number of its type it is infinity
         return array.astype(dtype)
 

@@ -18,6 +18,7 @@ import onnx
 from engine.graph.graph import Graph
 from engine.ops import DEFAULT_DOMAINS
 from engine.passes import known
+from kernels import precision as precisions
 from kernels.errors import KernelscopeError
 from kernels.ops import WIDER
 
@@ -57,7 +58,7 @@ def one_rounding(
     whole numbers as they are."""
     if "float" not in array.dtype.name:
         return array
-    off = max(unit(dtype), unit("float16") if precision == "fp16" else 0.0)
+    off = max(unit(dtype), unit(held) if (held := precisions.narrow(precision)) else 0.0)
     return array.astype(np.float64) * (1 + off * random.choice((-1.0, 1.0), array.shape))
 
 

@@ -34,6 +34,7 @@ from engine.machine import host
 from engine.planning import tuned_defines
 from engine.rung_session import RungSession
 from kernels import launch, numba_support, nvrtc, registry
+from kernels import precision as precisions
 from kernels.cache import atomic_file
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import Params
@@ -263,7 +264,7 @@ class ReferenceContender(KernelContender):
     def _own(self) -> dict[str, Any]:
         error, params = self._error, self.params
         # Given and asked for in float32, which it converts; of its own weights it has those of fp16.
-        moved = params.nbytes_at(2, 4) if self.case.precision == "fp16" else params.nbytes
+        moved = params.nbytes_at(2, 4) if precisions.narrow(self.case.precision) else params.nbytes
         notes = () if error.ok else (f"the reference itself is off: {error.reason}",)
         facts = self.facts | {"backend": self._backend}
         return {"error": error, "checks": 1, "notes": notes, "facts": facts, "nbytes": moved}

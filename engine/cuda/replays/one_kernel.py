@@ -34,7 +34,7 @@ from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
-from kernels.precision import EXACT, of
+from kernels.precision import EXACT, narrow, of
 from kernels.registry import Rung
 
 GAIN = 0.02  # of a pass, below which a difference is noise
@@ -138,7 +138,7 @@ def _kernels(
 ) -> list[OneKernel]:
     """A run of steps in every way that is worth trying, or only in the ways `only`."""
     kernels = []
-    cores = plan.precision not in EXACT, plan.precision == "fp16"
+    cores = plan.precision not in EXACT, narrow(plan.precision)
     for way in only or ways(run.layers, plan.batch, capability, multiprocessors, *cores):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:

@@ -4,7 +4,7 @@ rung = 23
 name = "tensor_fp16"
 idea = "Inputs and weights are rounded to float16, so that an instruction does twice as many multiply-adds and the weights take half the memory; sums stay float32."
 launch = "conv_tensor"
-precision = "fp16"
+precision = ["fp16", "bf16"]
 packs = true
 overlaps = true
 [defines]

@@ -4,7 +4,7 @@ rung = 33
 name = "wgmma_fp16"
 idea = "Four warps multiply together, in the background, and read both operands from shared memory themselves: a chunk of a patch is read once for up to 192 channels, and no register holds it."
 launch = "conv_nhwc_wgmma"
-precision = "fp16"
+precision = ["fp16", "bf16"]
 packs = true
 overlaps = true
 reads = ["nchw float32", "nhwc float16"]
@@ -30,7 +30,7 @@ m_min = 48
 */
 #include "half.cuh"
 
-#define WGMMA_KIND "k16.f32.f16.f16"
+#define WGMMA_KIND "k16.f32" HALF_TYPE HALF_TYPE
 #define WGMMA_ORDER ", 0, 0"  // the steps of both operands lie side by side
 
 // What is computed in.

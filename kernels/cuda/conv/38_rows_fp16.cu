@@ -4,7 +4,7 @@ rung = 38
 name = "rows_fp16"
 idea = "The same in float16, two values a word: a channel of zeros is added where a pixel would begin within one."
 launch = "conv_image_rows"
-precision = "fp16"
+precision = ["fp16", "bf16"]
 packs = true
 overlaps = true
 writes = ["nchw float32", "nhwc float16"]
@@ -41,7 +41,7 @@ row_max = 64          # few channels: of many, chunks of a pixel are read at onc
 */
 #include "half.cuh"
 
-#define WGMMA_KIND "k16.f32.f16.f16"
+#define WGMMA_KIND "k16.f32" HALF_TYPE HALF_TYPE
 #define WGMMA_ORDER ", 0, 0"
 #define WGMMA_FED_ORDER ", 0"
 

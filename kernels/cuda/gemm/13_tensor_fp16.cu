@@ -4,7 +4,7 @@ rung = 13
 name = "tensor_fp16"
 idea = "a and b are rounded to float16, so that an instruction does twice as many multiply-adds and b takes half the memory; sums stay float32."
 launch = "gemm_tensor"
-precision = "fp16"
+precision = ["fp16", "bf16"]
 packs = true
 overlaps = true
 [defines]

@@ -4,7 +4,7 @@ rung = 14
 name = "half_columns"
 idea = "For a few rows the time is that of reading b, and in float16 it has half the bytes: a warp streams the weights of a few columns at once, so that what it reads of a serves all of them."
 launch = "gemm_half_columns"
-precision = "fp16"
+precision = ["fp16", "bf16"]
 packs = true
 overlaps = true
 [defines]

@@ -1,6 +1,6 @@
 // A run of a net's steps as one kernel; its defines are made by kernels/net/text.py. COMMON copies the weights of
 // convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which
-// ROUND makes TF32 or float16 of where it is wanted so (EARLY: it leaves where they came in to the next). FIRST and THE_REST
+// ROUND makes TF32 or 16 bits of where it is wanted so (EARLY: it leaves where they came in to the next). FIRST and THE_REST
 // are the steps, BEHIND_FIRST how a team meets between them; EXPECT says what each step is going to be told where values
 // count themselves in (SENT).
 #include "net.cuh"

@@ -96,11 +96,20 @@ void arrived_(int newest) {
 struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
 struct Queue { Products going[64]; int count, closed; };
 static Queue queues_[MOST_THREADS];
+// A number of 16 bits: of a chunk of 8 float16, of 9 (a chunk is of 8, too) bfloat16.
+static float short_(const void* at, bool brief) {
+    unsigned short bits;
+    memcpy(&bits, at, 2);
+    if (brief) return same_bits<float>((unsigned)bits << 16);
+    _Float16 half;
+    memcpy(&half, &bits, 2);
+    return half;
+}
 static float swizzled_(const void* operand, int row, int step, int chunk) {
-    const size_t nbytes = 16 / chunk;
+    const size_t nbytes = chunk >= 8 ? 2 : 16 / chunk;
     size_t at = (size_t)operand + row * 128 + step * nbytes;
     at ^= (at >> 7 & 7) << 4;
-    if (chunk == 8) return *(const _Float16*)at;
+    if (chunk >= 8) return short_((const void*)at, chunk == 9);
     unsigned word;
     memcpy(&word, (const void*)at, 4);
     word &= 0xffffe000u;
@@ -125,11 +134,8 @@ void multiply_later_(float* sum, const unsigned (&rows)[4], const void* columns,
 }
 // A step of the words that a row was given.
 static float fed_(const unsigned (&words)[8], int step, int chunk) {
-    const unsigned word = chunk == 8 ? words[step / 2] : words[step] & 0xffffe000u;
-    float v;
-    _Float16 half;
-    memcpy(&v, &word, 4), memcpy(&half, (const char*)&word + (chunk == 8 ? step % 2 * 2 : 0), 2);
-    return chunk == 8 ? (float)half : v;
+    if (chunk >= 8) return short_((const char*)&words[step / 2] + step % 2 * 2, chunk == 9);
+    return same_bits<float>(words[step] & 0xffffe000u);
 }
 void close_products_() { ++queues_[current_].closed; }
 void products_(int newest) {
@@ -144,7 +150,7 @@ void products_(int newest) {
         }
         for (int e = 0; e < 4 * it.count; ++e) {
             if (!it.more) it.sum[e] = 0.0f;
-            for (int step = 0; step < 2 * it.chunk; ++step)
+            for (int step = 0; step < it.chunk / 4 * 8; ++step)
                 it.sum[e] += (it.rows ? swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk)
                                       : fed_(it.fed[e / 2 % 2], step, it.chunk)) *
                              swizzled_(it.columns, e / 4 * 8 + lane % 4 * 2 + e % 2, step, it.chunk);
@@ -273,12 +279,10 @@ int run_(const unsigned (&size)[6], bool turns, int cluster, void (*call)(const 
             }
     return 0;
 }
-// mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16.
+// mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16, as bfloat16 (17) has.
 static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
     if (steps == 8) return same_bits<float>(registers[of] & 0xffffe000u);
-    _Float16 halves[2];
-    memcpy(halves, &registers[of], 4);
-    return halves[i];
+    return short_((const char*)&registers[of] + 2 * i, steps == 17);
 }
 template <int STEPS> void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
     static unsigned left[MOST_THREADS][4], right[MOST_THREADS][4];
@@ -296,6 +300,7 @@ template <int STEPS> void multiply_(float (&sum)[4], uint4 columns, unsigned row
 }
 template void multiply_<8>(float (&)[4], uint4, unsigned, unsigned);
 template void multiply_<16>(float (&)[4], uint4, unsigned, unsigned);
+template void multiply_<17>(float (&)[4], uint4, unsigned, unsigned);
 // Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
 void load_matrices_(unsigned (&to)[4], const void* from) {
     static const void* rows[MOST_THREADS];

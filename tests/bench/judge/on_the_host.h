@@ -105,6 +105,15 @@ void products_(int newest);
 void expect_(int step, int nbytes);
 void tell_later_(float* place, int rank, float v, int step);
 void wait_for_signal_(int step);
+// float32 rounded to nearest even, to float16 or bfloat16.
+template <bool BRIEF> static unsigned to_short_(float v) {
+    const unsigned word = same_bits<unsigned>(v);
+    if (BRIEF) return v != v ? 0x7fff : (word + 0x7fff + (word >> 16 & 1)) >> 16;
+    const _Float16 half = v;
+    unsigned short bits;
+    memcpy(&bits, &half, 2);
+    return bits;
+}
 // mma.sync of 16 columns and 8 rows.
 template <int STEPS> void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1);
 void load_matrices_(unsigned (&to)[4], const void* from);

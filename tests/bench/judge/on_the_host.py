@@ -71,8 +71,8 @@ _ASSEMBLY = {
     'asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));':
         "{ _Float16 half; memcpy(&half, &bits, 2); v = half; }",
     'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
-    'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
-        "_Float16 halves[] = {(_Float16)first, (_Float16)second}; memcpy(&bits, halves, 4);",
+    'asm("cvt.rn" HALF_TYPE "x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
+        "bits = to_short_<BF16>(second) << 16 | to_short_<BF16>(first);",
     'asm("tanh.approx.f32 %0, %0;" : "+f"(v));': "v = tanhf(v);",
     'asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(s));': "root = 1 / sqrtf(s);",
     'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(its_own) : "f"(root));': "its_own = sqrtf(root);",
@@ -89,7 +89,7 @@ _PIECES = {
     r'asm volatile\("cp\.async\.wait_group %0;" ::"n"\((\w+)\).*?\);': r"arrived_(\1);",
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
-        "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
+        "multiply_later_<Kind::CHUNK + BF16>(sum, rows, columns, more);",
     r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there, its;.*?: "memory"\);':
         "tell_later_(place, rank, v, Step);",
     r'asm volatile\(\s*"\{\\n\\t\.reg \.pred told;.*?: "memory"\);': "wait_for_signal_(step);",
@@ -101,7 +101,7 @@ _PIECES = {
         "*(float4*)of_rank_(place, rank) = v;",
     r'asm volatile\("ldmatrix\.sync.*?\);': "load_matrices_(to, from + chunks);",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
-    r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
+    r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16 + BF16>(sum, columns, row0, row1);",
 }  # fmt: skip
 _WORDS = Path(__file__).with_name("on_the_host.h").read_text(encoding="utf-8")
 _MACHINE = Path(__file__).with_name("on_the_host.cpp")

@@ -70,7 +70,7 @@ def test_it_answers_as_its_steps_do(taken: None, batch: int) -> None:
     assert np.linalg.norm(one - apart) <= 1e-5 * np.linalg.norm(apart)
 
 
-@pytest.mark.parametrize("precision", ["tf32", "fp16"])
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
 def test_a_coarser_precision_may_take_it_too(taken: None, precision: str) -> None:
     one, said = answers(net(), BATCH, precision)
     assert "4 steps as one in" in said

@@ -33,7 +33,8 @@ def taken(way: Way, stamps: Callable[[tuple[int, int]], np.ndarray]) -> Taken:
 
 
 @pytest.mark.parametrize(
-    "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64, tensor=True), Way(2, 8, 64, tensor=True, half=True)]
+    "way",
+    [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64, tensor=True), Way(2, 8, 64, tensor=True, half="float16")],
 )
 def test_the_steps_of_one_kernel_move_its_ends_and_its_weights_alone(way: Way) -> None:
     made = plan(net(), BATCH, "cuda", "fp32")

@@ -85,7 +85,7 @@ def test_a_time_holds_for_the_batch_and_the_kernels_that_it_stands_against(
     made = plan(net(), 7, "cuda")
     run = runs.longest(made)
     assert run is not None
-    runs.write(made, run, runs.Timed(way=(1, 4, 128, 2, 6, False, False, False, 1), one_ns=1.0, apart_ns=2.0))
+    runs.write(made, run, runs.Timed(way=(1, 4, 128, 2, 6, False, "", False, 1), one_ns=1.0, apart_ns=2.0))
     known = runs.read(made, run)
     assert known is not None
     assert known.taken == Way(1, 4, 128, 2, 6)
@@ -101,13 +101,13 @@ def test_a_time_holds_for_the_batch_and_the_kernels_that_it_stands_against(
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 @pytest.mark.parametrize("batch", [1, 16, 100, 1000, 10_000])
-@pytest.mark.parametrize("cores", [(False, False), (True, False), (True, True)], ids=["fp32", "tf32", "fp16"])
-def test_every_way_fits_the_device(capability: tuple[int, int], batch: int, cores: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("cores", [(False, ""), (True, ""), (True, "bfloat16")], ids=["fp32", "tf32", "bf16"])
+def test_every_way_fits_the_device(capability: tuple[int, int], batch: int, cores: tuple[bool, str]) -> None:
     run = runs.longest(plan(net(), batch, "cuda"))
     assert run is not None
     found = sharing.ways(run.layers, batch, capability, 132, *cores)
     assert found
-    assert all(way.half == (way.tensor and cores[1]) for way in found)
+    assert all(way.half == (cores[1] if way.tensor else "") for way in found)
     assert any(way.tensor for way in found) == (cores[0] and capability >= (8, 0))
     for way in found:
         lies = sharing.room(run.layers, way, sharing.block_nbytes(capability, way))

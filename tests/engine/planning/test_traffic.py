@@ -123,6 +123,7 @@ def test_the_least_bytes_by_hand() -> None:
         4 * ends + 3 * weights,
         4 * ends + 2 * weights,
         2 * (ends + weights),
+        2 * (ends + weights),
     ]
     assert gemm.least_nbytes("fp16", given=True) == 4 * ends + 2 * weights
     conv = Conv(n=1, c=4, h=5, w=5, m=8, kh=3, kw=3, out_h=3, out_w=3)

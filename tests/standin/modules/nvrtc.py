@@ -11,11 +11,13 @@ import ctypes
 import enum
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernels.precision import defines as type_defines
+from kernels.precision import narrow
 from tests.standin import code, net
 from tests.standin.code import Module
 
@@ -59,6 +61,15 @@ def nvrtcCreateProgram(
     return _OK, _Program(source.decode(), name.decode(), given)
 
 
+def _precision(said: str | list[str], defines: Mapping[str, str]) -> str:
+    """Of several the one whose type the defines give."""
+    told = {name: str(value) for name, value in type_defines("bfloat16").items()}
+    if isinstance(said, str):
+        return said
+    brief = told.items() <= defines.items()
+    return next(name for name in said if (narrow(name) == "bfloat16") == brief)
+
+
 def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tuple[nvrtcResult]:
     words = [flag.decode() for flag in flags]
     arch = next(word.removeprefix("-arch=") for word in words if word.startswith("-arch="))
@@ -78,7 +89,7 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
         file=program.name,
         arch=arch,
         op=header.get("op", "net" if program.name == net.FILE else "probe"),
-        precision=header.get("precision", "fp32"),
+        precision=_precision(header.get("precision", "fp32"), defines),
         launch=header.get("launch", ""),
         packs=header.get("packs", False),
         twin=_twin(program.name, folders),

@@ -93,7 +93,7 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
 def _row(goal: Goal, batch: int, run: Measured) -> tuple[str, Row | None]:
     found: tuple[str, Row | None] = ("", None)
     for name, measurements in run.of(goal.need):
-        row = row_of(measurements, goal.model, goal.backend, goal.precision, batch, goal.against)
+        row = row_of(measurements, goal.model, goal.backend, goal.precision, batch, goal.against, goal.than)
         if row is not None and _tells(goal, row):
             return name, row
         found = (name, row) if found[1] is None else found
@@ -212,7 +212,8 @@ def _lacks(goal: Goal, batch: int, run: Measured) -> str:
     where the reference has not the goal's own (`row_of`)."""
     refused = ""
     for _, measurements in run.of(goal.need):
-        for precision in dict.fromkeys((goal.precision, compared_in(goal.precision))):
+        asked = (goal.than,) if goal.than else (goal.precision, compared_in(goal.precision))
+        for precision in dict.fromkeys(asked):
             other = find(measurements, goal.model, goal.against, precision, batch)
             if other is None:
                 continue
@@ -334,4 +335,5 @@ def of_words(goal: Goal) -> str:
         "flow": "end to end, of the slower of bus and pass",
         "peak": "peak memory",
     }[goal.value]
-    return f"{named}, beside {goal.against}" if goal.against else named
+    than = f" in {goal.than}" if goal.than else ""
+    return f"{named}, beside {goal.against}{than}" if goal.against else named

@@ -20,12 +20,12 @@ AT_MOST = ("time", "launched", "peak")
 class Goal(Words, frozen=True, kw_only=True):
     """What one model is to reach in a precision at some batch sizes. need: where it is measured.
 
-    value: "speedup", the time of `against` over ours; "narrowed", of a mixed precision, the time of the
-    fastest whole precision of the same backend whose answer stays within the budget, over its own; "time" of
-    a pass in a train of them, s; "launched", of one that is launched and waited for, on the host's clock, s;
-    "end_to_end", the rate from host images to host answers over that of `against`; "flow", that rate over
-    what the slower of the bus and the forward pass alone would allow; "peak", bytes of device memory. wanted:
-    one a batch size, at least (of AT_MOST at most) so much.
+    value: "speedup", the time of `against` over ours (than: the precision that this has, "": the goal's own);
+    "narrowed", of a mixed precision, the time of the fastest whole precision of the same backend whose answer
+    stays within the budget, over its own; "time" of a pass in a train of them, s; "launched", of one that is
+    launched and waited for, on the host's clock, s; "end_to_end", the rate from host images to host answers
+    over that of `against`; "flow", that rate over what the slower of the bus and the forward pass alone would
+    allow; "peak", bytes of device memory. wanted: one a batch size, at least (of AT_MOST at most) so much.
     """
 
     model: str
@@ -33,6 +33,7 @@ class Goal(Words, frozen=True, kw_only=True):
     value: Value = "speedup"
     backend: str = "engine-cuda"
     against: str = ""
+    than: str = ""
     precision: str = "fp32"
     batches: tuple[int, ...] = (1,)
     wanted: tuple[float, ...]

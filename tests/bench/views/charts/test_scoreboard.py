@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console, Group
 
 from bench.commands.export import records
-from bench.results.records import Accuracy, Disposition, Validity
+from bench.results.records import Accuracy, Disposition, Measurement, Validity
 from bench.results.rows import Row, rows
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.scoreboard import UNDECIDED, Cell, cell, fill, scoreboard
@@ -167,6 +167,23 @@ def test_a_precision_that_a_backend_does_not_offer_is_no_line_and_a_model_that_i
     assert first["torch-cuda-graph"] == ["–", "–"]
     assert "ort-cuda-tuned fp32-tc" not in first
     assert "engine-cuda fp32-tc" in first
+
+
+def test_a_precision_that_no_reference_has_is_held_against_the_one_that_stands_for_it() -> None:
+    measured = [
+        msgspec.structs.replace(m, case=msgspec.structs.replace(m.case, precision="bf16"))
+        if (m.case.backend, m.case.precision) == ("engine-cuda", "tf32")
+        else m
+        for m in synthetic.rivals()[1]
+    ]
+
+    def held(measured: list[Measurement]) -> dict[str, str]:
+        beside = (row for row in rows(measured) if row.against is not None)
+        return {row.measurement.case.precision: row.against.case.precision for row in beside}
+
+    found = held(measured)
+    assert (found["bf16"], found["fp16"], found["fp32-tc"]) == ("fp16", "fp16", "fp32")
+    assert held([m for m in measured if m.case.precision != "fp16"])["bf16"] == "fp32"
 
 
 def test_a_colour_is_fuller_the_further_from_the_same_and_blue_and_red_are_no_green() -> None:

@@ -338,6 +338,18 @@ def test_three_products_for_one_are_held_against_plain_float32(tmp_path: Path) -
     assert one(speedup(2.5, precision="fp16"), run).outcome == MISSED
 
 
+def test_a_precision_is_held_against_another_of_the_same_backend(tmp_path: Path) -> None:
+    own = timed("engine-cuda", 10, precision="bf16")
+    run = saved(tmp_path / "run", own, timed("engine-cuda", 10.1, precision="fp16"))
+    words = {"against": "engine-cuda", "than": "fp16", "precision": "bf16"}
+    goal = Goal(model="lenet5-digits", wanted=(0.97,), **words)  # type: ignore[arg-type]
+    assert one(goal, run).outcome == REACHED
+    assert judged.of_words(goal) == "forward pass, beside engine-cuda in fp16"
+    slow = saved(tmp_path / "slow", own, timed("engine-cuda", 9, precision="fp16"))
+    assert one(goal, slow).outcome == MISSED
+    assert one(goal, saved(tmp_path / "alone", own)).why == "engine-cuda: not measured"
+
+
 def test_a_mixed_precision_is_held_against_the_fastest_whole_one_that_keeps_the_budget(
     tmp_path: Path,
 ) -> None:
