@@ -20,8 +20,8 @@ shape = ["n"]                  # expressions of the symbols (kernels.expressions
 draw = {kind = "normal"}       # one of DRAWS
 constant = true                # the same in all passes, as the weights of a model; absent: false
 
-    [[output]]                   # the pointer behind them. Several are of one type: they lie one behind the
-                                 # other in one buffer, and the kernel takes a pointer of each
+[[output]]                     # the pointer behind them. Several lie one behind the other in one buffer, and
+                               # the kernel takes a pointer of each
 name = "y"
 type = "float32"
 shape = ["n"]
@@ -124,6 +124,11 @@ class Output(Tensor, frozen=True, kw_only=True):
     compare: str = "close"
     what: str = ""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is whole numbers, of which none may be off."""
+        return not self.type.startswith("float")
+
 
 class Spec(_Entry, frozen=True, kw_only=True):
     """A task as its file has it."""
@@ -215,8 +220,6 @@ def _problems(spec: Spec) -> Iterator[str]:
     if not 1 <= len(spec.output) <= MOST_TENSORS:
         yield f"a task has 1 to {MOST_TENSORS} [[output]], and here are {len(spec.output)}"
         return
-    if len({output.type for output in spec.output}) > 1:
-        yield "all [[output]] are of one type: they lie in one buffer"
     if len(spec.output) > 1 and any(output.compare != "close" for output in spec.output):
         yield "compare is said where there is one [[output]]; of several each element has its place"
     if not 1 <= len(spec.input) <= MOST_TENSORS:
