@@ -84,6 +84,8 @@ class JudgedSession:
             else self.given.inputs
             if self.given
             else one_node.draw(distinct(self.params), self._random)
+            if self.params.weight_inputs
+            else ()
         )
         self._sample: Sample = of._sample if of else self.given or self.fresh()
         self._other: Sample | None = None

@@ -81,7 +81,7 @@ def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
     kinds = "iub" if p.exact else "fiub"
     if found.dtype.kind not in kinds:
         raise NoAnswerError(f"{where} answers {found.dtype}, and the task says {p.task.spec.output[0].type}")
-    return found.astype(np.int64 if p.exact else np.float64)
+    return found.astype(np.int64 if p.exact else np.float64, copy=False)
 
 
 def is_model(task: Task) -> bool:

@@ -195,7 +195,12 @@ def _text(file: Path) -> str:
 def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
     """The task of these texts. Raises InputError."""
     file = folder / FILE
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in _TAKEN:
+    if keyword.iskeyword(name) or name in _TAKEN:
+        raise InputError(
+            f"{file}: the kernels of a task are called as its folder, and {name!r} means something else "
+            "already; call the folder differently"
+        )
+    if not _NAME.fullmatch(name):
         raise InputError(
             f"{file}: the kernels of a task are called as its folder, and {name!r} is no name for one; take "
             "small letters, digits and _, a letter first"

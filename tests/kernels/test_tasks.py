@@ -463,7 +463,7 @@ def test_a_cuda_kernel_has_outputs_of_several_types(tmp_path: Path, best: str, f
 
 def test_rows_of_a_set_that_rounding_parts_find_each_other(tmp_path: Path) -> None:
     text = SCALE.replace('name = "y"', 'name = "y"\ncompare = "set"')
-    p = tasks.find(made(tmp_path / "rows", text))(n=33, m=17)
+    p = tasks.find(made(tmp_path / "row_set", text))(n=33, m=17)
     sample = samples.draw(p, np.random.default_rng(0))
     random = np.random.default_rng(1)
     # Columns that are alike but for their rounding: by value, chance would order the rows.

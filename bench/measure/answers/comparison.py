@@ -210,7 +210,7 @@ def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
     """The largest |error| over everything but the last two axes: where on the image it is wrong. NaN where an
     answer is no number."""
     found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
-    for rows in _pieces(got):
+    for rows in _pieces(got) if got.ndim > 1 else [slice(0, len(got))]:
         part, expected = _side_by_side(got, sample, rows)
         with np.errstate(all="ignore"):
             difference = np.abs(part.astype(np.float64) - expected)
@@ -222,8 +222,6 @@ def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
 
 def _pieces(got: np.ndarray) -> list[slice]:
     """An answer's rows in pieces that are compared at once."""
-    if got.ndim < 2:
-        return [slice(0, len(got))]
     a_row = max(1, math.prod(got.shape[1:])) * 8
     step = max(1, CHUNK_NBYTES // a_row)
     return [slice(start, start + step) for start in range(0, got.shape[0], step)]

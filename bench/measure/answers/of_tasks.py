@@ -23,7 +23,7 @@ EMPTY_ROWS = 0.2  # of rows between offsets, where there are several
 def drawn(p: TaskParams, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """New inputs of a task."""
     return tuple(
-        _values(given.draw, shape, p.sizes, random).astype(given.type)
+        _values(given.draw, shape, p.sizes, random).astype(given.type, copy=False)
         for given, shape in zip(p.task.spec.input, p.input_shapes, strict=True)
     )
 
@@ -38,7 +38,9 @@ def _values(
 ) -> np.ndarray:
     if draw.kind == "normal":
         values = random.standard_normal(shape, np.float32)
-        return np.float32(draw.mean) + np.float32(draw.std) * values
+        values *= np.float32(draw.std)
+        values += np.float32(draw.mean)
+        return values
     if draw.kind == "uniform":
         return random.uniform(float(draw.low), float(draw.high), shape)
     if draw.kind == "integers":

@@ -18,8 +18,10 @@ from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
+from engine.machine import host
 from kernels import registry
 from kernels.cpu import compiled as cpu_code
+from kernels.tasks import TaskParams
 
 
 def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
@@ -63,6 +65,8 @@ class LadderRunner(Runner):
         self._say(Hello(environment=environment.collect()))
         self._params = entrants.job_work(self._job)
         self._probe()
+        if isinstance(self._params, TaskParams):  # whose inputs and answers are drawn and compared whole
+            host.keep_freed_memory()
         entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
         for scope in (("rung", "reference"), ("model",)):
             yield [case for case in self._cases if case.scope in scope]
