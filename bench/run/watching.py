@@ -51,17 +51,17 @@ def _aged(measurement: RungMeasurement) -> RungMeasurement:
     return msgspec.structs.replace(measurement, validity=msgspec.structs.replace(validity, warnings=warnings))
 
 
-SOURCES = (".cu", ".cuh", ".py")
+SOURCES = (".cu", ".cuh", ".py", ".toml", ".onnx")
 
 Stamps = dict[Path, tuple[int, int]]
 
 
-def stamps(folders: Iterable[str | Path]) -> Stamps:
-    """When each source file of the folders was last written, and its size."""
+def stamps(folders: Iterable[str | Path], suffixes: Collection[str] = SOURCES) -> Stamps:
+    """When each source file of the folders was last written, and its size: kernels, and what a task is."""
     found: Stamps = {}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in SOURCES and "__pycache__" not in path.parts:
+            if path.suffix in suffixes and "__pycache__" not in path.parts:
                 try:
                     stat = path.stat()
                 except OSError:  # an editor that replaces the file on saving

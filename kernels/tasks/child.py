@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -64,6 +65,20 @@ def called(
             if each.dtype.kind in "iu" and np.abs(each.astype(np.float64)).max(initial=0.0) > MOST_WHOLE:
                 raise ValueError(f"answers a whole number above {MOST_WHOLE}, beside numbers with a point")
     return np.concatenate([each.reshape(-1) for each in found])
+
+
+def timed(
+    function: Callable[..., Any],
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    outputs: Sequence[tuple[Sequence[int], bool]],
+    passes: int,
+) -> np.ndarray:
+    """(1,): the nanoseconds of so many calls."""
+    started = time.perf_counter_ns()
+    for _ in range(passes):
+        called(function, arrays, sizes, outputs)
+    return np.array([time.perf_counter_ns() - started])
 
 
 def _wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,8 +153,10 @@ def _serve(given: IO[bytes], said: IO[bytes], file: Path, name: str) -> None:
             if text:
                 function = loaded(file, text, name)
             elif function is not None:
+                asked = (function, arrays, head["sizes"], head["outputs"])
                 with np.errstate(all="ignore"):
-                    answer = np.ascontiguousarray(called(function, arrays, head["sizes"], head["outputs"]))
+                    found = timed(*asked, head["passes"]) if head["passes"] else called(*asked)
+                    answer = np.ascontiguousarray(found)
                 if answer.dtype.name not in ANSWERS:
                     raise ValueError(f"answers {answer.dtype}, which is no array of numbers")
         except BaseException as problem:

@@ -3,6 +3,7 @@
 title = "Vector addition"
 story = "…"                    # what it is about, for whoever reads the page of tasks
 reference = "reference.py"     # what is right: see kernels.tasks.reference
+yardstick = "add.onnx"         # a model of the same, to be timed beside the kernels; absent: none
 operations = "n"               # of one answer, for the roofline; a multiply-add is two
 bytes = "12 * n"               # that every kernel moves; default: each input and the output once
 bound = 1e-6                   # the relative L2 error that an answer in float32 may have
@@ -137,6 +138,7 @@ class Spec(_Entry, frozen=True, kw_only=True):
     story: str = ""
     order: int = 99
     reference: str = "reference.py"
+    yardstick: str = ""
     operations: Side = 0
     bytes: Side = ""
     bound: float = 0.0
@@ -167,6 +169,12 @@ class Task:
     def file(self) -> Path:
         """The file of its reference."""
         return self.folder / self.spec.reference.partition(":")[0]
+
+    @property
+    def model(self) -> Path | None:
+        """The ONNX model that is timed beside the kernels: its yardstick, or a reference that is one."""
+        named = self.spec.yardstick or self.spec.reference
+        return self.folder / named if named.endswith(".onnx") else None
 
 
 @lru_cache(maxsize=1)
@@ -253,6 +261,10 @@ def _problems(spec: Spec) -> Iterator[str]:
     suffix = Path(spec.reference.partition(":")[0]).suffix
     if suffix == ".onnx" and len(spec.output) > 1:
         yield "a model is the reference of one [[output]]; write a function for several"
+    if spec.yardstick and (Path(spec.yardstick).name != spec.yardstick or len(spec.output) > 1):
+        yield "yardstick names an .onnx file in the task's folder, and there is one [[output]] then"
+    elif spec.yardstick and not spec.yardstick.endswith(".onnx"):
+        yield f"yardstick names an .onnx file in the task's folder, not {spec.yardstick!r}"
     if Path(spec.reference).name != spec.reference or suffix not in (".py", ".onnx"):
         yield f"reference names a .py or .onnx file in the task's folder, not {spec.reference!r}"
     if not spec.check or len(spec.check) > MOST_CHECKS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.results import doubt
 from bench.results.finding import Finding
-from bench.results.ladder_records import Ladder
+from bench.results.ladder_records import FUNCTION, Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
@@ -19,6 +19,7 @@ from bench.views.tables import count_columns
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type
 from bench.words import orders, units
+from kernels.ops import OPS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -301,8 +302,11 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
-    same = "the same model" if ladder.job.op == "net" else "the same work as a model of one node"
-    if ladder.reference:  # a task whose reference is a function has none that is timed
+    if ladder.reference == FUNCTION:
+        lines.append("reference: the function in NumPy that says what is right; a pass is one answer of it")
+    elif ladder.reference:
+        op = ladder.job.op
+        same = "the same model" if op == "net" else f"the same work as a model{' of one node' * (op in OPS)}"
         lines.append(f"reference: {ladder.reference}, {same}")
     for row in rows:  # of a whole net: how much of it is one kernel, or one call
         facts = row.measurement.facts
