@@ -181,10 +181,7 @@ def of(task: Task) -> type[TaskParams]:
 def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
     task = specs.parsed(name, Path(folder), text, answers)
     spec = task.spec
-    order = ", ".join(
-        f"{tensor.name} ({', '.join(map(str, tensor.shape))}) of {tensor.type}" for tensor in spec.input
-    )
-    last = ", ".join(f"{it.name} ({', '.join(map(str, it.shape))}) of {it.type}" for it in spec.output)
+    order, last = (", ".join(tensor.words for tensor in tensors) for tensors in (spec.input, spec.output))
     told = f"{spec.title}.\n\nTensors in order: {order}; {last}."
     names = [given.type for given in spec.input]
     dtype = next((kind for kind in names if kind.startswith("float")), names[0])

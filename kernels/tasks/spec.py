@@ -114,6 +114,11 @@ class Tensor(_Entry, frozen=True, kw_only=True):
     type: str = "float32"
     shape: tuple[Side, ...]
 
+    @property
+    def words(self) -> str:
+        """ "x (m, n) of float32"."""
+        return f"{self.name} ({', '.join(map(str, self.shape))}) of {self.type}"
+
 
 class Input(Tensor, frozen=True, kw_only=True):
     draw: Draw = Draw()
