@@ -12,12 +12,13 @@ import pytest
 from onnx import helper, numpy_helper
 
 from bench import judge
-from bench.measure.answers import of_tasks, one_node, samples
+from bench.measure.answers import of_tasks, one_node, oracle, samples
 from bench.measure.answers.comparison import compare
 from bench.questions import rung_template as template
 from kernels import arguments, expressions, launch, registry, tasks
 from kernels.errors import InputError, KernelError
 from kernels.tasks import TaskParams, reference, spec
+from tests.tasks import yardsticks
 
 SCALE = """
 title = "Scaled and turned"
@@ -510,6 +511,14 @@ def test_shipped_tasks_are_whole(name: str) -> None:
         sample = samples.draw(p, np.random.default_rng(0))
         assert sample.expected.shape == p.output_shape
         assert np.isfinite(sample.expected).all()
+    if record.task.model is not None:
+        made = yardsticks.model(name)
+        assert yardsticks.path(name).read_bytes() == made.SerializeToString(), "python -m tests.tasks --write"
+        p = record(**told.check[-1])
+        sample = samples.draw(p, np.random.default_rng(0))
+        graph = one_node.graph(p, sample.inputs)
+        data = {f"in{i}": array for i, array in enumerate(sample.inputs)}
+        assert np.allclose(oracle.run(graph, data, ["y"])["y"], sample.expected, rtol=1e-6)
     for sizes in (*told.check, *told.time):
         p = record(**sizes)
         for rung in ladders:
