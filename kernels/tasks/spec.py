@@ -192,6 +192,8 @@ def read(folder: Path) -> Task:
     """The task in a folder, called as that is. Raises InputError, one sentence that names the file."""
     folder = folder.absolute()
     made = parsed(folder.name, folder, _text(folder / FILE))
+    if made.model is not None and not made.model.is_file():
+        raise InputError(f"{folder / FILE}: there is no {made.model.name} beside it")
     return made if made.file.suffix == ".onnx" else replace(made, answers=_text(made.file))
 
 

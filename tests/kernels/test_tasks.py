@@ -6,15 +6,19 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
 from bench import judge
+from bench.commands import ladder_watch
 from bench.measure.answers import of_tasks, one_node, oracle, samples
 from bench.measure.answers.comparison import compare
+from bench.questions import ladder_plan
 from bench.questions import rung_template as template
+from bench.run.watching import stamps
 from kernels import arguments, expressions, launch, registry, tasks
 from kernels.errors import InputError, KernelError
 from kernels.tasks import TaskParams, reference, spec
@@ -125,6 +129,7 @@ def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
         (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),
         (("[[output]]", "[[output]]\nname = 'z'\ncompare = 'set'\nshape = [1]\n[[output]]"), "there is one"),
         (('title = "Scaled and turned"', 'title = "a"\nreference = "../x.py"'), "names a .py or .onnx file"),
+        (("title", "yardstick = 'add.py'\ntitle"), "yardstick names an .onnx file"),
         (("operations", "operations = 1\nstory"), "Expected `str`"),
     ],
 )
@@ -308,6 +313,66 @@ def bind(p, inputs, output, workspace):
 
     return run
 """
+
+
+def test_what_a_task_is_timed_beside(tmp_path: Path) -> None:
+    folder = made(tmp_path / "scaled", right="output[...] = (x * s[:, None]).T")
+    record = tasks.find(folder)
+    p = record(**record.task.spec.time[0])
+    job = ladder_plan.job_of(p, "cpu", kernel_dirs=(str(folder),))
+    planned = ladder_plan.plan(job)
+    assert planned.reference == "the reference (NumPy)"
+    assert [case.scope for case in planned.cases] == ["rung", "reference"]
+    of_gpu = ladder_plan.plan(msgspec.structs.replace(job, device="cuda"))
+    assert (of_gpu.reference, of_gpu.cases) == ("", ())  # a function in NumPy is no rival of a GPU
+    arrays = reference.given(p, one_node.draw(p, np.random.default_rng(0)))
+    assert reference.time_ns(p, arrays, 2) > 0
+    (folder / "task.toml").write_text("yardstick = 'net.onnx'" + SCALE)
+    with pytest.raises(InputError, match=r"there is no net\.onnx beside it"):
+        tasks.find(folder)
+    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
+    nodes += [
+        helper.make_node("Mul", ["x", "column"], ["wide"]),
+        helper.make_node("Transpose", ["wide"], ["y"]),
+    ]
+    told = [
+        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
+    ]
+    graph = helper.make_graph(
+        nodes, "g", told[:2], told[2:], [numpy_helper.from_array(np.array([1]), "axis")]
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
+        folder / "net.onnx",
+    )
+    tasks.find(folder)
+    planned = ladder_plan.plan(job)
+    assert planned.reference == "ONNX Runtime (CPU)"
+    sample = samples.draw(ladder_plan.job_work(job), np.random.default_rng(0))
+    found = one_node.graph(sample.params, sample.inputs)
+    got = oracle.run(found, {f"in{i}": array for i, array in enumerate(sample.inputs)}, ["y"])["y"]
+    assert compare(got, sample, "fp32").stats.ok
+
+
+def test_a_watch_follows_the_files_of_a_task(tmp_path: Path) -> None:
+    folder = made(tmp_path / "scaled", right="output[...] = (x * s[:, None]).T")
+    record = tasks.find(folder)
+    job = ladder_plan.job_of(record(**record.task.spec.time[0]), "cpu", kernel_dirs=(str(folder),))
+    other = ladder_plan.job_of(record(n=7, m=5), "cpu", kernel_dirs=(str(folder),))
+    following, beside = (ladder_watch.FollowedTask(each) for each in (job, other))
+    seen = stamps([folder])
+    assert following.job(job) is job
+    (folder / "task.toml").write_text(SCALE.replace("n = 40, m = 30", "n = 41, m = 31"))
+    assert stamps([folder]) != seen
+    assert following.job(job).params == {"n": 41, "m": 31}
+    assert beside.job(other).params == {"n": 7, "m": 5}
+    (folder / "reference.py").write_text(REFERENCE.replace("x * s", "2 * x * s"))
+    now = following.job(job)
+    assert now is not job
+    assert following.job(now) is now
+    (folder / "task.toml").write_text(SCALE.replace("[sizes]", "[size]"))
+    with pytest.raises(InputError, match="unknown field"):
+        following.job(now)
 
 
 def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def is_graph(p: Params) -> bool:
     """Whether there is a model of it, which a backend runs; of a task whose reference is a function, and
-    which names no yardstick, there is none."""
-    return not isinstance(p, TaskParams) or p.task.model is not None
+    which names no yardstick, there is none, nor where the task was sent without its folder."""
+    return not isinstance(p, TaskParams) or (p.task.model is not None and p.task.model.is_file())
 
 
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
