@@ -16,7 +16,7 @@ from bench.measure.answers import one_node
 from bench.measure.images import model_file
 from bench.measure.ladder.entrants import ENGINES, job_work
 from bench.measure.net_operator import Net, Whole
-from bench.results.ladder_records import FUNCTION, REFERENCE, Ladder, LadderJob, RungCase
+from bench.results.ladder_records import OF_FUNCTION, REFERENCE, Ladder, LadderJob, RungCase
 from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
@@ -34,7 +34,7 @@ from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.precision import FP32, NAMES
 from kernels.registry import Rung
-from kernels.tasks import TaskParams, is_known, learn, record_of, shipped
+from kernels.tasks import TaskParams, is_known, learn, record_of, reference, shipped
 from kernels.tasks.record import of
 from kernels.tasks.spec import Task, unfit
 
@@ -195,15 +195,16 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     title = backends.get(backends.get(ENGINES[job.device]).reference).title
     work = job_work(job)
     with_reference = isinstance(work, Net) or one_node.is_graph(work)
-    if not with_reference and job.device == "cpu":  # a function in NumPy is no rival of a GPU
-        title, with_reference = FUNCTION, True
+    of_function = isinstance(work, TaskParams) and not with_reference and job.device == "cpu"
+    if of_function:  # a function in NumPy is no rival of a GPU
+        title = OF_FUNCTION.format(reference.library(work.task))
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
         RungCase(rung=REFERENCE, scope="reference", idea=title, precision=precision)
         for precision in NAMES
-        if precision in held_against and with_reference and (title != FUNCTION or precision == FP32)
+        if precision in held_against and (with_reference or (of_function and precision == FP32))
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
@@ -215,7 +216,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         unread=work.unread,
         # A rung alone is given float32, and gives that.
         least_nbytes={precision: work.least_nbytes(precision, given=True) for precision in NAMES},
-        reference=title if with_reference else "",
+        reference=title if with_reference or of_function else "",
     )
 
 

@@ -102,6 +102,11 @@ def is_model(task: Task) -> bool:
     return task.spec.reference.endswith(".onnx")
 
 
+def library(task: Task) -> str:
+    """What a reference that is no model computes with: NumPy or PyTorch."""
+    return TORCH.title if _WANTS_TORCH.search(task.answers) else "NumPy"
+
+
 def _trusted(task: Task) -> bool:
     return task.folder.parent == ROOT
 

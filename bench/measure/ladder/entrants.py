@@ -24,7 +24,7 @@ from bench.measure.outcomes import Incorrect
 from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender
 from bench.measure.timing import Instances, answers, first_run
-from bench.results.ladder_records import FUNCTION, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_records import OF_FUNCTION, LadderJob, RungCase, RungMeasurement
 from bench.results.records import Case, Job
 from engine import backends, net_rungs
 from engine.backend import Options, Session
@@ -274,7 +274,7 @@ class _Function:
 
     def __init__(self, params: TaskParams, inputs: Sequence[np.ndarray]) -> None:
         self._params, self._given = params, reference.given(params, inputs)
-        self.facts: Mapping[str, str] = {"backend": FUNCTION}
+        self.facts: Mapping[str, str] = {"backend": OF_FUNCTION.format(reference.library(params.task))}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """ns of `count` answers; it is no kernel, and what lies in the caches is left to it."""

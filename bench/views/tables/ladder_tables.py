@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.results import doubt
 from bench.results.finding import Finding
-from bench.results.ladder_records import FUNCTION, Ladder
+from bench.results.ladder_records import OF_FUNCTION, Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
@@ -302,8 +302,8 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
-    if ladder.reference == FUNCTION:
-        lines.append("reference: the function in NumPy that says what is right; a pass is one answer of it")
+    if ladder.reference.startswith(OF_FUNCTION.partition("{")[0]):
+        lines.append(f"{ladder.reference}: it says what is right; a pass is one answer, in float64")
     elif ladder.reference:
         op = ladder.job.op
         same = "the same model" if op == "net" else f"the same work as a model{' of one node' * (op in OPS)}"
