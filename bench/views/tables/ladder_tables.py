@@ -19,7 +19,6 @@ from bench.views.tables import count_columns
 from bench.views.tables.grid import Grid
 from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type
 from bench.words import orders, units
-from kernels.ops import OPS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -305,8 +304,7 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     if ladder.reference.startswith(OF_FUNCTION.partition("{")[0]):
         lines.append(f"{ladder.reference}: it says what is right; a pass is one answer, in float64")
     elif ladder.reference:
-        op = ladder.job.op
-        same = "the same model" if op == "net" else f"the same work as a model{' of one node' * (op in OPS)}"
+        same = "the same model" if ladder.job.op == "net" else "the same work as a model"
         lines.append(f"reference: {ladder.reference}, {same}")
     for row in rows:  # of a whole net: how much of it is one kernel, or one call
         facts = row.measurement.facts
