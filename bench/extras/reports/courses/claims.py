@@ -77,8 +77,8 @@ def _times(claim: Claim, first: Interval, second: Interval) -> tuple[str, str]:
     told = f"the first takes {ratio} the time of the second"
     if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
         return _kind(not claim.same and low > 1), told
-    if claim.same and low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
-        return "agrees", told
+    if low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
+        return _kind(claim.same), f"{told}, the same within ±{SAME_BOUND:.0%}"
     return "open", "the interval of the ratio reaches across the bound of ±2 %"
 
 

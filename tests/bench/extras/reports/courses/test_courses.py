@@ -134,6 +134,7 @@ def claimed(
         (Figure(1.0, 0.9, 1.1, doubts=("the machine was unquiet: x",)), Figure(2.0, 1.9, 2.1), False, "open"),
         (Figure(2.0, 1.9, 2.1), Figure(1.0, 0.9, 1.1), True, "contradicts"),
         (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), True, "agrees"),
+        (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), False, "contradicts"),  # neither is faster
         (Figure(1.0, 0.9, 1.1), Figure(1.0, 0.9, 1.1), True, "open"),
         (Figure(why=NEEDS_GPU), Figure(1.0), True, "open"),
     ],
@@ -222,6 +223,8 @@ def test_a_whole_program_is_measured_from_outside(tmp_path: Path) -> None:
     assert program.kept(tmp_path) == [found]
     broken = program.run(msgspec.structs.replace(start, model="no-such-model"), HERE)
     assert "no-such-model" in broken.error
+    late = program.run(start, HERE, limit_s=0.01)
+    assert "given up after" in late.error
 
 
 def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
