@@ -18,7 +18,7 @@ from bench.measure.answers import of_tasks, one_node, oracle, samples
 from bench.measure.answers.comparison import compare
 from bench.questions import ladder_plan
 from bench.questions import rung_template as template
-from bench.run.watching import stamps
+from bench.run.watching import of_a_task, stamps
 from kernels import arguments, expressions, launch, registry, tasks
 from kernels.errors import InputError, KernelError
 from kernels.tasks import TaskParams, reference, spec
@@ -361,6 +361,8 @@ def test_a_watch_follows_the_files_of_a_task(tmp_path: Path) -> None:
     other = ladder_plan.job_of(record(n=7, m=5), "cpu", kernel_dirs=(str(folder),))
     following, beside = (ladder_watch.FollowedTask(each) for each in (job, other))
     seen = stamps([folder])
+    kinds = {path.name: of_a_task(path) for path in seen}
+    assert kinds == {"task.toml": True, "reference.py": True, "01_right.py": False}
     assert following.job(job) is job
     (folder / "task.toml").write_text(SCALE.replace("n = 40, m = 30", "n = 41, m = 31"))
     assert stamps([folder]) != seen
