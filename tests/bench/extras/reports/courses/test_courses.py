@@ -109,9 +109,17 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
 
 
 def claimed(
-    first: Figure, second: Figure, monkeypatch: pytest.MonkeyPatch, same: bool = False, unit: str = "s"
+    first: Figure,
+    second: Figure,
+    monkeypatch: pytest.MonkeyPatch,
+    same: bool = False,
+    unit: str = "s",
+    theirs: float = 3.0,
 ) -> str:
-    line = {name: Line(what=name, published=2.0, unit=unit, need="n", value="time") for name in "ab"}  # type: ignore[arg-type]
+    published = {"a": 2.0 * theirs, "b": 2.0}
+    line = {
+        name: Line(what=name, published=published[name], unit=unit, need="n", value="time") for name in "ab"
+    }  # type: ignore[arg-type]
     course = presets.Course(
         title="t",
         source="s",
@@ -143,6 +151,8 @@ def test_a_contradiction_is_what_the_intervals_show(
     first: Figure, second: Figure, same: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert claimed(first, second, monkeypatch, same) == kind
+    if kind == "contradicts" and first.value == second.value and not same:
+        assert claimed(first, second, monkeypatch, theirs=1.01) == "open"  # theirs are as near to each other
 
 
 def test_accuracies_differ_where_their_intervals_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
