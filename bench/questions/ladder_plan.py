@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -195,9 +195,9 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     title = backends.get(backends.get(ENGINES[job.device]).reference).title
     work = job_work(job)
     with_reference = isinstance(work, Net) or one_node.is_graph(work)
-    of_function = isinstance(work, TaskParams) and not with_reference and job.device == "cpu"
-    if of_function:  # a function in NumPy is no rival of a GPU
-        title = OF_FUNCTION.format(reference.library(work.task))
+    of_function = False
+    if isinstance(work, TaskParams) and not with_reference and job.device == "cpu":  # it is no rival of a GPU
+        of_function, title = True, OF_FUNCTION.format(reference.library(work.task))
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
@@ -297,9 +297,9 @@ def task_now(job: LadderJob) -> Task | None:
 def on_task(job: LadderJob, before: Task, now: Task) -> LadderJob:
     """A job on a task whose files have changed: on the same sizes, but for the first of those it was timed
     on, and for sizes that it has no longer."""
-    usual = job.params == before.spec.time[0]
-    kept = not usual and not any(unfit(now.spec, job.params))
-    return job_of(of(now)(**(job.params if kept else now.spec.time[0])), job.device, **_beside_params(job))
+    sizes = cast("dict[str, int]", job.params)
+    kept = sizes != before.spec.time[0] and not any(unfit(now.spec, sizes))
+    return job_of(of(now)(**(sizes if kept else now.spec.time[0])), job.device, **_beside_params(job))
 
 
 def _beside_params(job: LadderJob) -> dict[str, Any]:

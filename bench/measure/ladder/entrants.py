@@ -291,6 +291,11 @@ class FunctionContender(KernelContender):
         assert isinstance(self.params, TaskParams)
         sample = samples.draw(self.params, np.random.default_rng(self.job.seed))
         self.first = _Function(self.params, sample.whole_inputs)
+        a_pass_s = self.first.time_runs(1) / 1e9
+        if a_pass_s > self.job.budget_s:  # nobody waits for it again and again
+            raise UnsupportedError(
+                f"an answer of it takes {a_pass_s:.1f} s, more than --budget {self.job.budget_s:g} has for it"
+            )
 
     def multiply(self) -> None:
         """One is enough: it has no addresses or algorithms of its own."""
