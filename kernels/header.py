@@ -49,7 +49,7 @@ from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
 from kernels.precision import FP32, NAMES, narrow
-from kernels.tasks import is_known, record_of
+from kernels.tasks import is_known, record_of, shipped
 
 Define = int | float | str | bool
 LAYOUT_KEYS = ("reads", "writes")
@@ -250,7 +250,10 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
         hint = did_you_mean(method, METHODS)
         raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
     if not is_known(header["op"]):
-        raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
+        hint = did_you_mean(header["op"], (*OPS, *shipped()))
+        own = "; a task of yours is known by its folder alone: name it (`judge --task DIR`), and keep its "
+        own += "kernels in a folder that holds no others"
+        raise KernelError(f"{path}: unknown op {header['op']!r}{hint or own}")
 
 
 def _check_precision(path: Path, device: str, said: str | list[Any], also: list[Any]) -> None:

@@ -64,7 +64,8 @@ class Judgement(records.JudgementOutput, frozen=True, kw_only=True):
         return None if found is None else int(found)
 
     def __str__(self) -> str:
-        how = {True: "right", False: f"wrong: {self.why}", None: f"not known to be right: {self.why}"}
+        wrong = "wrong" if self.outcome == "incorrect" else self.outcome.replace("_", " ")
+        how = {True: "right", False: f"{wrong}: {self.why}", None: f"not known to be right: {self.why}"}
         time = f", {duration(self.time_s)}" if self.time_s is not None else ""
         time = ", simulated: answers and counts, no times" if self.simulated else time
         beside = self.reference

@@ -95,7 +95,7 @@ def ladder(
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {shlex.quote(typed)} {_on(op)}{rest}", file=sys.stderr)
         judged = f"{CALLED} judge {shlex.quote(str(path))}"
-        judged += f" --task {shlex.quote(typed)}" if typed != op else ""
+        judged += f" --task {shlex.quote(typed)}" if own_task(op) else ""
         if here:
             print(f"is it right, and how fast? {judged}", file=sys.stderr)
         elif only != "--compile ":
@@ -148,6 +148,13 @@ def ladder(
 
         return ladder_watch.watch(job, on)
     return climb(job, out, format, charts, where, junit)
+
+
+def own_task(op: str) -> bool:
+    """Whether it is a task of the user's, which a command finds by its folder alone."""
+    from kernels import tasks
+
+    return tasks.folder_of(op) is not None and op not in tasks.shipped()
 
 
 def task_named(op: str, kernel_dirs: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
@@ -231,6 +238,7 @@ def _left_out(job: LadderJob, named: bool) -> str:
     python = f", or NN_name.py with its language ({', '.join(languages())})" if job.device == "cuda" else ""
     return (
         f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}{python}"
+        "; `ladder --new` writes one to begin from"
     )
 
 

@@ -39,7 +39,7 @@ def run(job: LadderJob, archs: Sequence[str], output: str, gpu: Gpu | None = Non
 
 def watch(job: LadderJob, archs: Sequence[str], gpu: Gpu | None = None) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
-    from bench.commands.ladder_watch import POLL_S, check
+    from bench.commands.ladder_watch import POLL_S, FollowedTask, check
     from bench.measure.ladder import compiled
     from bench.run.progress import callback
     from bench.run.watching import stamps
@@ -47,13 +47,14 @@ def watch(job: LadderJob, archs: Sequence[str], gpu: Gpu | None = None) -> int:
     from kernels.errors import KernelscopeError
 
     check(job)
-    wanted = compiled.architectures(archs)
+    wanted, task = compiled.architectures(archs), FollowedTask(job)
     screen, seen, progress = console(), None, callback()  # what was told once is not told at each save
     try:
         while True:
             if (now := stamps(job.kernel_dirs)) != seen:
                 seen = now
                 try:
+                    job = task.job(job)
                     found = compiled.run(job, wanted, progress, gpu)
                 except KernelscopeError as error:
                     print(error, file=sys.stderr)

@@ -48,6 +48,29 @@ class _Saved(threading.Event):
         return super().is_set()
 
 
+class FollowedTask:
+    """The task that a ladder is climbed on, if it is one, and its files."""
+
+    def __init__(self, job: LadderJob) -> None:
+        self._task = ladder_plan.task_now(job)
+        self._model = self._stamp()
+
+    def _stamp(self) -> Stamps:
+        """Of a reference that is a model, whose text is not read."""
+        return {} if self._task is None else stamps([self._task.folder], (".onnx",))
+
+    def job(self, job: LadderJob) -> LadderJob:
+        """The same where the task's files are as they were, else one on the task as it is now. Raises
+        InputError."""
+        if self._task is None:
+            return job
+        before, model = self._task, self._model
+        self._task, self._model = ladder_plan.task_now(job) or before, self._stamp()
+        if (self._task, self._model) == (before, model):
+            return job
+        return ladder_plan.on_task(job, before, self._task)
+
+
 class Watch:
     """A ladder that follows its files. `known`: the last measurement of each case that still is in the
     ladder."""
@@ -63,6 +86,7 @@ class Watch:
         self._seen = stamps(job.kernel_dirs)
         self._warm = Warm(LADDER, elsewhere.worker_command(on[0], LADDER) if on else None)
         self._sources: dict[str, str] = {}
+        self._task = FollowedTask(job)
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None
         self._log = saves.SaveLog(Path(job.kernel_dirs[0])) if job.kernel_dirs else None
@@ -80,6 +104,14 @@ class Watch:
         if now == self._seen:
             return False
         self._seen = now
+        try:
+            job = self._task.job(self._job)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return True
+        if job is not self._job:  # what is right, and on what, is another: nothing that is known holds
+            self._job, self.ladder = job, None
+            self.known.clear()
         self._climb(everything=self.ladder is None)
         return True
 

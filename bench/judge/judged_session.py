@@ -9,13 +9,14 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from bench.judge.failure import Failure
 from bench.judge.remedies import remedy
-from bench.measure.answers import one_node
+from bench.measure.answers import of_tasks, one_node
 from bench.measure.answers.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.measure.answers.samples import Sample, distinct, draw, looked_at
 from bench.results.finding import Finding
@@ -83,6 +84,8 @@ class JudgedSession:
             else self.given.inputs
             if self.given
             else one_node.draw(distinct(self.params), self._random)
+            if self.params.weight_inputs
+            else ()
         )
         self._sample: Sample = of._sample if of else self.given or self.fresh()
         self._other: Sample | None = None
@@ -119,7 +122,10 @@ class JudgedSession:
 
     def _pass(self, byte: int) -> np.ndarray:
         self._start(byte)
-        return self.session.output()
+        return self._answer()
+
+    def _answer(self) -> np.ndarray:
+        return of_tasks.numbers(self.params, self.session.output())
 
     def _start(self, byte: int) -> None:
         self.session.poison(byte)
@@ -182,29 +188,29 @@ class JudgedSession:
         self, when: str, sample: Sample, first: np.ndarray, second: np.ndarray, index: tuple[int, ...]
     ) -> Failure | None:
         """Two passes over the same inputs gave different answers."""
-        left = [
-            (bytes_of(out) == byte).reshape(out.size, -1).all(axis=1)
-            for out, byte in zip((first, second), POISONS, strict=True)
-        ]
+        where = partial(of_tasks.place_in_words, self.params)
+        left = [_left(self.params, out, byte) for out, byte in zip((first, second), POISONS, strict=True)]
         unwritten = left[0] & left[1]
         if unwritten.any() and (reason := began_with(sample, unwritten, self._pass, self.precision)):
             return self._fail(when, "unwritten", reason, sample, first, index)
         if unwritten.any():
             at = np.unravel_index(int(unwritten.argmax()), first.shape)
             place = tuple(int(i) for i in at)
-            reason = f"never writes {int(unwritten.sum()):,} of {unwritten.size:,} elements, first {place}"
+            count = f"{int(unwritten.sum()):,} of {unwritten.size:,}"
+            reason = f"never writes {count} elements, first {where(place)}"
             if unwritten.all() and self.rung.device == "cpu" and (hint := rebinding(self.rung.source)):
                 reason += f"; {hint}"
             return self._fail(when, "unwritten", reason, sample, first, place)
         if self._follows_poison(first, second):
             started = began_with(sample, unwritten, self._pass, self.precision)
-            reason = started or f"element {index} depends on what output or workspace held before the pass"
+            held = f"element {where(index)} depends on what output or workspace held before the pass"
+            reason = started or held
             return self._fail(when, "unwritten", reason, sample, first, index)
         for out in (first, second):
             failure = self._judged(when, sample, out, None)
             if failure is not None:
                 reason = (
-                    f"repeated runs on the same inputs differ, first at element {index}: "
+                    f"repeated runs on the same inputs differ, first at element {where(index)}: "
                     f"{first[index]:.6g}, then {second[index]:.6g}"
                 )
                 return self._fail(when, "race", reason, sample, out, index)
@@ -237,14 +243,15 @@ class JudgedSession:
             differs = first_difference(got, again)
             if differs is not None:
                 reason = (
-                    f"repeated runs on the same inputs differ, first at element {differs}: "
+                    f"repeated runs on the same inputs differ, first at element "
+                    f"{of_tasks.place_in_words(self.params, differs)}: "
                     f"{got[differs]:.6g}, then {again[differs]:.6g}"
                 )
                 return self._fail(when, "race", reason, sample, got, differs)
         if not found.index:  # each is off by little, and all by too much
             return self._fail(when, "wrong", found.stats.reason, sample, got, found=found)
         reason = (
-            f"{found.wrong:,} of {got.size:,} elements are wrong, first {found.index}: "
+            f"{found.wrong:,} of {got.size:,} elements are wrong, first {found.where}: "
             f"{found.got} instead of {found.expected}"
         )
         if abs(float(found.got)) > UNLIKELY:
@@ -321,6 +328,14 @@ def _names(*nodes: ast.AST, stored: bool = False) -> set[str]:
 # where a rung adds to it, one on large negative numbers where it takes the maximum with it.
 
 
+def _left(p: Params, out: np.ndarray, byte: int) -> np.ndarray:
+    """Which elements of an answer are as that byte left them."""
+    if isinstance(p, TaskParams) and p.mixed:
+        before = np.full(math.prod(p.output_shape) * np.dtype(p.out_dtype).itemsize, byte, np.uint8)
+        return np.asarray(p.numbers(before.view(p.out_dtype)).view(np.int64) == out.view(np.int64))
+    return np.asarray((bytes_of(out) == byte).reshape(out.size, -1).all(axis=1))
+
+
 # A byte to fill with, and what a rung does that is right upon it. As float32: 0, and −1.7e38.
 _STARTS = (
     (0x00, "adds to what the output or the workspace held before the pass, instead of beginning at 0"),
@@ -340,7 +355,7 @@ def began_with(
         got = pass_on(byte)
         if compare(got, sample, precision).stats.ok:
             return words
-        changed |= ~(bytes_of(got) == byte).reshape(got.size, -1).all(axis=1).reshape(unwritten.shape)
+        changed |= ~_left(sample.params, got, byte).reshape(unwritten.shape)
     if (unwritten & changed).any():
         return "depends on what the output or the workspace held before the pass"
     return ""

@@ -8,6 +8,8 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate
 
 import numpy as np
 
@@ -16,13 +18,14 @@ from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
 from bench.judge.narrow_digits import Probe
 from bench.measure.answers import accuracy, elements, of_tasks, one_node, timed_pass
-from bench.measure.answers.comparison import bound_of, first_difference
+from bench.measure.answers.comparison import bound_of, compare, first_difference
 from bench.measure.answers.renewed import Mixing, Renewal
 from bench.measure.answers.samples import Sample, as_held
 from bench.results.finding import Finding
 from engine.rung_session import POISONS
 from engine.stirring import Renewable, Witnessed
 from kernels.precision import PRECISIONS
+from kernels.tasks import TaskParams
 
 # If single elements cannot be compared with float64, whole rows are: as many as take so many operations.
 ROWS_FLOPS = 4_000_000
@@ -82,7 +85,7 @@ class Trial(JudgedSession):
             session.run()
             session.synchronize()
             self.checks += 1
-            got = session.output()
+            got = self._answer()
             if failure := self._watched(when, sample, got) or self._judged(when, sample, got, last):
                 return failure
         return None
@@ -162,7 +165,7 @@ class Trial(JudgedSession):
             self._write(sample)
             self._start(POISONS[0])
         if not (part is not None and self._right(sample, [part])) and (
-            failure := self._judged(when, sample, self.session.output(), self._other)
+            failure := self._judged(when, sample, self._answer(), self._other)
         ):
             return failure
         self._swap_inputs()
@@ -244,7 +247,7 @@ class Trial(JudgedSession):
             part=part,
             typical=self._sample.typical,
             seconds=timed_pass.LOOKS_S if self.rung.user else 0.0,
-            strange=None if of_tasks.ordered(self.params) else self._strange,
+            own=self._own_look,
         )
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
@@ -255,22 +258,56 @@ class Trial(JudgedSession):
                 return self._fail_timed(when, look)
         return None
 
-    def _strange(self, found: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Which values of an answer whose order is open are none of the right one's."""
-        near = (
-            accuracy.ELEMENT_FACTOR
-            * bound_of(self.params, self.precision)
-            * float(np.abs(right).max(initial=0))
-        )
-        return of_tasks.strangers(self.params, found, right, near)
+    @property
+    def _own_look(self) -> timed_pass.OwnLook | None:
+        """How values that a timed pass left are held against an answer; None: each against the one in its
+        place."""
+        p = self.params
+        if isinstance(p, TaskParams) and p.mixed:
+            return partial(self._look_in_parts, p)
+        return None if of_tasks.ordered(p) else self._look_anywhere
+
+    def _look_anywhere(
+        self, places: np.ndarray, found: np.ndarray, answer: np.ndarray
+    ) -> timed_pass.Off | None:
+        """Of an answer whose order is open each value has to be one of the right one's."""
+        bound = bound_of(self.params, self.precision)
+        near = accuracy.ELEMENT_FACTOR * bound * float(np.abs(answer).max(initial=0))
+        wrong = of_tasks.strangers(self.params, found, answer, near)
+        if not wrong.any():
+            return None
+        at = int(wrong.argmax())
+        stats = accuracy.failure(bound, "a value that the right answer does not have")
+        return timed_pass.Off(stats, int(places[at]), float(found[at]), 0.0)
+
+    def _look_in_parts(
+        self, p: TaskParams, places: np.ndarray, found: np.ndarray, answer: np.ndarray
+    ) -> timed_pass.Off | None:
+        """Of a buffer of several types each output by its own bound."""
+        bounds, before = p.bounds(self.precision), [0, *accumulate(map(math.prod, p.output_shapes))]
+        for number, element, values, right in of_tasks.seen_in_parts(p, places, found, answer):
+            expected = right.astype(np.float64)
+            factor = bounds[number] / PRECISIONS[self.precision].bound
+            whole = of_tasks.numbers(p, answer)[before[number] : before[number + 1]]
+            typical = accuracy.length(whole) / math.sqrt(whole.size)
+            got = values.astype(np.float64)
+            stats = accuracy.judged(got, expected, self.precision, factor, typical=typical)
+            if not stats.ok:
+                off = np.abs(got - expected)
+                worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
+                at = before[number] + int(element[worst])
+                return timed_pass.Off(stats, at, float(got[worst]), float(expected[worst]))
+        return None
 
     def _against_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
         """Compare some elements of an answer, or some rows, drawn at random, with float64. Returns `look` as
         it is if they are right, else with what is wrong. rows: numbers of the rows that the answer has (None:
         all)."""
-        p, got = self.params, look.answers["output"]
+        p, got = self.params, of_tasks.numbers(self.params, look.answers["output"])
         data = {i: look.inputs[f"input {i}"] for i in self._data}
         inputs = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
+        if isinstance(p, TaskParams):
+            return self._against_reference(p, look, got, inputs)
         random = np.random.default_rng(secrets.randbits(128))
         size = p.outputs // (p.rows or 1)
         if elements.known(p):
@@ -293,10 +330,6 @@ class Trial(JudgedSession):
             right = one_node.answer(p, inputs).reshape(-1)
         right = as_held(p, right)
         found = got.reshape(-1)[lying]
-        if not of_tasks.ordered(p):  # then these are all of them
-            found, right = (
-                of_tasks.sorted_(p, a.reshape(p.output_shape)).reshape(-1) for a in (found, right)
-            )
         stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:
             return look
@@ -312,8 +345,22 @@ class Trial(JudgedSession):
             expected=float(right[worst]),
         )
 
+    def _against_reference(
+        self, p: TaskParams, look: timed_pass.PassCheck, got: np.ndarray, inputs: Sequence[np.ndarray]
+    ) -> timed_pass.PassCheck:
+        """As `_against_float64`: all of a task's answer."""
+        sample = replace(self._sample, inputs=tuple(inputs), expected=one_node.answer(p, inputs))
+        found = compare(got, sample, self.precision, self.rung.method)
+        if found.stats.ok:
+            return look
+        place = int(np.ravel_multi_index(found.index, got.shape)) if found.index else 0
+        values = (float(found.got), float(found.expected)) if found.index else (0.0, 0.0)
+        return replace(
+            look, wrong="output", stats=found.stats, place=place, got=values[0], expected=values[1]
+        )
+
     def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
-        shape = self.params.output_shape
+        shape = of_tasks.answer_shape(self.params)
         finding = Finding(
             fault="unwritten" if look.unwritten else "wrong",
             reason=look.words,
@@ -326,7 +373,8 @@ class Trial(JudgedSession):
             elements=math.prod(shape),
             error=look.stats,
         )
-        self.failure = Failure(finding, self.params, self._sample, np.asarray(look.answers["output"]))
+        got = of_tasks.numbers(self.params, np.asarray(look.answers["output"]))
+        self.failure = Failure(finding, self.params, self._sample, got)
         return self.failure
 
     @property

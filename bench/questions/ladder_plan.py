@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from bench.measure.answers import one_node
 from bench.measure.images import model_file
 from bench.measure.ladder.entrants import ENGINES, job_work
 from bench.measure.net_operator import Net, Whole
-from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase
+from bench.results.ladder_records import OF_FUNCTION, REFERENCE, Ladder, LadderJob, RungCase
 from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
@@ -34,8 +34,9 @@ from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.precision import FP32, NAMES
 from kernels.registry import Rung
-from kernels.tasks import TaskParams, is_known, shipped
-from kernels.tasks.spec import unfit
+from kernels.tasks import TaskParams, is_known, learn, record_of, reference, shipped
+from kernels.tasks.record import of
+from kernels.tasks.spec import Task, unfit
 
 DEVICES = tuple(ENGINES)
 WITHOUT_GPU = (
@@ -191,16 +192,19 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
             )
         ladder = tuple(rung for rung in ladder if rung.precision in (FP32, job.precision))
     cases = [case_of(rung) for rung in ladder]
-    reference = backends.get(backends.get(ENGINES[job.device]).reference)
+    title = backends.get(backends.get(ENGINES[job.device]).reference).title
     work = job_work(job)
     with_reference = isinstance(work, Net) or one_node.is_graph(work)
+    of_function = False
+    if isinstance(work, TaskParams) and not with_reference and job.device == "cpu":  # it is no rival of a GPU
+        of_function, title = True, OF_FUNCTION.format(reference.library(work.task))
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
-        RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
+        RungCase(rung=REFERENCE, scope="reference", idea=title, precision=precision)
         for precision in NAMES
-        if precision in held_against and with_reference
+        if precision in held_against and (with_reference or (of_function and precision == FP32))
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
@@ -212,7 +216,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         unread=work.unread,
         # A rung alone is given float32, and gives that.
         least_nbytes={precision: work.least_nbytes(precision, given=True) for precision in NAMES},
-        reference=reference.title if with_reference else "",
+        reference=title if with_reference or of_function else "",
     )
 
 
@@ -281,6 +285,27 @@ def task_of(record: type[TaskParams], shape: Sequence[int] = ()) -> TaskParams:
     for told in unfit(spec, sizes):
         raise InputError(f"--shape of {record.op} ({','.join(spec.symbols)}): {told}")
     return record(**sizes)
+
+
+def task_now(job: LadderJob) -> Task | None:
+    """The task that a job is climbed on, as its files say it now; None of an operator. Another folder that
+    is no task is no fault of this one. Raises InputError."""
+    learn(folder for folder in job.kernel_dirs if Path(folder).resolve().name == job.op)
+    record = record_of(job.op) if job.op != net.OP else None
+    return record.task if record is not None and issubclass(record, TaskParams) else None
+
+
+def on_task(job: LadderJob, before: Task, now: Task) -> LadderJob:
+    """A job on a task whose files have changed: on the same sizes, but for the first of those it was timed
+    on, and for sizes that it has no longer."""
+    sizes = cast("dict[str, int]", job.params)
+    kept = sizes != before.spec.time[0] and not any(unfit(now.spec, sizes))
+    return job_of(of(now)(**(sizes if kept else now.spec.time[0])), job.device, **_beside_params(job))
+
+
+def _beside_params(job: LadderJob) -> dict[str, Any]:
+    derived = ("op", "params", "device", "title")
+    return {name: getattr(job, name) for name in job.__struct_fields__ if name not in derived}
 
 
 def sources(job: LadderJob) -> dict[str, str]:

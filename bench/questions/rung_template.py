@@ -50,14 +50,14 @@ _CPU_GUIDE = '''"""bind(p, inputs, output, workspace) is called once and returns
 {members}
 inputs are NumPy arrays in this order:
 {order}
-The pass writes all of `output` in place and nothing else. workspace(p), where there is one, says how many
+The pass writes all of {output} in place and nothing else. workspace(p), where there is one, says how many
 bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out the weights once.
 """
 '''
 _CUDA_GUIDE = (
     "The kernel is called {op}. Its arguments are one pointer per input ({order}), null for one that is "
-    "absent, then the output's, then the struct {struct} with the sizes, the same for every rung of {op}: "
-    "{members}. It writes all of the output and nothing else. common.cuh has activate() and index types."
+    "absent, then {output}, then the struct {struct} with the sizes, the same for every rung of {op}: "
+    "{members}. It writes all of its output and nothing else. common.cuh has activate() and index types."
 )
 _NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]'}
 
@@ -159,7 +159,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     folder = folder_of(op)
     where = f"kernels/ops/{op}.py" if folder is None else f"the task's {FILE}"
     told = f"p is the record {record} of {where}. It has {members(op)}."
-    return header + _CPU_GUIDE.format(members=_note(told, ""), order=order) + body
+    return header + _CPU_GUIDE.format(members=_note(told, ""), order=order, output=_output(op, "cpu")) + body
 
 
 def members(op: str) -> str:
@@ -202,17 +202,40 @@ def _guide(op: str, order: str) -> str:
     """What a CUDA kernel is told, with what the struct holds: it is in no file that one could look up."""
     record = record_of(op)
     told = _CUDA_GUIDE.format(
-        op=op, order=order, struct=arguments.struct_name(record), members=arguments.listed(record)
+        output=_output(op, "cuda"),
+        op=op,
+        order=order,
+        struct=arguments.struct_name(record),
+        members=arguments.listed(record),
     )
     return _note(told, "// ")
 
 
 def _order(op: str) -> str:
-    """The order of the tensors as the params' docstring has it."""
+    """The order of the inputs: of a task as its file has it, else as the params' docstring has that of the
+    tensors."""
+    record = record_of(op)
+    if issubclass(record, TaskParams):
+        return ", ".join(tensor.words for tensor in record.task.spec.input)
     found = re.search(
         r"Tensors in order: (.*?)(?:\. |\.\Z|\n\s*\n|; y)", record_of(op).__doc__ or "", re.DOTALL
     )
     return " ".join(found[1].split()) if found else "its input"
+
+
+def _output(op: str, device: str) -> str:
+    """What a kernel writes to, in words; of a task with its type and shape."""
+    record = record_of(op)
+    if not issubclass(record, TaskParams):
+        return "the output's" if device == "cuda" else "`output`"
+    outputs = record.task.spec.output
+    told = ", ".join(tensor.words for tensor in outputs)
+    if device == "cuda":
+        return f"the output's ({told})" if len(outputs) == 1 else f"one per output ({told})"
+    if len(outputs) == 1:
+        return f"`output` ({told})"
+    names = ", ".join(tensor.name for tensor in outputs)
+    return f"`output` ({told}:\n`{names} = p.split(output)`)"
 
 
 def _shapes(op: str) -> list[str]:

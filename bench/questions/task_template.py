@@ -4,6 +4,7 @@ its reference."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +30,18 @@ def bind(p, inputs, output, workspace):
 
     return run
 """
+_CPU_FRAME = """import numpy as np
+
+
+def bind(p, inputs, output, workspace):
+    {names} = (array.reshape(shape) for array, shape in zip(inputs, p.input_shapes))
+
+    def run():
+        output[...] = 0{here}
+
+    return run
+"""
+_HERE = "  {mark} the answer comes here: this one {how}, and is wrong"
 _CUDA = """extern "C" __global__ void {op}({pointers}, {struct}) {{
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;  // a thread an element
 {written}}}
@@ -36,7 +49,8 @@ _CUDA = """extern "C" __global__ void {op}({pointers}, {struct}) {{
 
 
 def first(record: type[TaskParams], device: str) -> Rung:
-    """A rung that was never in a file: the reference on the CPU, a frame on CUDA. Raises InputError."""
+    """A rung that was never in a file: the reference on the CPU, where that is a function, else a frame.
+    Raises InputError."""
     task = record.task
     nothing = MappingProxyType[str, Any]({})
     stages: tuple[Mapping[str, Any], ...] = ()
@@ -58,13 +72,11 @@ def _of_reference(record: type[TaskParams]) -> str:
     except (ValueError, SyntaxError) as error:
         raise InputError(f"the reference {task.file} cannot be read: {error}") from error
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == name]
-    if reference.is_model(task) or not functions:
-        raise InputError(
-            f"there is no kernel of {record.op} on cpu to begin from, and its reference is no function in "
-            "Python; docs/tasks.md says what a kernel is"
-        )
-    wanted = [argument.arg for argument in functions[-1].args.args]
     names = [given.name for given in task.spec.input]
+    listed = f"{', '.join(names)}{',' * (len(names) == 1)}"
+    if reference.is_model(task) or not functions:
+        return _CPU_FRAME.format(names=f"({listed})", here=_HERE.format(mark="#", how="runs"))
+    wanted = [argument.arg for argument in functions[-1].args.args]
     given = ", ".join(f"{one}={one}" if one in names else f"{one}=p.{one}" for one in wanted)
     body = "" if "import numpy as np" in text else "import numpy as np\n\n\n"
     call = f"{name}({given})"
@@ -73,7 +85,7 @@ def _of_reference(record: type[TaskParams]) -> str:
         written = f"for own, right in zip(p.split(output), {call}):\n            own[...] = right"
     return _CPU.format(
         text=body + text.rstrip("\n"),
-        names=f"{', '.join(names)}{',' * (len(names) == 1)}",
+        names=f"({listed})",
         written=written,
     )
 
@@ -85,12 +97,15 @@ def _frame(record: type[TaskParams]) -> str:
         return f"{const}{TYPES[tensor.type]}* __restrict__ {tensor.name}"
 
     def count(tensor: Tensor) -> str:
-        sides = (_of_struct(str(side), spec.symbols) for side in tensor.shape)
-        return " * ".join(side if side.isdecimal() else f"(long long)({side})" for side in sides)
+        sides = [_of_struct(str(side), spec.symbols) for side in tensor.shape if side != 1] or ["1"]
+        if len(sides) == 1:
+            return sides[0]
+        factors = [side if re.fullmatch(r"[\w.]+", side) else f"({side})" for side in sides]
+        return f"(long long){' * '.join(factors)}"
 
     pointers = [pointer(given, "const ") for given in spec.input]
     pointers += [pointer(output, "") for output in spec.output]
-    told = "  // the answer comes here: this one compiles, and is wrong"
+    told = _HERE.format(mark="//", how="compiles")
     written = [f"    if (i < {count(output)}) {output.name}[i] = 0;" for output in spec.output]
     return _CUDA.format(
         op=record.op,

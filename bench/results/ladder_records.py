@@ -24,6 +24,7 @@ from bench.results.records import (
 )
 
 REFERENCE = "reference"
+OF_FUNCTION = "the reference ({})"  # title of the reference of a task that is no model, in float64
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 COUNTS = "counts"  # of a rung that ran without a GPU: what it cost, a sentence a line
 FLOOR, FLOOR_S = "floor", "floor_s"  # and below which time no pass stays on a GPU, in words and seconds

@@ -18,6 +18,12 @@ EARLIER = "it was timed before what was saved last"
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
+def of_a_task(path: Path) -> bool:
+    """Whether a file says what a task is and what is right, and is no kernel of it."""
+    beside = path.suffix == ".py" and not path.name[:2].isdecimal() and (path.parent / "task.toml").is_file()
+    return path.suffix in (".toml", ".onnx") or beside
+
+
 def quick(job: LadderJob) -> LadderJob:
     """The same for what was just saved: fewer checks and samples, as somebody waits."""
     return msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
@@ -51,17 +57,17 @@ def _aged(measurement: RungMeasurement) -> RungMeasurement:
     return msgspec.structs.replace(measurement, validity=msgspec.structs.replace(validity, warnings=warnings))
 
 
-SOURCES = (".cu", ".cuh", ".py")
+SOURCES = (".cu", ".cuh", ".py", ".toml", ".onnx")
 
 Stamps = dict[Path, tuple[int, int]]
 
 
-def stamps(folders: Iterable[str | Path]) -> Stamps:
-    """When each source file of the folders was last written, and its size."""
+def stamps(folders: Iterable[str | Path], suffixes: Collection[str] = SOURCES) -> Stamps:
+    """When each source file of the folders was last written, and its size: kernels, and what a task is."""
     found: Stamps = {}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in SOURCES and "__pycache__" not in path.parts:
+            if path.suffix in suffixes and "__pycache__" not in path.parts:
                 try:
                     stat = path.stat()
                 except OSError:  # an editor that replaces the file on saving

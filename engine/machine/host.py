@@ -4,6 +4,7 @@ of the caches, and how much memory is free."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import os
 import platform
@@ -102,6 +103,20 @@ _LIMITS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+
+
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's mallopt
+KEPT_NBYTES = 1 << 30
+
+
+def keep_freed_memory() -> None:
+    """From here on this process keeps KEPT_NBYTES of what it frees, where glibc is its library: arrays of
+    many megabytes are otherwise given back each time, and the kernel of the system clears each page of the
+    next one, which takes longer than most of what is done with it."""
+    with contextlib.suppress(OSError, AttributeError):
+        told = ctypes.CDLL(None).mallopt
+        for what in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            told(what, KEPT_NBYTES)
 
 
 def free_nbytes() -> int:

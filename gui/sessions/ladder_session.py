@@ -369,6 +369,12 @@ class LadderState(QObject):
         """The next answer replaces the ladder from before."""
         self.opened = None
 
+    def forget(self) -> None:
+        """Nothing that was measured of any ladder holds any longer."""
+        self._shelves.clear()
+        self._shelf = _KnownLadder()
+        self._derive()
+
     def begin(self, cases: Iterable[RungCase]) -> None:
         """These cases are measured again: forget what was measured."""
         for case in cases:
@@ -667,6 +673,8 @@ class LadderSession(Session):
     def _on_saved(self, paths: Sequence[Path]) -> None:
         if not self._over:
             self._own.saved(paths)
+            if any(map(again.of_a_task, paths)):  # what is right is another: nothing that was measured holds
+                self.state.forget()
             if not self.active:
                 self.state.leave()
                 self._plan(self.state.question)

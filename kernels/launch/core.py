@@ -16,7 +16,7 @@ from kernels.header import Define
 from kernels.languages.signature import signature
 from kernels.nearest import did_you_mean
 from kernels.occupancy import ceil
-from kernels.ops import ITEMSIZE, Params, Scalar
+from kernels.ops import Params, Scalar
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, record_of
 
@@ -106,8 +106,8 @@ class Launch:
     bytes) where that input is copied into it before every launch. hidden: null pointers behind the scalars,
     which the compiler of a language wants there (kernels.languages). texture: (index of an input, bytes)
     where the kernel takes it as a texture object of its float32 elements, in the place of its pointer.
-    further: of a task with several outputs, how many bytes behind the first each of the others begins; the
-    kernel takes a pointer of each.
+    places: of a task with several outputs, the byte of the output at which each of them begins; the kernel
+    takes a pointer of each.
     microseconds: what it should take, where the launch shape has an estimate of that (kernels.estimates)."""
 
     grid: tuple[int, int, int]
@@ -122,7 +122,7 @@ class Launch:
     constant: tuple[str, int, int] | None = None
     hidden: int = 0
     texture: tuple[int, int] | None = None
-    further: tuple[int, ...] = ()
+    places: tuple[int, ...] = (0,)
     microseconds: float | None = None
 
     def stages(self, op: str) -> tuple[Stage | Product, ...]:
@@ -150,8 +150,8 @@ class Launch:
             scalars = scalars if stage.scalars is None else stage.scalars
             pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
             output += 4 * stage.output_offset
-        pointers_of_all = [*pointers, *[0] * (record_of(rung.op).most_inputs - len(pointers)), output]
-        pointers_of_all += [output + nbytes for nbytes in self.further]
+        pointers_of_all = [*pointers, *[0] * (record_of(rung.op).most_inputs - len(pointers))]
+        pointers_of_all += [output + nbytes for nbytes in self.places]
         if self.workspace_nbytes is not None:
             pointers_of_all.append(workspace if self.workspace_nbytes else 0)
         if rung.language:
@@ -186,8 +186,8 @@ def launch(params: Params, rung: Rung) -> Launch:
         raise KernelError(
             f"{rung.path}: the launch shape {rung.launch} is not for {rung.op}, which has no {error.name}"
         ) from None
-    if isinstance(params, TaskParams) and (others := params.output_places[1:]):
-        result = replace(result, further=tuple(ITEMSIZE[params.out_dtype] * at for at in others))
+    if isinstance(params, TaskParams) and len(offsets := params.output_offsets) > 1:
+        result = replace(result, places=offsets)
     for stage in result.kernels(rung.op):
         if any(g < 1 for g in stage.grid) or stage.grid[0] > MAX_X or max(stage.grid[1:]) > MAX_YZ:
             raise KernelError(f"{rung.label}: {params} needs the grid {stage.grid}, more than CUDA launches")

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ FUNCTION = "reference"  # of a file, where the task names no other
 ANSWERS = ("float64", "int64", "float32", "int32", "uint8", "int8", "uint32", "bool", "float16")
 MOST_NBYTES = 4 << 30  # of an answer
 MOST_MIB = 8 << 10  # of memory
+MOST_WHOLE = 1 << 53  # that float64 tells from its neighbours
 
 
 def loaded(file: Path, text: str, name: str) -> Callable[..., Any]:
@@ -40,21 +42,43 @@ def called(
     function: Callable[..., Any],
     arrays: Mapping[str, np.ndarray],
     sizes: Mapping[str, int],
-    shapes: Sequence[Sequence[int]],
+    outputs: Sequence[tuple[Sequence[int], bool]],
 ) -> Any:
-    """The answer to these inputs; several, of these shapes, one behind the other. Raises what it raises, and
-    ValueError for parameters that nothing is called as, and answers of other shapes."""
+    """The answer to these inputs; several one behind the other. outputs: of each the shape, and whether it is
+    whole numbers. Raises what it raises, and ValueError for parameters that nothing is called as, and answers
+    of other shapes or types."""
     if isinstance(function, type):
         answer = _of_module(function, arrays, sizes)
     else:
         answer = function(**_wanted(function, {**arrays, **sizes}))
-    if len(shapes) < 2:
+    if len(outputs) < 2:
         return answer
     found = [np.asarray(each) for each in answer] if isinstance(answer, tuple) else []
-    if [each.shape for each in found] != [tuple(shape) for shape in shapes]:
+    if [each.shape for each in found] != [tuple(shape) for shape, _ in outputs]:
         told = ", ".join(str(each.shape) for each in found) or "no tuple"
-        raise ValueError(f"answers {told}, and the task says {', '.join(str(tuple(s)) for s in shapes)}")
+        raise ValueError(f"answers {told}, and the task says {', '.join(str(tuple(s)) for s, _ in outputs)}")
+    for number, (each, (_, exact)) in enumerate(zip(found, outputs, strict=True), 1):
+        if each.dtype.kind not in ("iub" if exact else "fiub"):
+            raise ValueError(f"answers {each.dtype} as its output {number}, and the task says whole numbers")
+    if len({exact for _, exact in outputs}) > 1:  # then all become numbers with a point
+        for each in found:
+            if each.dtype.kind in "iu" and np.abs(each.astype(np.float64)).max(initial=0.0) > MOST_WHOLE:
+                raise ValueError(f"answers a whole number above {MOST_WHOLE}, beside numbers with a point")
     return np.concatenate([each.reshape(-1) for each in found])
+
+
+def timed(
+    function: Callable[..., Any],
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    outputs: Sequence[tuple[Sequence[int], bool]],
+    passes: int,
+) -> np.ndarray:
+    """(1,): the nanoseconds of so many calls."""
+    started = time.perf_counter_ns()
+    for _ in range(passes):
+        called(function, arrays, sizes, outputs)
+    return np.array([time.perf_counter_ns() - started])
 
 
 def _wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,8 +153,10 @@ def _serve(given: IO[bytes], said: IO[bytes], file: Path, name: str) -> None:
             if text:
                 function = loaded(file, text, name)
             elif function is not None:
+                asked = (function, arrays, head["sizes"], head["outputs"])
                 with np.errstate(all="ignore"):
-                    answer = np.ascontiguousarray(called(function, arrays, head["sizes"], head["shapes"]))
+                    found = timed(*asked, head["passes"]) if head["passes"] else called(*asked)
+                    answer = np.ascontiguousarray(found)
                 if answer.dtype.name not in ANSWERS:
                     raise ValueError(f"answers {answer.dtype}, which is no array of numbers")
         except BaseException as problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field, make_dataclass
@@ -21,6 +20,8 @@ from kernels.tasks.spec import Task
 
 # Relative L2 error that an answer may have where a task says nothing: as that of any layer in this type.
 _BOUNDS = {"float16": PRECISIONS["fp16"].bound, "float64": 1e-12}
+# What a buffer of several types is an array of, by the bytes of its narrowest.
+_AS_WIDE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "int64"}
 
 
 # What an input that is drawn so means would be lost if single values changed: it stays as it is from pass to
@@ -40,7 +41,15 @@ class TaskParams(Params):
 
     @property
     def out_dtype(self) -> str:
-        return self.task.spec.output[0].type
+        """That of its outputs; of several types whole numbers as wide as the narrowest: each element takes
+        one of them or several."""
+        types = [output.type for output in self.task.spec.output]
+        return types[0] if len({*types}) == 1 else _AS_WIDE[min(ITEMSIZE[each] for each in types)]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its outputs are of several types."""
+        return len({output.type for output in self.task.spec.output}) > 1
 
     @property
     def input_dtypes(self) -> tuple[str, ...]:
@@ -59,18 +68,45 @@ class TaskParams(Params):
     def output_shape(self) -> tuple[int, ...]:
         """That of the one, or of several the buffer in which they lie one behind the other."""
         shapes = self.output_shapes
-        return shapes[0] if len(shapes) == 1 else (sum(map(math.prod, shapes)),)
+        return shapes[0] if len(shapes) == 1 else (sum(self._output_nbytes) // ITEMSIZE[self.out_dtype],)
 
     @property
-    def output_places(self) -> tuple[int, ...]:
-        """The element of that buffer at which each output begins."""
-        return tuple(itertools.accumulate(map(math.prod, self.output_shapes), initial=0))[:-1]
+    def _output_nbytes(self) -> tuple[int, ...]:
+        outputs = zip(self.task.spec.output, self.output_shapes, strict=True)
+        return tuple(ITEMSIZE[output.type] * math.prod(shape) for output, shape in outputs)
+
+    @property
+    def output_offsets(self) -> tuple[int, ...]:
+        """The byte of that buffer at which each output begins: those of wide elements lie first, so that each
+        element lies on a multiple of its size and no byte is nobody's."""
+        outputs, nbytes, at = self.task.spec.output, self._output_nbytes, 0
+        offsets: dict[int, int] = {}
+        for place in sorted(range(len(outputs)), key=lambda place: -ITEMSIZE[outputs[place].type]):
+            offsets[place] = at
+            at += nbytes[place]
+        return tuple(offsets[place] for place in range(len(outputs)))
 
     def split(self, output: np.ndarray) -> tuple[np.ndarray, ...]:
         """The outputs, as views of their buffer."""
-        flat = output.reshape(-1)
-        places = zip(self.output_places, self.output_shapes, strict=True)
-        return tuple(flat[at : at + math.prod(shape)].reshape(shape) for at, shape in places)
+        flat = output.reshape(-1).view(np.uint8)
+        parts = zip(
+            self.output_offsets, self._output_nbytes, self.task.spec.output, self.output_shapes, strict=True
+        )
+        return tuple(flat[at : at + n].view(of.type).reshape(shape) for at, n, of, shape in parts)
+
+    def numbers(self, output: np.ndarray) -> np.ndarray:
+        """All elements of a buffer of several types as float64, output by output; any other as it is."""
+        if not self.mixed or output.dtype.name != self.out_dtype:
+            return output
+        return np.concatenate([own.reshape(-1).astype(np.float64) for own in self.split(output)])
+
+    def named(self, place: int) -> tuple[str, tuple[int, ...]]:
+        """The output in which element `place` of all (one output behind the other) lies, and where in it."""
+        for output, shape in zip(self.task.spec.output, self.output_shapes, strict=True):
+            if place < math.prod(shape):
+                return output.name, tuple(int(i) for i in np.unravel_index(place, shape))
+            place -= math.prod(shape)
+        raise IndexError(place)
 
     def _shape(self, tensor: specs.Tensor) -> tuple[int, ...]:
         sizes = self.sizes
@@ -107,13 +143,20 @@ class TaskParams(Params):
     @property
     def exact(self) -> bool:
         """Whether its answer is whole numbers, of which none may be off."""
-        return not self.out_dtype.startswith("float")
+        return all(output.exact for output in self.task.spec.output)
 
     def bound(self, precision: str) -> float:
-        """The relative L2 error that an answer may have."""
-        if self.exact:
+        """The relative L2 error that an answer may have: the largest that any of its outputs may."""
+        return max(self.bounds(precision))
+
+    def bounds(self, precision: str) -> tuple[float, ...]:
+        """That which each output may have."""
+        return tuple(self._bound(output, precision) for output in self.task.spec.output)
+
+    def _bound(self, output: specs.Output, precision: str) -> float:
+        if output.exact:
             return 0.0
-        own = self.task.spec.bound or _BOUNDS.get(self.out_dtype, PRECISIONS["fp32"].bound)
+        own = self.task.spec.bound or _BOUNDS.get(output.type, PRECISIONS["fp32"].bound)
         return own if precision == "fp32" else max(own, PRECISIONS[precision].bound)
 
     def small_shapes(self) -> Iterator[Shape]:
@@ -138,10 +181,7 @@ def of(task: Task) -> type[TaskParams]:
 def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
     task = specs.parsed(name, Path(folder), text, answers)
     spec = task.spec
-    order = ", ".join(
-        f"{tensor.name} ({', '.join(map(str, tensor.shape))}) of {tensor.type}" for tensor in spec.input
-    )
-    last = ", ".join(f"{it.name} ({', '.join(map(str, it.shape))}) of {it.type}" for it in spec.output)
+    order, last = (", ".join(tensor.words for tensor in tensors) for tensors in (spec.input, spec.output))
     told = f"{spec.title}.\n\nTensors in order: {order}; {last}."
     names = [given.type for given in spec.input]
     dtype = next((kind for kind in names if kind.startswith("float")), names[0])

@@ -47,7 +47,7 @@ TORCH = Environment("torch", "PyTorch", "torch", how_to_install("torch"), needs=
 _WANTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 
 
-Shapes = tuple[tuple[int, ...], ...]  # of the outputs
+Outputs = tuple[tuple[tuple[int, ...], bool], ...]  # of each its shape, and whether it is whole numbers
 
 
 class NoAnswerError(KernelscopeError):
@@ -56,19 +56,35 @@ class NoAnswerError(KernelscopeError):
 
 def answer(p: TaskParams, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """What is right for these inputs, of the output's shape: float64, or int64 where the task's output is
-    whole numbers. Raises NoAnswerError."""
-    task = p.task
-    names = [given.name for given in task.spec.input]
-    arrays = {
+    whole numbers; of several types all elements of one output behind those of the other. Raises
+    NoAnswerError."""
+    return _fitting(p, _found(p, given(p, inputs)))
+
+
+def time_ns(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int) -> int:
+    """Nanoseconds of so many answers one after the other, where the reference is a function. arrays: see
+    `given`. Raises NoAnswerError."""
+    return int(_found(p, arrays, passes)[0])
+
+
+def given(p: TaskParams, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Inputs by name as a reference gets them, numbers with a point as float64."""
+    names = [tensor.name for tensor in p.task.spec.input]
+    return {
         name: np.ascontiguousarray(array.astype(np.float64) if array.dtype.kind == "f" else array)
         for name, array in zip(names, inputs, strict=True)
     }
-    found = (_ours if _trusted(task) else _asked)(task, arrays, p.sizes, p.output_shapes)
-    return _fitting(p, found)
+
+
+def _found(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int = 0) -> np.ndarray:
+    task = p.task
+    outputs = tuple((shape, of.exact) for shape, of in zip(p.output_shapes, task.spec.output, strict=True))
+    return (_ours if _trusted(task) else _asked)(task, arrays, p.sizes, outputs, passes)
 
 
 def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
-    where, wanted = str(p.task.file), p.output_shape
+    where = str(p.task.file)
+    wanted = (sum(map(math.prod, p.output_shapes)),) if p.mixed else p.output_shape
     if found.shape != wanted and found.size == math.prod(wanted) and found.ndim < 2:
         found = found.reshape(wanted)
     if found.shape != wanted:
@@ -77,13 +93,18 @@ def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
         )
     kinds = "iub" if p.exact else "fiub"
     if found.dtype.kind not in kinds:
-        raise NoAnswerError(f"{where} answers {found.dtype}, and the task says {p.out_dtype}")
-    return found.astype(np.int64 if p.exact else np.float64)
+        raise NoAnswerError(f"{where} answers {found.dtype}, and the task says {p.task.spec.output[0].type}")
+    return found.astype(np.int64 if p.exact else np.float64, copy=False)
 
 
 def is_model(task: Task) -> bool:
     """Whether the reference is an ONNX file, which runs like any model."""
     return task.spec.reference.endswith(".onnx")
+
+
+def library(task: Task) -> str:
+    """What a reference that is no model computes with: NumPy or PyTorch."""
+    return TORCH.title if _WANTS_TORCH.search(task.answers) else "NumPy"
 
 
 def _trusted(task: Task) -> bool:
@@ -101,12 +122,14 @@ _loaded: dict[Path, Callable[..., Any]] = {}
 
 
 def _ours(
-    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], shapes: Shapes
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, passes: int
 ) -> np.ndarray:
     if task.file not in _loaded:
         _loaded[task.file] = child.loaded(task.file, task.answers, called(task))
     with np.errstate(all="ignore"):
-        return np.asarray(child.called(_loaded[task.file], arrays, sizes, shapes))
+        if passes:
+            return child.timed(_loaded[task.file], arrays, sizes, outputs, passes)
+        return np.asarray(child.called(_loaded[task.file], arrays, sizes, outputs))
 
 
 # ------------------------------------------------------------------------------------------------- a process
@@ -142,13 +165,14 @@ class _Process:
         arrays: Mapping[str, np.ndarray],
         sizes: Mapping[str, int],
         limit_s: float,
-        shapes: Shapes = (),
+        outputs: Outputs = (),
         text: bytes = b"",
+        passes: int = 0,
     ) -> np.ndarray:
         """Raises NoAnswerError."""
         told = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
         head = json.dumps(
-            {"arrays": told, "sizes": dict(sizes), "shapes": shapes, "text": len(text)}
+            {"arrays": told, "sizes": dict(sizes), "outputs": outputs, "text": len(text), "passes": passes}
         ).encode()
         until = time.monotonic() + _limit(limit_s)
         pieces = [
@@ -234,7 +258,7 @@ _lock = threading.Lock()
 
 
 def _asked(
-    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], shapes: Shapes
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, passes: int
 ) -> np.ndarray:
     if sys.platform == "win32":  # where a process cannot be kept from files and the network
         raise UnavailableError(
@@ -247,7 +271,7 @@ def _asked(
             running.end()
             running = None
         running = running or _Process(task)
-        found = running.ask(arrays, sizes, ANSWER_S, shapes)
+        found = running.ask(arrays, sizes, ANSWER_S, outputs, passes=passes)
         _processes[key] = running
         while len(_processes) > MOST_KEPT:
             _processes.popitem(last=False)[1].end()

@@ -3,6 +3,7 @@
 title = "Vector addition"
 story = "…"                    # what it is about, for whoever reads the page of tasks
 reference = "reference.py"     # what is right: see kernels.tasks.reference
+yardstick = "add.onnx"         # a model of the same, to be timed beside the kernels; absent: none
 operations = "n"               # of one answer, for the roofline; a multiply-add is two
 bytes = "12 * n"               # that every kernel moves; default: each input and the output once
 bound = 1e-6                   # the relative L2 error that an answer in float32 may have
@@ -20,8 +21,8 @@ shape = ["n"]                  # expressions of the symbols (kernels.expressions
 draw = {kind = "normal"}       # one of DRAWS
 constant = true                # the same in all passes, as the weights of a model; absent: false
 
-    [[output]]                   # the pointer behind them. Several are of one type: they lie one behind the
-                                 # other in one buffer, and the kernel takes a pointer of each
+[[output]]                     # the pointer behind them. Several lie one behind the other in one buffer, and
+                               # the kernel takes a pointer of each
 name = "y"
 type = "float32"
 shape = ["n"]
@@ -113,6 +114,11 @@ class Tensor(_Entry, frozen=True, kw_only=True):
     type: str = "float32"
     shape: tuple[Side, ...]
 
+    @property
+    def words(self) -> str:
+        """ "x (m, n) of float32"."""
+        return f"{self.name} ({', '.join(map(str, self.shape))}) of {self.type}"
+
 
 class Input(Tensor, frozen=True, kw_only=True):
     draw: Draw = Draw()
@@ -124,6 +130,11 @@ class Output(Tensor, frozen=True, kw_only=True):
     compare: str = "close"
     what: str = ""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is whole numbers, of which none may be off."""
+        return not self.type.startswith("float")
+
 
 class Spec(_Entry, frozen=True, kw_only=True):
     """A task as its file has it."""
@@ -132,6 +143,7 @@ class Spec(_Entry, frozen=True, kw_only=True):
     story: str = ""
     order: int = 99
     reference: str = "reference.py"
+    yardstick: str = ""
     operations: Side = 0
     bytes: Side = ""
     bound: float = 0.0
@@ -163,6 +175,12 @@ class Task:
         """The file of its reference."""
         return self.folder / self.spec.reference.partition(":")[0]
 
+    @property
+    def model(self) -> Path | None:
+        """The ONNX model that is timed beside the kernels: its yardstick, or a reference that is one."""
+        named = self.spec.yardstick or self.spec.reference
+        return self.folder / named if named.endswith(".onnx") else None
+
 
 @lru_cache(maxsize=1)
 def shipped() -> tuple[str, ...]:
@@ -174,6 +192,8 @@ def read(folder: Path) -> Task:
     """The task in a folder, called as that is. Raises InputError, one sentence that names the file."""
     folder = folder.absolute()
     made = parsed(folder.name, folder, _text(folder / FILE))
+    if made.model is not None and not made.model.is_file():
+        raise InputError(f"{folder / FILE}: there is no {made.model.name} beside it")
     return made if made.file.suffix == ".onnx" else replace(made, answers=_text(made.file))
 
 
@@ -190,7 +210,12 @@ def _text(file: Path) -> str:
 def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
     """The task of these texts. Raises InputError."""
     file = folder / FILE
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in _TAKEN:
+    if keyword.iskeyword(name) or name in _TAKEN:
+        raise InputError(
+            f"{file}: the kernels of a task are called as its folder, and {name!r} means something else "
+            "already; call the folder differently"
+        )
+    if not _NAME.fullmatch(name):
         raise InputError(
             f"{file}: the kernels of a task are called as its folder, and {name!r} is no name for one; take "
             "small letters, digits and _, a letter first"
@@ -215,8 +240,6 @@ def _problems(spec: Spec) -> Iterator[str]:
     if not 1 <= len(spec.output) <= MOST_TENSORS:
         yield f"a task has 1 to {MOST_TENSORS} [[output]], and here are {len(spec.output)}"
         return
-    if len({output.type for output in spec.output}) > 1:
-        yield "all [[output]] are of one type: they lie in one buffer"
     if len(spec.output) > 1 and any(output.compare != "close" for output in spec.output):
         yield "compare is said where there is one [[output]]; of several each element has its place"
     if not 1 <= len(spec.input) <= MOST_TENSORS:
@@ -245,6 +268,10 @@ def _problems(spec: Spec) -> Iterator[str]:
     suffix = Path(spec.reference.partition(":")[0]).suffix
     if suffix == ".onnx" and len(spec.output) > 1:
         yield "a model is the reference of one [[output]]; write a function for several"
+    if spec.yardstick and (Path(spec.yardstick).name != spec.yardstick or len(spec.output) > 1):
+        yield "yardstick names an .onnx file in the task's folder, and there is one [[output]] then"
+    elif spec.yardstick and not spec.yardstick.endswith(".onnx"):
+        yield f"yardstick names an .onnx file in the task's folder, not {spec.yardstick!r}"
     if Path(spec.reference).name != spec.reference or suffix not in (".py", ".onnx"):
         yield f"reference names a .py or .onnx file in the task's folder, not {spec.reference!r}"
     if not spec.check or len(spec.check) > MOST_CHECKS:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
 from bench import judge
-from bench.measure.answers import of_tasks, one_node, samples
+from bench.commands import ladder_watch
+from bench.measure.answers import of_tasks, one_node, oracle, samples
 from bench.measure.answers.comparison import compare
+from bench.questions import ladder_plan
 from bench.questions import rung_template as template
+from bench.run.watching import of_a_task, stamps
 from kernels import arguments, expressions, launch, registry, tasks
 from kernels.errors import InputError, KernelError
 from kernels.tasks import TaskParams, reference, spec
+from tests.tasks import yardsticks
 
 SCALE = """
 title = "Scaled and turned"
@@ -121,8 +127,9 @@ def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
         (('name = "s"', 'name = "s"\ntype = "complex"'), "is none of float32"),
         (('name = "s"', 'name = "s"\ndraw = {kind = "offsets"}'), "draws whole numbers"),
         (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),
-        (("[[output]]", "[[output]]\nname = 'z'\ntype = 'int32'\nshape = [1]\n[[output]]"), "of one type"),
+        (("[[output]]", "[[output]]\nname = 'z'\ncompare = 'set'\nshape = [1]\n[[output]]"), "there is one"),
         (('title = "Scaled and turned"', 'title = "a"\nreference = "../x.py"'), "names a .py or .onnx file"),
+        (("title", "yardstick = 'add.py'\ntitle"), "yardstick names an .onnx file"),
         (("operations", "operations = 1\nstory"), "Expected `str`"),
     ],
 )
@@ -308,6 +315,68 @@ def bind(p, inputs, output, workspace):
 """
 
 
+def test_what_a_task_is_timed_beside(tmp_path: Path) -> None:
+    folder = made(tmp_path / "scaled", right="output[...] = (x * s[:, None]).T")
+    record = tasks.find(folder)
+    p = record(**record.task.spec.time[0])
+    job = ladder_plan.job_of(p, "cpu", kernel_dirs=(str(folder),))
+    planned = ladder_plan.plan(job)
+    assert planned.reference == "the reference (NumPy)"
+    assert [case.scope for case in planned.cases] == ["rung", "reference"]
+    of_gpu = ladder_plan.plan(msgspec.structs.replace(job, device="cuda"))
+    assert (of_gpu.reference, of_gpu.cases) == ("", ())  # a function in NumPy is no rival of a GPU
+    arrays = reference.given(p, one_node.draw(p, np.random.default_rng(0)))
+    assert reference.time_ns(p, arrays, 2) > 0
+    (folder / "task.toml").write_text("yardstick = 'net.onnx'" + SCALE)
+    with pytest.raises(InputError, match=r"there is no net\.onnx beside it"):
+        tasks.find(folder)
+    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
+    nodes += [
+        helper.make_node("Mul", ["x", "column"], ["wide"]),
+        helper.make_node("Transpose", ["wide"], ["y"]),
+    ]
+    told = [
+        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
+    ]
+    graph = helper.make_graph(
+        nodes, "g", told[:2], told[2:], [numpy_helper.from_array(np.array([1]), "axis")]
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
+        folder / "net.onnx",
+    )
+    tasks.find(folder)
+    planned = ladder_plan.plan(job)
+    assert planned.reference == "ONNX Runtime (CPU)"
+    sample = samples.draw(ladder_plan.job_work(job), np.random.default_rng(0))
+    found = one_node.graph(sample.params, sample.inputs)
+    got = oracle.run(found, {f"in{i}": array for i, array in enumerate(sample.inputs)}, ["y"])["y"]
+    assert compare(got, sample, "fp32").stats.ok
+
+
+def test_a_watch_follows_the_files_of_a_task(tmp_path: Path) -> None:
+    folder = made(tmp_path / "scaled", right="output[...] = (x * s[:, None]).T")
+    record = tasks.find(folder)
+    job = ladder_plan.job_of(record(**record.task.spec.time[0]), "cpu", kernel_dirs=(str(folder),))
+    other = ladder_plan.job_of(record(n=7, m=5), "cpu", kernel_dirs=(str(folder),))
+    following, beside = (ladder_watch.FollowedTask(each) for each in (job, other))
+    seen = stamps([folder])
+    kinds = {path.name: of_a_task(path) for path in seen}
+    assert kinds == {"task.toml": True, "reference.py": True, "01_right.py": False}
+    assert following.job(job) is job
+    (folder / "task.toml").write_text(SCALE.replace("n = 40, m = 30", "n = 41, m = 31"))
+    assert stamps([folder]) != seen
+    assert following.job(job).params == {"n": 41, "m": 31}
+    assert beside.job(other).params == {"n": 7, "m": 5}
+    (folder / "reference.py").write_text(REFERENCE.replace("x * s", "2 * x * s"))
+    now = following.job(job)
+    assert now is not job
+    assert following.job(now) is now
+    (folder / "task.toml").write_text(SCALE.replace("[sizes]", "[size]"))
+    with pytest.raises(InputError, match="unknown field"):
+        following.job(now)
+
+
 def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     answers = "def reference(x):\n    return x.max(1), x.min(1, keepdims=True)\n"
     folder = made(tmp_path / "edges", EDGES, answers)
@@ -319,7 +388,7 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
         (folder / f"0{number}_{name}.py").write_text(text)
     record = tasks.find(folder)
     p = record(m=3, n=7)
-    assert (p.output_shapes, p.output_shape, p.output_places) == (((3,), (3, 1)), (6,), (0, 3))
+    assert (p.output_shapes, p.output_shape, p.output_offsets) == (((3,), (3, 1)), (6,), (0, 12))
     (folder / "01_first.cu").write_text(
         '/*\nop = "edges"\nrung = 1\nname = "first"\nidea = "b"\n[[launch]]\ngrid = 1\nblock = 1\n*/\n'
     )
@@ -340,6 +409,147 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     inputs = one_node.draw(p, np.random.default_rng(0))
     with pytest.raises(reference.NoAnswerError, match=r"answers \(3,\), \(3,\), and the task says"):
         one_node.answer(p, inputs)
+
+
+RANKED = """
+title = "The largest of a row, where it is, and whether it is above 0"
+check = [{m = 1, n = 1}, {m = 5, n = 7}, {m = 33, n = 40}]
+time = [{m = 64, n = 50}]
+[sizes]
+m = "rows"
+n = "columns"
+[[input]]
+name = "x"
+shape = ["m", "n"]
+[[output]]
+name = "above"
+type = "uint8"
+shape = ["m"]
+[[output]]
+name = "most"
+shape = ["m"]
+[[output]]
+name = "place"
+type = "int64"
+shape = ["m", 1]
+"""
+RANKED_ANSWER = """import numpy as np
+def reference(x):
+    return (x.max(1) > 0).astype(np.uint8), x.max(1), x.argmax(1)[:, None]
+"""
+RANKED_BODY = """above, most, place = p.split(output)
+        x = inputs[0].reshape(p.m, p.n)
+        most[...] = x.max(1)
+        above[...] = x.max(1) > 0
+        place[...] = x.argmax(1)[:, None]
+        """
+RANKED_CUDA = """/*
+op = "ranked"
+rung = 1
+name = "a_row"
+idea = "A thread a row."
+[[launch]]
+grid = "ceil(m, 64)"
+block = 64
+*/
+extern "C" __global__ void ranked(const float* x, unsigned char* above, float* most, long long* place,
+                                  const RankedParams p) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= p.m) return;
+    int best = 0;
+    for (int i = 1; i < p.n; i++) if (x[row * p.n + i] > x[row * p.n + best]) best = i;
+    most[row] = x[row * p.n + best];
+    above[row] = most[row] > 0;
+    place[row] = BEST;
+}
+"""
+
+
+def test_outputs_of_several_types(tmp_path: Path) -> None:
+    slips = {
+        "right": "",
+        "near": "most[...] *= np.float32(1 + 1e-7)",
+        "off": "most[...] *= np.float32(1.001)",
+        "one": "place[-1] += 1",
+        "far": "place[-1] += 1 << 32",
+        "bit": "above[0] ^= 1",
+        "left": "place[...] = place",
+        "by": "most[0] = np.nan",
+    }
+    folder = made(
+        tmp_path / "ranked", RANKED, RANKED_ANSWER, **{name: RANKED_BODY + it for name, it in slips.items()}
+    )
+    unwritten = KERNEL.format(op="ranked", number=9, name="skips", body=RANKED_BODY)
+    (folder / "09_skips.py").write_text(unwritten.replace("most[...] = x.max(1)", "most[1:] = x[1:].max(1)"))
+    for file in folder.glob("0*.py"):
+        file.write_text(file.read_text().replace("x, s = (array", "(x,) = (array"))
+    p = tasks.find(folder)(m=5, n=7)
+    assert (p.out_dtype, p.output_shape, p.output_offsets) == ("uint8", (5 * 13,), (60, 40, 0))
+    told = {name: judged(folder, name) for name in (*slips, "skips")}
+    assert (told["right"], told["near"], told["left"]) == ("", "", "")
+    assert "relative L2 error" in told["off"]
+    assert "most" in told["off"]
+    assert "first place[32, 0]: " in told["one"]
+    assert "first place[32, 0]: " in told["far"]
+    assert "above[0]" in told["bit"]
+    assert told["by"].startswith("nan: NaN at element most[0]")
+    assert told["skips"].startswith("unwritten: ")
+    assert "first most[0]" in told["skips"]
+    sample = samples.draw(p, np.random.default_rng(0))
+    buffer = np.zeros(p.output_shape, p.out_dtype)
+    for own, right in zip(p.split(buffer), np.split(sample.expected, (5, 10)), strict=True):
+        own[...] = right.reshape(own.shape)
+    assert compare(buffer, sample, "fp32").stats.ok
+    # A part of an element stands for what of the element can be known.
+    places = np.arange(buffer.size)
+    for number, _, values, right in of_tasks.seen_in_parts(p, places, buffer, buffer):
+        assert number in (0, 1, 2)
+        assert (values == right).all()
+    changed = buffer.copy()
+    p.split(changed)[1][...] = np.nextafter(p.split(buffer)[1], np.float32(9))
+    for _, _, values, right in of_tasks.seen_in_parts(p, places, changed, buffer):
+        assert np.allclose(values.astype(np.float64), right.astype(np.float64), rtol=1e-6)
+    p.split(changed)[1][...] *= np.float32(1.5)
+    seen = [it for it in of_tasks.seen_in_parts(p, places, changed, buffer) if it[0] == 1]
+    assert not np.allclose(seen[0][2], seen[0][3], rtol=1e-3)
+    (folder / "reference.py").write_text(RANKED_ANSWER.replace(".astype(np.uint8)", " + 0.5"))
+    with pytest.raises(reference.NoAnswerError, match="answers float64 as its output 1, and the task says"):
+        one_node.answer(tasks.find(folder)(m=5, n=7), one_node.draw(p, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(("best", "fault"), [("best", ""), ("best + (row == p.m - 1)", "place[")])
+def test_a_cuda_kernel_has_outputs_of_several_types(tmp_path: Path, best: str, fault: str) -> None:
+    folder = made(tmp_path / "ranked", RANKED, RANKED_ANSWER)
+    (folder / "01_a_row.cu").write_text(RANKED_CUDA.replace("BEST", best))
+    record = tasks.find(folder)
+    rung = registry.find("cuda", "ranked", "a_row", [folder])
+    trial = judge.Trial(rung, record(m=33, n=40), simulated=True)
+    with trial:
+        failure = trial.check("before timing")
+    assert (failure is None) if not fault else (failure is not None and fault in failure.finding.reason)
+
+
+def test_rows_of_a_set_that_rounding_parts_find_each_other(tmp_path: Path) -> None:
+    text = SCALE.replace('name = "y"', 'name = "y"\ncompare = "set"')
+    p = tasks.find(made(tmp_path / "row_set", text))(n=33, m=17)
+    sample = samples.draw(p, np.random.default_rng(0))
+    random = np.random.default_rng(1)
+    # Columns that are alike but for their rounding: by value, chance would order the rows.
+    right = random.standard_normal((400, 5))
+    right[:, :2] = random.integers(0, 3, (400, 2))
+    rounded = right * (1 + 1e-7 * random.standard_normal(right.shape))
+    given = replace(sample, expected=right)
+    shuffled = rounded[random.permutation(400)]
+    assert compare(shuffled, given, "fp32").stats.ok
+    for spoil in ("one element", "a row twice", "columns of others"):
+        wrong = shuffled.copy()
+        if spoil == "one element":
+            wrong[7, 4] += 0.01
+        elif spoil == "a row twice":
+            wrong[7] = wrong[8]
+        else:
+            wrong[:, 4] = np.roll(wrong[:, 4], 1)
+        assert not compare(wrong, given, "fp32").stats.ok, spoil
 
 
 def test_what_is_drawn_is_valid() -> None:
@@ -368,6 +578,14 @@ def test_shipped_tasks_are_whole(name: str) -> None:
         sample = samples.draw(p, np.random.default_rng(0))
         assert sample.expected.shape == p.output_shape
         assert np.isfinite(sample.expected).all()
+    if record.task.model is not None:
+        made = yardsticks.model(name)
+        assert yardsticks.path(name).read_bytes() == made.SerializeToString(), "python -m tests.tasks --write"
+        p = record(**told.check[-1])
+        sample = samples.draw(p, np.random.default_rng(0))
+        graph = one_node.graph(p, sample.inputs)
+        data = {f"in{i}": array for i, array in enumerate(sample.inputs)}
+        assert np.allclose(oracle.run(graph, data, ["y"])["y"], sample.expected, rtol=1e-6)
     for sizes in (*told.check, *told.time):
         p = record(**sizes)
         for rung in ladders:

@@ -29,6 +29,8 @@ def _section(record: type[TaskParams]) -> str:
         told = (f"`{it.name}` ({', '.join(map(str, it.shape))}), {it.type}" for it in tensors)
         lines.append(f"| {of} | {'; '.join(told)} |")
     timed = (", ".join(f"{symbol} {size:,}" for symbol, size in sizes.items()) for sizes in spec.time)
+    told = "a model, by ONNX Runtime" if spec.yardstick else "on the CPU the reference in NumPy"
+    lines.append(f"| timed beside | {told} |")
     lines.append(f"| timed on | {'; '.join(timed)} |")
     lines += ["", "| Rung | | What it does |", "| --- | --- | --- |"]
     lines += [_row(rung) for device in ("cuda", "cpu") for rung in registry.rungs(device, name)]

@@ -1,5 +1,5 @@
-"""`python -m tests.tasks --write`: docs/tasks.md with what the folders of the tasks say now; without --write,
-whether the page says so already."""
+"""`python -m tests.tasks --write`: docs/tasks.md with what the folders of the tasks say now, and the models
+that these are timed beside; without --write, whether the page says so already."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 import sys
 
 from tests import tasks
+from tests.tasks import yardsticks
 
 
 def main() -> int:
@@ -15,6 +16,7 @@ def main() -> int:
     text = tasks.page()
     if parser.parse_args().write:
         tasks.PAGE.write_text(text, encoding="utf-8")
+        yardsticks.write()
         return 0
     same = text == tasks.PAGE.read_text(encoding="utf-8")
     print(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kernelscope as ks
-from tests.kernels.test_tasks import made
+from tests.kernels.test_tasks import REFERENCE, made
 
 
 def doubled(p, inputs, output, workspace):  # type: ignore[no-untyped-def]
@@ -26,7 +26,14 @@ def test_a_task_is_judged_as_an_operator_is(tmp_path: Path) -> None:
         right = judge(folder / "01_right.py", task=folder)
         assert (right.right, right.op, right.title) == (True, "turned", "turned n 40, m 30")
         assert right.time_s
-        assert right.reference is None  # a function has no time to beat
+        assert right.reference is not None
+        assert right.reference.title == "the reference (NumPy)"
+        slow = "import time\n" + REFERENCE.replace("return", "time.sleep(0.1); return")
+        (folder / "reference.py").write_text(slow)
+        late = judge(folder / "01_right.py", task=folder)
+        assert late.right
+        assert "an answer of it takes 0.1 s" in late.against[0].reason
+        (folder / "reference.py").write_text(REFERENCE)
         beside = judge(folder / "01_right.py", shape=(3, 5), beside="tail", task=folder)
         assert (beside.right, beside.title) == (True, "turned n 3, m 5")
         wrong = judge(doubled, task=folder)

@@ -18,7 +18,7 @@ from bench.questions import ladder_plan, model_questions
 from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.ops import Params, sized
+from kernels.ops import OPS, Params, sized
 from kernels.precision import NAMES
 from kernels.tasks import TaskParams, record_of, shipped
 
@@ -49,7 +49,7 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         others = tuple(_params(entry, work, made.device) for work in entry.hidden if hidden)
         for threshold in entry.threshold:
             if threshold.rung == REFERENCE:
-                if not one_node.is_graph(params):
+                if not one_node.is_graph(params) or entry.op not in (*OPS, *shipped()):
                     raise InputError(f"{entry.op} has no reference that is timed; name a rung of it")
                 continue
             rung = registry.find(made.device, entry.op, threshold.rung)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from bench.results.records import Environment, Job, Record
 from kernels.errors import KernelscopeError
 
 FILE = "programs.jsonl"
+LIMIT_S = 3600.0  # of a program; one that hangs would hold up a report for ever
 
 
 class ProgramStart(Record, frozen=True):
@@ -60,8 +62,8 @@ class ProgramUse(ProcessUse, frozen=True, kw_only=True):
         return (self.user_s + self.system_s) / self.real_s if self.real_s else 0.0
 
 
-def run(start: ProgramStart, environment: Environment) -> ProgramUse:
-    """Run it and wait for its end."""
+def run(start: ProgramStart, environment: Environment, limit_s: float = LIMIT_S) -> ProgramUse:
+    """Run it and wait for its end, or end it after `limit_s`: then the error says so."""
     if not hasattr(os, "wait4"):
         return ProgramUse(start=start, error="this system does not tell what a child process used")
     command = [sys.executable, "-m", "bench.extras.reports.program"]
@@ -77,14 +79,24 @@ def run(start: ProgramStart, environment: Environment) -> ProgramUse:
         assert child.stdout is not None
         child.stdin.write(msgspec.json.encode(start) + b"\n")
         child.stdin.close()
-        said = child.stdout.read()
+        late = threading.Timer(limit_s, child.kill)
+        late.start()
+        try:
+            said = child.stdout.read()
+        finally:
+            late.cancel()
         _, status, used = os.wait4(child.pid, 0)
         real_s = time.perf_counter() - begun
         child.returncode = os.waitstatus_to_exitcode(status)
     try:
         told = msgspec.json.decode(said, type=ProgramAnswer)
     except msgspec.DecodeError:
-        told = ProgramAnswer(error=f"its process ended with exit code {child.returncode} and said nothing")
+        gave_up = f"it was given up after {limit_s:,.0f} s; fewer --images take less"
+        told = ProgramAnswer(
+            error=gave_up
+            if real_s >= limit_s
+            else f"its process ended with exit code {child.returncode} and said nothing"
+        )
     return ProgramUse(
         start=start,
         answer=told,

@@ -113,4 +113,4 @@ def _answered(p: TaskParams, inputs: tuple[np.ndarray, ...], changed: dict[int, 
         given = [changed.get(place, array) for place, array in enumerate(inputs)]
         return of_tasks.sorted_(p, one_node.answer(p, given))
     except KernelscopeError:
-        return np.full(p.output_shape, np.nan)
+        return np.full(of_tasks.answer_shape(p), np.nan)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from bench.measure.answers import of_tasks
@@ -45,7 +46,7 @@ LOSING = {
 @dataclass(frozen=True)
 class Comparison:
     """An answer against the oracle's. index: the first element that is off by more than the bound × the
-    largest value; wrong: how many are; broken: it is NaN or infinite."""
+    largest value; wrong: how many are; broken: it is NaN or infinite. where: the element in words."""
 
     stats: ErrorStats
     index: tuple[int, ...] = ()
@@ -53,6 +54,7 @@ class Comparison:
     got: str = ""
     wrong: int = 0
     broken: bool = False
+    where: str = ""
 
 
 def direct(params: Params, precision: str, method: str) -> bool:
@@ -83,9 +85,38 @@ def compare(got: np.ndarray, sample: Sample, precision: str, method: str = "") -
     """The rule of bench.measure.answers.accuracy.error_stats, piece by piece, so that a batch of any size
     fits in memory beside its answers. method: see bound_of; no element may be off by more than the
     precision's own bound."""
-    bound, loose = bound_of(sample.params, precision, method), bound_of(sample.params, precision)
-    got, sample = of_tasks.in_order(got, sample)
+    p = sample.params
+    if isinstance(p, TaskParams) and len(p.output_shapes) > 1:
+        return _of_several(p, of_tasks.numbers(p, got), sample, precision)
+    return _of_one(got, sample, bound_of(p, precision, method), bound_of(p, precision))
+
+
+def _of_several(p: TaskParams, got: np.ndarray, sample: Sample, precision: str) -> Comparison:
+    """Each output by itself: where one is wrong, the first of these; `index` is its place among the elements
+    of all. Else the one whose error is the largest share of its bound."""
+    found: list[Comparison] = []
+    at = wrong = 0
+    flat, expected = got.reshape(-1), sample.expected.reshape(-1)
+    for shape, bound in zip(p.output_shapes, p.bounds(precision), strict=True):
+        own = slice(at, at + math.prod(shape))
+        one = _of_one(flat[own], replace(sample, expected=expected[own]), bound, bound)
+        wrong += one.wrong
+        index = (one.index[0] + at,) if one.index else ()
+        name, where = p.named(at)[0], of_tasks.place_in_words(p, index)
+        stats = one.stats
+        if not stats.ok:
+            told = stats.reason.replace(str(one.index), where) if index else stats.reason
+            stats = msgspec.structs.replace(stats, reason=told if told != stats.reason else f"{name}: {told}")
+        found.append(replace(one, stats=stats, index=index, where=where))
+        at = own.stop
+    bad = next((one for one in found if not one.stats.ok), None)
+    worst = bad or max(found, key=lambda one: one.stats.rel_l2 / (one.stats.bound or 1.0))
+    return replace(worst, wrong=wrong)
+
+
+def _of_one(got: np.ndarray, sample: Sample, bound: float, loose: float) -> Comparison:
     largest = max(float(np.abs(sample.expected).max(initial=0.0)), sample.typical) or 1.0
+    got, sample = of_tasks.in_order(got, sample, (bound * largest, ELEMENT_FACTOR * loose * largest))
     squares = reference = total = worst = 0.0
     wrong = 0
     index: tuple[int, ...] = ()
@@ -122,7 +153,8 @@ def compare(got: np.ndarray, sample: Sample, precision: str, method: str = "") -
     )
     if not index:
         return Comparison(stats)
-    return Comparison(stats, index, f"{value_at(sample, index):.6g}", f"{got[index]:.6g}", wrong, broken)
+    expected, found = f"{value_at(sample, index):.6g}", f"{got[index]:.6g}"
+    return Comparison(stats, index, expected, found, wrong, broken, str(index))
 
 
 @dataclass(frozen=True)
@@ -178,7 +210,7 @@ def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
     """The largest |error| over everything but the last two axes: where on the image it is wrong. NaN where an
     answer is no number."""
     found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
-    for rows in _pieces(got):
+    for rows in _pieces(got) if got.ndim > 1 else [slice(0, len(got))]:
         part, expected = _side_by_side(got, sample, rows)
         with np.errstate(all="ignore"):
             difference = np.abs(part.astype(np.float64) - expected)
@@ -190,8 +222,6 @@ def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
 
 def _pieces(got: np.ndarray) -> list[slice]:
     """An answer's rows in pieces that are compared at once."""
-    if got.ndim < 2:
-        return [slice(0, len(got))]
     a_row = max(1, math.prod(got.shape[1:])) * 8
     step = max(1, CHUNK_NBYTES // a_row)
     return [slice(start, start + step) for start in range(0, got.shape[0], step)]

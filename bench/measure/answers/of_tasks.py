@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +23,7 @@ EMPTY_ROWS = 0.2  # of rows between offsets, where there are several
 def drawn(p: TaskParams, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """New inputs of a task."""
     return tuple(
-        _values(given.draw, shape, p.sizes, random).astype(given.type)
+        _values(given.draw, shape, p.sizes, random).astype(given.type, copy=False)
         for given, shape in zip(p.task.spec.input, p.input_shapes, strict=True)
     )
 
@@ -36,7 +38,9 @@ def _values(
 ) -> np.ndarray:
     if draw.kind == "normal":
         values = random.standard_normal(shape, np.float32)
-        return np.float32(draw.mean) + np.float32(draw.std) * values
+        values *= np.float32(draw.std)
+        values += np.float32(draw.mean)
+        return values
     if draw.kind == "uniform":
         return random.uniform(float(draw.low), float(draw.high), shape)
     if draw.kind == "integers":
@@ -64,24 +68,95 @@ def ordered(p: Params) -> bool:
     return not isinstance(p, TaskParams) or p.task.spec.output[0].compare == "close"
 
 
-def in_order(got: np.ndarray, sample: Sample) -> tuple[np.ndarray, Sample]:
+def in_order(got: np.ndarray, sample: Sample, nears: Sequence[float]) -> tuple[np.ndarray, Sample]:
     """An answer and the right one in the order in which they are compared: where a task says `sorted`, each
-    row by size; where it says `set`, all rows of the last axis by theirs."""
+    row by size; where it says `set`, each row of the last axis beside one that it is within `nears` of, the
+    smallest first, as far as there is one that no other row has."""
     if ordered(sample.params):
         return got, sample
-    expected = sample.expected.reshape(got.shape)
-    return sorted_(sample.params, got), replace(sample, expected=sorted_(sample.params, expected))
+    expected = sorted_(sample.params, sample.expected.reshape(got.shape))
+    got = sorted_(sample.params, got)
+    if _of_rows(sample.params, got):
+        rows = got.reshape(-1, got.shape[-1])
+        wanted = expected.reshape(rows.shape).astype(np.float64)
+        got = rows[_partners(rows.astype(np.float64), wanted, nears)].reshape(got.shape)
+    return got, replace(sample, expected=expected)
 
 
 def sorted_(p: Params, values: np.ndarray) -> np.ndarray:
     """See in_order; the values as they are where their places count."""
     if ordered(p):
         return values
-    compare: Any = p.task.spec.output[0].compare if isinstance(p, TaskParams) else "close"
-    if compare == "sorted" or values.ndim < 2:
+    if not _of_rows(p, values):
         return np.sort(values, axis=-1)
     rows = values.reshape(-1, values.shape[-1])
     return rows[np.lexsort(rows.T[::-1])].reshape(values.shape)
+
+
+def _of_rows(p: Params, values: np.ndarray) -> bool:
+    """Whether its rows may be in any order, not the elements of each."""
+    return isinstance(p, TaskParams) and p.task.spec.output[0].compare == "set" and values.ndim > 1
+
+
+ROUNDS, WINDOW = 8, 256  # of looking for partners, and among how many rows at once
+
+
+def _partners(got: np.ndarray, wanted: np.ndarray, nears: Sequence[float]) -> np.ndarray:
+    """For each row of `wanted` the row of `got` that is held against it, each once. Rows that lie in one
+    place when both are sorted by value may differ where rounding alone decides that order; so those that do
+    are sorted by a random direction, in which rows that are alike in one column seldom are, and what is
+    still left looks for its nearest among those beside it."""
+    partner = np.full(len(wanted), -1)
+    free = np.ones(len(got), bool)
+    direction = np.random.default_rng(len(got)).uniform(0.5, 1.5, got.shape[1])
+    with np.errstate(all="ignore"):
+        along_got, along_wanted = got @ direction, wanted @ direction
+
+    def pair(mine: np.ndarray, theirs: np.ndarray, near: float) -> None:
+        with np.errstate(all="ignore"):
+            fit = (np.abs(got[mine] - wanted[theirs]) <= near).all(axis=1)
+        partner[theirs[fit]], free[mine[fit]] = mine[fit], False
+
+    def left() -> tuple[np.ndarray, np.ndarray]:
+        return np.flatnonzero(free), np.flatnonzero(partner < 0)
+
+    for near in nears:
+        pair(*left(), near)
+        mine, theirs = left()
+        pair(mine[np.argsort(along_got[mine])], theirs[np.argsort(along_wanted[theirs])], near)
+        for _ in range(ROUNDS):
+            mine, theirs = left()
+            if not mine.size:
+                break
+            found, at = _nearest(got[mine], along_got[mine], wanted[theirs], along_wanted[theirs], near)
+            if not found.size:
+                break
+            pair(mine[found], theirs[at], near)
+    mine, theirs = left()
+    partner[theirs] = mine
+    return partner
+
+
+def _nearest(
+    got: np.ndarray, along_got: np.ndarray, wanted: np.ndarray, along_wanted: np.ndarray, near: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of `got` and for each its nearest of `wanted`, where that is within `near`; no row twice."""
+    order = np.argsort(along_wanted)
+    sorted_along, reach = along_wanted[order], near * 1.5 * got.shape[1]
+    first = np.searchsorted(sorted_along, along_got - reach)
+    behind = np.searchsorted(sorted_along, along_got + reach, "right")
+    best, at = np.full(len(got), np.inf), np.zeros(len(got), np.int64)
+    for step in range(min(WINDOW, int((behind - first).max(initial=0)))):
+        which = np.flatnonzero(first + step < behind)
+        candidate = order[first[which] + step]
+        with np.errstate(all="ignore"):
+            far = np.abs(got[which] - wanted[candidate]).max(axis=1)
+        nearer = far < best[which]
+        best[which[nearer]], at[which[nearer]] = far[nearer], candidate[nearer]
+    found = np.flatnonzero(best <= near)
+    found = found[np.argsort(best[found], kind="stable")]
+    _, once = np.unique(at[found], return_index=True)
+    return found[once], at[found[once]]
 
 
 def strangers(p: Params, found: np.ndarray, right: np.ndarray, near: float) -> np.ndarray:
@@ -93,3 +168,72 @@ def strangers(p: Params, found: np.ndarray, right: np.ndarray, near: float) -> n
     left, above = known[at - 1], known[np.minimum(at, known.size - 1)]
     with np.errstate(invalid="ignore"):
         return np.asarray(~(np.minimum(np.abs(values - left), np.abs(values - above)) <= near))
+
+
+# ----------------------------------------------------------------------------------- outputs of several types
+
+
+def answer_shape(p: Params) -> tuple[int, ...]:
+    """The shape of what `numbers` gives of an output."""
+    if isinstance(p, TaskParams) and p.mixed:
+        return (sum(map(math.prod, p.output_shapes)),)
+    return p.output_shape
+
+
+def numbers(p: Params, output: np.ndarray) -> np.ndarray:
+    """An output as it is compared: of several types all elements as float64, those of one output behind those
+    of the other; any other as it is."""
+    return p.numbers(output) if isinstance(p, TaskParams) else output
+
+
+def place_in_words(p: Params, index: tuple[int, ...]) -> str:
+    """Where an element of an answer is: its index, of several outputs the name of its own and the index in
+    that."""
+    if isinstance(p, TaskParams) and len(p.output_shapes) > 1 and len(index) == 1:
+        name, place = p.named(index[0])
+        return f"{name}{list(place)}"
+    return str(index)
+
+
+def seen_in_parts(
+    p: TaskParams, places: np.ndarray, found: np.ndarray, right: np.ndarray
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """Of numbers that were left in a buffer of several types, for each output: its place among the outputs,
+    which of its elements they are of, these elements, and the right ones. Where a number is only a part of an
+    element, the other parts are taken such that it is as near to the right one as it can be."""
+    width = right.dtype.itemsize
+    outputs = zip(p.output_offsets, p.split(right), strict=True)
+    for number, (offset, output) in enumerate(outputs):
+        whole = output.reshape(-1)
+        parts = whole.itemsize // width
+        mine = (places >= offset // width) & (places < offset // width + parts * whole.size)
+        if not mine.any():
+            continue
+        element, part = np.divmod(places[mine] - offset // width, parts)
+        kind = np.dtype(f"u{whole.itemsize}")
+        expected = whole[element]
+        bits = _nearest_bits(expected.view(kind), part, found[mine].view(f"u{width}"))
+        yield number, element, bits.astype(kind).view(whole.dtype), expected
+
+
+def _nearest_bits(bits: np.ndarray, part: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Of all bit patterns that have `found` as that part (0: the lowest), the one next to `bits`, uint64."""
+    if bits.itemsize == found.itemsize:
+        return found.astype(np.uint64)
+    wide, own = 8 * found.itemsize, bits.astype(np.uint64)
+    shift = np.uint64(wide) * part.astype(np.uint64)
+    top = shift + np.uint64(wide)
+    last = top >= np.uint64(8 * bits.itemsize)  # the highest part: nothing lies above it
+    high = np.where(last, np.uint64(0), own >> np.where(last, np.uint64(0), top))
+    below = (np.uint64(1) << shift) - np.uint64(1)
+    best, least = own, np.full(own.shape, np.iinfo(np.uint64).max)
+    for step in (0, 1, -1):
+        above = high + np.uint64(step) if step >= 0 else high - np.uint64(1)
+        base = np.where(last, np.uint64(0), above << np.where(last, np.uint64(0), top))
+        base |= found.astype(np.uint64) << shift
+        candidate = np.clip(own, base, base | below)
+        far = np.where(candidate > own, candidate - own, own - candidate)
+        if step:
+            far = np.where(last | (above >> (np.uint64(8 * bits.itemsize) - top) != 0), least, far)
+        best, least = np.where(far < least, candidate, best), np.minimum(far, least)
+    return best

@@ -46,14 +46,16 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 
 def is_graph(p: Params) -> bool:
-    """Whether it is a model, which a backend runs: a task whose reference is a function is none."""
-    return not isinstance(p, TaskParams) or reference.is_model(p.task)
+    """Whether there is a model of it, which a backend runs; of a task whose reference is a function, and
+    which names no yardstick, there is none, nor where the task was sent without its folder."""
+    return not isinstance(p, TaskParams) or (p.task.model is not None and p.task.model.is_file())
 
 
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     """The model; `inputs` in the params' order, of which the weights become initializers."""
     if isinstance(p, TaskParams):
-        return task_models.graph(p, inputs, OUTPUT)
+        assert p.task.model is not None
+        return task_models.graph(p, p.task.model, inputs, OUTPUT)
     names, made, extra = _nodes(p)
     weights = [i for i in p.weight_inputs if i < len(inputs)]
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
@@ -87,7 +89,8 @@ def answer(p: Params, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """What the oracle answers to `inputs`, weights among them; of a task what its reference does. Raises as
     `oracle.golden` does."""
     if isinstance(p, TaskParams):
-        return task_models.answer(p, inputs, OUTPUT) if is_graph(p) else reference.answer(p, inputs)
+        of_model = reference.is_model(p.task)
+        return task_models.answer(p, inputs, OUTPUT) if of_model else reference.answer(p, inputs)
     evaluation, extra = _evaluation(p)
     weights = {f"in{i}": inputs[i] for i in p.weight_inputs if i < len(inputs)}
     return evaluation({f"in{i}": inputs[i] for i in p.data_inputs}, weights | extra)[OUTPUT]

@@ -1,4 +1,5 @@
-"""The reference of a task that is an ONNX model, as a graph of the task's own tensors: in0, in1, … and y."""
+"""An ONNX model of a task, its reference or what its kernels are timed beside, as a graph of the task's own
+tensors: in0, in1, … and y."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _PREFIX = "task/"  # of all that the model names, so that the task's own names a
 
 def answer(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> np.ndarray:
     """What the model answers in float64. Raises as `oracle.golden` does."""
-    made = graph(p, inputs, output)
+    made = graph(p, p.task.file, inputs, output)
     found = oracle.run(made, {f"in{i}": inputs[i] for i in p.data_inputs}, [output])[output]
     if found.shape != p.output_shape:
         where = f"{p.task.file} answers the shape {found.shape}"
@@ -31,10 +32,9 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> np.ndarr
     return found
 
 
-def graph(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> Graph:
-    """The model for these sizes; inputs that are constant are initializers. Raises InputError where it does
-    not take what the task has."""
-    file = p.task.file
+def graph(p: TaskParams, file: Path, inputs: Sequence[np.ndarray], output: str) -> Graph:
+    """The model of a file for these sizes; inputs that are constant are initializers. Raises InputError where
+    it does not take what the task has."""
     whole, digest = _model(file, file.stat().st_mtime_ns if file.is_file() else 0)
     proto = onnx.ModelProto()
     proto.CopyFrom(whole)
@@ -78,6 +78,6 @@ def _model(file: Path, changed_ns: int) -> tuple[onnx.ModelProto, bytes]:
             del proto.graph.value_info[:]
             return compose.add_prefix(proto, _PREFIX), hashlib.sha256(data).digest()
     except MemoryError:
-        raise ModelError(confined.too_large(f"the reference {file}")) from None
+        raise ModelError(confined.too_large(str(file))) from None
     except Exception as error:
-        raise ModelError(f"the reference {file} is no ONNX model: {str(error).splitlines()[0]}") from error
+        raise ModelError(f"{file} is no ONNX model: {str(error).splitlines()[0]}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from bench.measure.outcomes import Incorrect
 from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender
 from bench.measure.timing import Instances, answers, first_run
-from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_records import OF_FUNCTION, LadderJob, RungCase, RungMeasurement
 from bench.results.records import Case, Job
 from engine import backends, net_rungs
 from engine.backend import Options, Session
@@ -39,7 +39,7 @@ from kernels.cache import atomic_file
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
-from kernels.tasks import is_known, learn, record_of
+from kernels.tasks import TaskParams, is_known, learn, record_of, reference
 
 MAPS = "errors"  # folder of error maps in the ladder's
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
@@ -268,6 +268,41 @@ class ReferenceContender(KernelContender):
         notes = () if error.ok else (f"the reference itself is off: {error.reason}",)
         facts = self.facts | {"backend": self._backend}
         return {"error": error, "checks": 1, "notes": notes, "facts": facts, "nbytes": moved}
+
+
+class _Function:
+    """The reference of a task that is a function, as a session: each pass is one answer in float64."""
+
+    def __init__(self, params: TaskParams, inputs: Sequence[np.ndarray]) -> None:
+        self._params, self._given = params, reference.given(params, inputs)
+        self.facts: Mapping[str, str] = {"backend": OF_FUNCTION.format(reference.library(params.task))}
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """ns of `count` answers; it is no kernel, and what lies in the caches is left to it."""
+        return reference.time_ns(self._params, self._given, count)
+
+    def close(self) -> None:
+        """Its process is the reference's own."""
+
+
+class FunctionContender(KernelContender):
+    """The reference of a task that is a function: what is right, so nothing of it is checked."""
+
+    def prepare(self) -> None:
+        assert isinstance(self.params, TaskParams)
+        sample = samples.draw(self.params, np.random.default_rng(self.job.seed))
+        self.first = _Function(self.params, sample.whole_inputs)
+        a_pass_s = self.first.time_runs(1) / 1e9
+        if a_pass_s > self.job.budget_s:  # nobody waits for it again and again
+            raise UnsupportedError(
+                f"an answer of it takes {a_pass_s:.1f} s, more than --budget {self.job.budget_s:g} has for it"
+            )
+
+    def multiply(self) -> None:
+        """One is enough: it has no addresses or algorithms of its own."""
+
+    def _own(self) -> dict[str, Any]:
+        return {"facts": self.facts, "nbytes": self.params.nbytes}
 
 
 class WholeModelContender(Contender):

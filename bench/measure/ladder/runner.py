@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
+from bench.measure.answers import one_node
 from bench.measure.ladder import compiled, entrants, simulated
 from bench.measure.net_operator import Net
 from bench.measure.reporter import Reporter
@@ -18,8 +19,10 @@ from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
 from engine.isolated import pool
+from engine.machine import host
 from kernels import registry
 from kernels.cpu import compiled as cpu_code
+from kernels.tasks import TaskParams
 
 
 def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> None:
@@ -63,6 +66,8 @@ class LadderRunner(Runner):
         self._say(Hello(environment=environment.collect()))
         self._params = entrants.job_work(self._job)
         self._probe()
+        if isinstance(self._params, TaskParams):  # whose inputs and answers are drawn and compared whole
+            host.keep_freed_memory()
         entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
         for scope in (("rung", "reference"), ("model",)):
             yield [case for case in self._cases if case.scope in scope]
@@ -96,7 +101,10 @@ class LadderRunner(Runner):
     def _contender(self, case: RungCase) -> Contender:
         if case.scope == "model" or isinstance(self._params, Net):
             return entrants.WholeModelContender(self._job, self._params, case, self._reporter)
-        of = entrants.ReferenceContender if case.scope == "reference" else entrants.RungContender
+        of: type[entrants.KernelContender] = entrants.RungContender
+        if case.scope == "reference":
+            is_model = one_node.is_graph(self._params)
+            of = entrants.ReferenceContender if is_model else entrants.FunctionContender
         return of(self._job, self._params, case, self._reporter, self._folder)
 
     def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:

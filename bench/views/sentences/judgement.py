@@ -55,7 +55,7 @@ def lines(judged: JudgementOutput) -> list[str]:
 
 def _told_in(why: str, found: Finding) -> bool:
     """Whether a reason names the first wrong element, and what it should be."""
-    return str(found.index) in why and found.expected in why
+    return found.expected in why and (str(found.index) in why or found.got in why)
 
 
 def beside(judged: JudgementOutput, other: Against) -> str:

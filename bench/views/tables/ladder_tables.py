@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.results import doubt
 from bench.results.finding import Finding
-from bench.results.ladder_records import Ladder
+from bench.results.ladder_records import OF_FUNCTION, Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
@@ -301,8 +301,10 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
-    same = "the same model" if ladder.job.op == "net" else "the same work as a model of one node"
-    if ladder.reference:  # a task whose reference is a function has none that is timed
+    if ladder.reference.startswith(OF_FUNCTION.partition("{")[0]):
+        lines.append(f"{ladder.reference}: it says what is right; a pass is one answer, in float64")
+    elif ladder.reference:
+        same = "the same model" if ladder.job.op == "net" else "the same work as a model"
         lines.append(f"reference: {ladder.reference}, {same}")
     for row in rows:  # of a whole net: how much of it is one kernel, or one call
         facts = row.measurement.facts

@@ -231,7 +231,7 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
     assert main.main(line) == 2
     told, mistake = capsys.readouterr().err.splitlines()
     assert told.startswith("there is no kernel for conv on cpu in")
-    assert told.endswith("it is called NN_name.py")
+    assert "it is called NN_name.py; `ladder --new`" in told
     assert "no rung 'nosuch'" in mistake
     assert main.main(["ladder", "--new", "conv", str(tmp_path / "new"), "--device", "cuda"]) == 0
     out, err = capsys.readouterr()

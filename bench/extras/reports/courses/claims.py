@@ -44,13 +44,19 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
         elif found.doubts:
             why = f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}"
         elif found.low is None or found.high is None:
-            first, second = (shown(ours(course, one, taken), one) for one in lines)
-            why = f"{line.what} has no interval, as it was taken once (here {first} and {second})"
+            both_shown = " and ".join(shown(ours(course, one, taken), one) for one in lines)
+            why = f"{line.what} has no interval, as it was taken once (here {both_shown})"
         else:
             known.append(Interval(found.value, found.low, found.high))
             continue
         return Held("open", f"{said}. {_ENDS['open']}{why}.")
-    kind, told = (_fractions if lines[0].unit == "fraction" else _times)(claim, *known)
+    first, second = known
+    if lines[0].unit == "fraction":
+        kind, told = _fractions(claim, first, second)
+    else:
+        published = lines[0].published, lines[1].published
+        theirs = published[0] / published[1] if published[0] and published[1] else None
+        kind, told = _times(claim, first, second, theirs)
     if kind == "open":
         return Held(kind, f"{said}. {_ENDS[kind]}{told}.")
     return Held(kind, f"{said}; ours: {told}. {_ENDS[kind]}")
@@ -70,15 +76,17 @@ def _kind(agrees: bool) -> str:
     return "agrees" if agrees else "contradicts"
 
 
-def _times(claim: Claim, first: Interval, second: Interval) -> tuple[str, str]:
+def _times(claim: Claim, first: Interval, second: Interval, theirs: float | None) -> tuple[str, str]:
     """By their ends, as they were measured apart: the widest ratio that both intervals allow."""
     low, high = first.low / second.high, first.high / (second.low or second.value)
     ratio = f"{units.times(first.value / second.value)} ({units.times(low)} to {units.times(high)})"
     told = f"the first takes {ratio} the time of the second"
     if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
         return _kind(not claim.same and low > 1), told
-    if claim.same and low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
-        return "agrees", told
+    if low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
+        if not claim.same and theirs and theirs <= 1 + SAME_BOUND:  # theirs are as near to each other as ours
+            return "open", f"both theirs and ours are the same within ±{SAME_BOUND:.0%}"
+        return _kind(claim.same), f"{told}, the same within ±{SAME_BOUND:.0%}"
     return "open", "the interval of the ratio reaches across the bound of ±2 %"
 
 

@@ -109,9 +109,17 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
 
 
 def claimed(
-    first: Figure, second: Figure, monkeypatch: pytest.MonkeyPatch, same: bool = False, unit: str = "s"
+    first: Figure,
+    second: Figure,
+    monkeypatch: pytest.MonkeyPatch,
+    same: bool = False,
+    unit: str = "s",
+    theirs: float = 3.0,
 ) -> str:
-    line = {name: Line(what=name, published=2.0, unit=unit, need="n", value="time") for name in "ab"}  # type: ignore[arg-type]
+    published = {"a": 2.0 * theirs, "b": 2.0}
+    line = {
+        name: Line(what=name, published=published[name], unit=unit, need="n", value="time") for name in "ab"
+    }  # type: ignore[arg-type]
     course = presets.Course(
         title="t",
         source="s",
@@ -134,6 +142,7 @@ def claimed(
         (Figure(1.0, 0.9, 1.1, doubts=("the machine was unquiet: x",)), Figure(2.0, 1.9, 2.1), False, "open"),
         (Figure(2.0, 1.9, 2.1), Figure(1.0, 0.9, 1.1), True, "contradicts"),
         (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), True, "agrees"),
+        (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), False, "contradicts"),  # neither is faster
         (Figure(1.0, 0.9, 1.1), Figure(1.0, 0.9, 1.1), True, "open"),
         (Figure(why=NEEDS_GPU), Figure(1.0), True, "open"),
     ],
@@ -142,6 +151,8 @@ def test_a_contradiction_is_what_the_intervals_show(
     first: Figure, second: Figure, same: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert claimed(first, second, monkeypatch, same) == kind
+    if kind == "contradicts" and first.value == second.value and not same:
+        assert claimed(first, second, monkeypatch, theirs=1.01) == "open"  # theirs are as near to each other
 
 
 def test_accuracies_differ_where_their_intervals_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +233,8 @@ def test_a_whole_program_is_measured_from_outside(tmp_path: Path) -> None:
     assert program.kept(tmp_path) == [found]
     broken = program.run(msgspec.structs.replace(start, model="no-such-model"), HERE)
     assert "no-such-model" in broken.error
+    late = program.run(start, HERE, limit_s=0.01)
+    assert "given up after" in late.error
 
 
 def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
