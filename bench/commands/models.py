@@ -101,7 +101,9 @@ def quantize_command(
         help="Each operator between conversions, or operators of whole numbers.",
     ),
     per_channel: bool = typer.Option(
-        False, "--per-channel", help="Weights by a scale for each channel, and not one for all."
+        True,
+        "--per-channel/--per-tensor",
+        help="Weights by a scale for each output channel, or by one for all.",
     ),
 ) -> None:
     """Write a model in eight bits, with ONNX Runtime's static quantiser.

@@ -64,7 +64,7 @@ class WhichQuantized(Question, frozen=True, tag="quantize"):
     dataset: str | None = None
     preprocess: str | None = None
     format: str = FORMATS[0]
-    per_channel: bool = False
+    per_channel: bool = True
 
 
 AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview | WhichQuantized

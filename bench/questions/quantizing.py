@@ -186,7 +186,7 @@ def _written(
             raise UnsupportedError(
                 f"ONNX Runtime's quantiser failed on model {graph.name} ({one_line(error)}): try "
                 f"--format {'qoperator' if asked.format == 'qdq' else 'qdq'}"
-                + (" or leave out --per-channel" if asked.per_channel else "")
+                + (" or --per-tensor" if asked.per_channel else "")
             ) from error
 
 

@@ -51,7 +51,9 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    "rung", [rung for rung in RUNGS if rung.op in ("qconv", "qgemm")], ids=lambda r: r.label
+    "rung",  # no instruction of tensor cores is known to the host
+    [r for r in RUNGS if r.op in ("qconv", "qgemm") and "compute_capability" not in r.needs],
+    ids=lambda r: r.label,
 )
 def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:
     for case in small(rung.op, MOST_OUTPUTS):

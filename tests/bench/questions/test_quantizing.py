@@ -80,7 +80,7 @@ def test_a_quantiser_that_fails_is_told_with_what_may_help(
         raise ValueError("no such axis\nsecond line")
 
     monkeypatch.setattr("onnxruntime.quantization.quantize_static", failing)
-    with pytest.raises(UnsupportedError, match=r"no such axis.*: try --format qoperator or leave out --per"):
+    with pytest.raises(UnsupportedError, match=r"no such axis.*: try --format qoperator or --per-tensor"):
         quantize("lenet5-digits", tmp_path / "out.onnx", per_channel=True)
 
 
