@@ -34,12 +34,12 @@ __device__ __forceinline__ void mma_bytes(int (&sum)[4], const int (&rows)[4], c
 template <int SIZE, typename Zero>
 __device__ __forceinline__ void fetch_rows(int (*tile)[PITCH], const void* __restrict__ from, index_t stride, int first,
                                            int rows, int k0, int length, int type, bool aligned, const Zero& zero) {
-    const int flip = type == DTYPE_UINT8 ? (int)0x80808080 : 0;
+    const unsigned flip = type == DTYPE_UINT8 ? 0x80808080 : 0;
     for (int e = threadIdx.x; e < SIZE * (QUADS / 4); e += THREADS) {
         const int row = e / (QUADS / 4), part = e % (QUADS / 4), k = k0 + 16 * part;
-        int four[4];
+        unsigned four[4];
         if (aligned && first + row < rows && k + 16 <= length) {
-            const int4 read = *(const int4*)((const char*)from + (first + row) * stride + k);
+            const uint4 read = *(const uint4*)((const char*)from + (first + row) * stride + k);
             four[0] = read.x ^ flip, four[1] = read.y ^ flip, four[2] = read.z ^ flip, four[3] = read.w ^ flip;
         } else {
             const int own = zero(first + row);
@@ -54,7 +54,7 @@ __device__ __forceinline__ void fetch_rows(int (*tile)[PITCH], const void* __res
                 }
             }
         }
-        *(int4*)&tile[row][4 * part] = make_int4(four[0], four[1], four[2], four[3]);
+        *(uint4*)&tile[row][4 * part] = make_uint4(four[0], four[1], four[2], four[3]);
     }
 }
 

@@ -124,6 +124,16 @@ def gemm_split(params: Gemm, rung: Rung) -> Launch:
 def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads; a warp computes a column of y, all m rows (compiled in as ROWS) at once. Where
     the columns alone would leave most of the device idle, WARPS warps of a block share a column."""
+    return replace(_warp_a_column(params, rung), scalars=params.scalars())
+
+
+@shape
+def qgemm_warp_a_column(params: QGemm, rung: Rung) -> Launch:
+    """As gemm_warp_a_column."""
+    return replace(_warp_a_column(params.product, rung), scalars=params.scalars())
+
+
+def _warp_a_column(params: Gemm, rung: Rung) -> Launch:
     block = define(rung, "BLOCK", 256)
     warps = 1
     while 2 * warps * 32 <= block and warps * params.n < _FEW_WARPS and params.k >= 512 * warps:

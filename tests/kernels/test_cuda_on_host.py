@@ -56,7 +56,7 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
     ids=lambda r: r.label,
 )
 def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:
-    for case in small(rung.op, MOST_OUTPUTS):
+    for case in (c for c in small(rung.op, MOST_OUTPUTS) if cuda_cases.takes(rung, c.params)):
         assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
 
 
