@@ -39,10 +39,13 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-def dispatcher(module: Any, by_row: bool) -> Any:
-    """The function of all sizes of tiles in this module. by_row: a row is a channel, and `spread` are
-    weights, signed; else a lane is one, and `across` are."""
-    name = f"kernelscope_dots_{'rows' if by_row else 'lanes'}"
+SIZES = tuple((rows, v) for rows in DOT_ROWS for v in range(1, DOT_VECTORS[rows] + 1))
+
+
+def dispatcher(module: Any, by_row: bool, sizes: Sequence[tuple[int, int]] = SIZES) -> Any:
+    """The function of these sizes of tiles, rows and vectors, in this module. by_row: a row is a channel, and
+    `spread` are weights, signed; else a lane is one, and `across` are."""
+    name = f"kernelscope_dots_{'rows' if by_row else 'lanes'}_{len(sizes)}"
     if name in module.globals:
         return module.globals[name]
     function = _function(module, name, [_i64, _i64, *ARGUMENTS])
@@ -51,13 +54,12 @@ def dispatcher(module: Any, by_row: bool) -> Any:
     end = function.append_basic_block("end")
     chosen = b.switch(b.add(b.mul(rows, _i64(16)), vectors), end)
     finish = _finish(module, f"{name}_finish", by_row)
-    for i in DOT_ROWS:
-        for v in range(1, DOT_VECTORS[i] + 1):
-            block = function.append_basic_block(f"of_{i}_{v}")
-            chosen.add_case(_i64(16 * i + v), block)
-            b.position_at_end(block)
-            b.call(_tile(module, f"{name}_{i}_{v}", i, v, by_row, finish), rest)
-            b.branch(end)
+    for i, v in sizes:
+        block = function.append_basic_block(f"of_{i}_{v}")
+        chosen.add_case(_i64(16 * i + v), block)
+        b.position_at_end(block)
+        b.call(_tile(module, f"{name}_{i}_{v}", i, v, by_row, finish), rest)
+        b.branch(end)
     b.position_at_end(end)
     b.ret_void()
     return function

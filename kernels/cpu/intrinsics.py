@@ -232,7 +232,7 @@ def tile(
 # --- a tile of a product of eight-bit numbers: kernels.cpu.dots has the code ---
 
 
-def _dots(by_row: bool) -> Any:
+def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
     def typed(
         typing: Any, rows: Any, vectors: Any, spread: Any, spread_row: Any, across: Any, quads: Any, y: Any,
         y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any, shift: Any,
@@ -249,7 +249,7 @@ def _dots(by_row: bool) -> Any:
         to a channel is taken by row or by lane, sums_of_x by the other."""
 
         def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            builder.call(of_dots.dispatcher(builder.module, by_row), arguments)
+            builder.call(of_dots.dispatcher(builder.module, by_row, sizes), arguments)
 
         words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
         return types.void(
@@ -261,3 +261,4 @@ def _dots(by_row: bool) -> Any:
 
 
 dots_by_row, dots_by_lane = _dots(True), _dots(False)
+largest_dots = _dots(True, ((8, 3),))  # which is soon compiled
