@@ -54,7 +54,8 @@ WGMMA = {name: 2 * 64 * 192 * steps for name, steps in _STEPS.items()}
 @dataclass(frozen=True)
 class Reached:
     """Rates in a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units,
-    by type of the factors (FORMATS); matrix_missing: why a GPU's rates are not known. cache_nbytes: of all
+    or of instructions that add up several products, by type of the factors (FORMATS); matrix_missing: why a
+    GPU's rates are not known. cache_nbytes: of all
     caches together, 0 where not known. cache_bytes_per_s: of all second-level caches together.
     nearest_nbytes: what may stay in caches nearer than these from one pass to the next. Both are 0 where not
     known."""
@@ -99,12 +100,18 @@ def cpu(threads: int | None = None) -> Reached:
     if numba_support.unavailable() is None:
         with contextlib.suppress(KernelError):  # what is then known is the BLAS's
             measured_rates.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
+    matrices: dict[str, float] = {}
+    if numba_support.unavailable() is None:
+        with contextlib.suppress(KernelError):
+            matrices["int8"] = _chained_bytes(threads)
     flops_per_s, multiplied_by = max(measured_rates)
     return Reached(
         bytes_per_s=bytes_per_s,
         flops_per_s=flops_per_s,
         copied_by=f"NumPy {doing} {size >> 20} MiB, {words}",
         multiplied_by=multiplied_by,
+        matrix_flops_per_s=matrices,
+        matrix_by=f"compiled products of bytes in vector registers, {words}" if matrices else "",
         cache_nbytes=host.all_caches_nbytes(),
         cache_bytes_per_s=cached,
         nearest_nbytes=nearest,
@@ -145,6 +152,14 @@ def _chained(threads: int) -> float:
     calls = [rates.chains(rows, vectors, rounds) for _ in range(threads)]
     best_seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
     return threads * rates.operations(rows, vectors, rounds) / best_seconds
+
+
+def _chained_bytes(threads: int) -> float:
+    """Operations a second of all threads, with tiles of eight-bit products."""
+    rounds = max(1, round(TILES_S / min(_timed(rates.byte_chains(1)) for _ in range(9))))
+    calls = [rates.byte_chains(rounds) for _ in range(threads)]
+    best_seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    return threads * rates.DOTS * rounds / best_seconds
 
 
 def cuda() -> Reached:

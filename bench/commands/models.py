@@ -1,8 +1,10 @@
-"""`models list`, `show`, `build` and `remove`: the catalogue, and what the user has added to it."""
+"""`models list`, `show`, `build`, `quantize` and `remove`: the catalogue, what the user has added to it, and
+its models in eight bits."""
 
 from __future__ import annotations
 
 from operator import itemgetter
+from pathlib import Path
 
 import typer
 
@@ -72,6 +74,61 @@ def build_command(model: str = typer.Argument(metavar="MODEL", help="A name of t
     from models import catalogue
 
     print(catalogue.path(model, callback()))
+
+
+@app.command("quantize")
+def quantize_command(
+    model: str = typer.Argument(metavar="MODEL", help="A name of the catalogue or an .onnx file."),
+    out: Path | None = typer.Option(
+        None, "--out", metavar="FILE", help="Where the file is written; default: MODEL-int8.onnx."
+    ),
+    images: int = typer.Option(
+        128, "--images", min=1, metavar="N", help="Images on which the ranges of the activations are found."
+    ),
+    dataset: str | None = typer.Option(
+        None,
+        "--dataset",
+        metavar="NAME|folder:DIR|random",
+        help="Whose they are; default: the model's own.",
+    ),
+    preprocess: str | None = typer.Option(
+        None, "--preprocess", metavar="NAME|FILE", help="What is done to an image, as in compare."
+    ),
+    format: str = typer.Option(
+        "qdq",
+        "--format",
+        metavar="qdq|qoperator",
+        help="Each operator between conversions, or operators of whole numbers.",
+    ),
+    per_channel: bool = typer.Option(
+        True,
+        "--per-channel/--per-tensor",
+        help="Weights by a scale for each output channel, or by one for all.",
+    ),
+) -> None:
+    """Write a model in eight bits, with ONNX Runtime's static quantiser.
+
+    At the end, how many images it still answers right."""
+    from rich.text import Text
+
+    from bench.questions import messages, model_questions
+    from bench.results.records import stem
+    from bench.run.progress import callback
+    from bench.words.option import one_of
+    from bench.words.terminal import console
+
+    one_of(format, messages.FORMATS, "--format")
+    asked = messages.WhichQuantized(
+        model=model,
+        out=str(out or f"{stem(model)}-int8.onnx"),
+        images=images,
+        dataset=dataset,
+        preprocess=preprocess,
+        format=format,
+        per_channel=per_channel,
+    )
+    for name, text in model_questions.quantized(asked, callback()).lines:
+        console().print(Text(f"{name:<14}", style="bold") + Text(text), soft_wrap=True)
 
 
 @app.command("remove")

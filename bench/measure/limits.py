@@ -18,7 +18,7 @@ from engine.machine import host
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelscopeError
 
-VERSION = 10  # of the probes
+VERSION = 11  # of the probes
 
 
 def limits(device: str, threads: int | None = None, again: bool = True) -> MachineLimits:

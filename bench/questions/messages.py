@@ -14,6 +14,11 @@ from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
 from kernels.precision import FP32
 
+FORMATS = (
+    "qdq",
+    "qoperator",
+)  # of quantised files: each operator between conversions, or one of whole numbers
+
 
 class WhichCases(Question, frozen=True, tag="cases"):
     """The cases of a comparison (bench.measure.cases.plan). unread: models not to be looked at; here: they
@@ -49,7 +54,20 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     precision: str = FP32
 
 
-AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview
+class WhichQuantized(Question, frozen=True, tag="quantize"):
+    """A model's file in eight bits, which is to be written (bench.questions.quantizing). out: where; images:
+    so many to find ranges on, of `dataset` (None: the model's own); format: one of FORMATS."""
+
+    model: str
+    out: str
+    images: int
+    dataset: str | None = None
+    preprocess: str | None = None
+    format: str = FORMATS[0]
+    per_channel: bool = True
+
+
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview | WhichQuantized
 
 
 class Cases(Answer, frozen=True, tag="cases"):
@@ -82,4 +100,12 @@ class ModelFacts(Answer, frozen=True, tag="facts"):
     below: str = ""
 
 
-AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Preview | Failed | Looking | Progress
+class Quantized(Answer, frozen=True, tag="quantized"):
+    """lines: what became of it, and what that is called."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+AnyAnswer = (
+    Cases | ProfileCases | NodeFound | ModelFacts | Takes | Preview | Quantized | Failed | Looking | Progress
+)

@@ -29,10 +29,12 @@ from bench.questions.messages import (
     ModelFacts,
     NodeFound,
     ProfileCases,
+    Quantized,
     WhichCases,
     WhichFacts,
     WhichNode,
     WhichProfile,
+    WhichQuantized,
 )
 from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
@@ -120,6 +122,12 @@ def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelF
 
         return model_facts.facts(asked, progress)
     return ask(asked, ModelFacts, progress)
+
+
+def quantized(asked: WhichQuantized, progress: ProgressCallback | None = None) -> Quantized:
+    """As bench.questions.quantizing.quantize; always in a process of its own, for ONNX Runtime runs the
+    model. Raises KernelscopeError."""
+    return ask(asked, Quantized, progress)
 
 
 # ------------------------------------------------------------------------------------------------ the process

@@ -26,6 +26,7 @@ from bench.questions.messages import (
     WhichFacts,
     WhichNode,
     WhichProfile,
+    WhichQuantized,
     WhichTakes,
 )
 from bench.questions.preview import WhichPreview
@@ -97,6 +98,10 @@ def answer(
             from bench.questions import model_facts
 
             return model_facts.facts(question, progress)
+        case WhichQuantized():
+            from bench.questions import quantizing
+
+            return quantizing.quantize(question, progress)
 
 
 def node_found(asked: WhichNode) -> NodeFound:

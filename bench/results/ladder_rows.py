@@ -171,7 +171,7 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
     """Seconds that the machine's measured limits ask at least for the ladder's work in this precision (0: a
     limit is not known)."""
     limits = ladder.reached
-    if limits is None or not (rate := limits.rate(precision)):
+    if limits is None or not (rate := limits.rate_of(ladder.job.op, precision)):
         return 0.0
     return max(ladder.flops / rate, ladder.least(precision) / ladder.moved_per_s(precision))
 

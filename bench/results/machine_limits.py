@@ -17,6 +17,7 @@ MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
 # A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
 MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
 LEAST_RATE, MOST_RATE = 1.0, 1e24  # what a machine may reach: of the rest no chart can be drawn
+OF_BYTES = ("qconv", "qgemm")  # operators that multiply eight-bit numbers
 WHOLE = ("int8",)  # types of factors that are no floats
 MARGIN = 0.9  # of what a machine takes at least: what is faster is a fault of measuring
 
@@ -86,6 +87,10 @@ class MachineLimits(Record, frozen=True):
         known."""
         rates = self.matrix_flops_per_s.items()
         return max((rate for name, rate in rates if name not in WHOLE), default=0.0)
+
+    def rate_of(self, op: str, precision: str) -> float:
+        """The same of an operator: what multiplies eight-bit numbers stands on other units."""
+        return self.matrix_flops_per_s.get("int8", 0.0) if op in OF_BYTES else self.rate(precision)
 
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""

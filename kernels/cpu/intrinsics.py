@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from kernels.cpu import dots as of_dots
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -35,6 +36,19 @@ def _pointer(kind: Any) -> Any:
 floats, integers = _pointer(FLOATS), _pointer(INTEGERS)
 doubles, words = _pointer(types.CPointer(types.float64)), _pointer(types.CPointer(types.int32))
 halves, octets = _pointer(types.CPointer(types.int16)), _pointer(types.CPointer(types.uint8))
+
+
+def _recast(kind: Any) -> Any:
+    def typed(typing: Any, pointer: Any) -> Any:
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(kind))
+
+        return kind(pointer), made
+
+    return intrinsic(typed)
+
+
+as_octets, as_words = _recast(types.CPointer(types.uint8)), _recast(types.CPointer(types.int32))
 
 
 @intrinsic
@@ -213,3 +227,38 @@ def tile(
         whole, whole, whole, real, whole, whole, real, INTEGERS, INTEGERS, whole, real, whole, INTEGERS,
         INTEGERS, real, whole, whole,
     ), made  # fmt: skip
+
+
+# --- a tile of a product of eight-bit numbers: kernels.cpu.dots has the code ---
+
+
+def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
+    def typed(
+        typing: Any, rows: Any, vectors: Any, spread: Any, spread_row: Any, across: Any, quads: Any, y: Any,
+        y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any, shift: Any,
+        zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any,
+    ) -> Any:  # fmt: skip
+        """Of rows i (one of DOT_ROWS) and vectors v (up to DOT_VECTORS of these) of lanes,
+
+            sum = Σ_k dot4(spread[i · spread_row + k], across[(v · quads + k) · LANES + lane])
+                + correction − zero · sums_of_x
+
+        the last where `with_zeros`; and of the first `left` lanes in y, an element of y_row a row, what
+        `to` says (dots.INT32, …): the sum, or (sum + bias) · scale + shift (where `with_shift`), in float32
+        or divided by numbers[OUT_SCALE], rounded, moved and held between the last of `numbers`. What belongs
+        to a channel is taken by row or by lane, sums_of_x by the other."""
+
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.call(of_dots.dispatcher(builder.module, by_row, sizes), arguments)
+
+        words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
+        return types.void(
+            whole, whole, words, whole, words, whole, types.CPointer(types.uint8), whole, whole, whole, reals,
+            words, words, reals, reals, words, words, whole, whole,
+        ), made  # fmt: skip
+
+    return intrinsic(typed)
+
+
+dots_by_row, dots_by_lane = _dots(True), _dots(False)
+largest_dots = _dots(True, ((8, 3),))  # which is soon compiled

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from kernels.cpu.common import Array
+from kernels.cpu.compiled import inlined
 from kernels.ops._quantized import EIGHT_BITS, Quantized
 
+INT32, FLOAT32, BYTES = range(3)  # what becomes of a sum in a compiled rung (kernels.cpu.dots)
 FLOAT32_HOLDS = 2**24 // 255**2  # products of two factors of up to 255 whose sum float32 holds
 
 
@@ -69,3 +71,52 @@ def finish(
             partial(np.clip, wide, np.float64(p.low), np.float64(p.high), wide),
         ]
     return [*calls, partial(np.copyto, y, wide, "unsafe")]
+
+
+# --- compiled rungs, whose tiles are those of kernels.cpu.dots ---
+
+FLIP = 128  # what makes an int8 the uint8 that is larger by 128, and back
+NO_WORDS, NO_REALS = np.zeros(1, np.int32), np.zeros(1)  # where there is no bias, scale or shift
+
+
+def flips(p: Quantized) -> tuple[int, int]:
+    """Of x, which is multiplied unsigned, and of the weights, which are signed."""
+    return (FLIP if p.dtype == "int8" else 0), (FLIP if p.weight_dtype == "uint8" else 0)
+
+
+def signed(p: Quantized, weights: Array) -> Array:
+    """The weights as int8, less by 128 where they are uint8."""
+    return (weights.view(np.uint8) ^ np.uint8(flips(p)[1])).view(np.int8)
+
+
+def kind(p: Quantized) -> int:
+    """What becomes of a sum, as tiles are told."""
+    return INT32 if p.to == "int32" else FLOAT32 if p.to == "float32" else BYTES
+
+
+def numbers(p: Quantized) -> Array:
+    """What is behind a sum, as tiles are told."""
+    scale = float(np.float32(p.out_scale))
+    return np.array([scale, 1 / scale, p.out_zero, p.low, p.high], np.float64)
+
+
+def behind(p: Quantized, inputs: Sequence[Array]) -> list[Array]:
+    """bias, scale and shift, or what is never read."""
+    given = [array.reshape(-1) for array in inputs[4:]]
+    return [*given, *(NO_WORDS, NO_REALS, NO_REALS)[len(given) :]]
+
+
+@inlined
+def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, weight_sums, correction, zero):
+    """What comes off the sums of the channels `first` to `first + count`, into `correction`, and their
+    weights' zero points, into `zero`; whether one of these is not 0. x_zero: as an unsigned number.
+
+    Σ (x − a) (w − b) = Σ x w − b Σ x + a (k b − Σ w)"""
+    found = 0
+    for i in range(count):
+        own = weight_zero[(first + i) * each] ^ weight_flip
+        own = own if own < FLIP else own - 2 * FLIP
+        zero[i] = own
+        correction[i] = x_zero * (terms * own - weight_sums[first + i])
+        found = found if own == 0 else 1
+    return found

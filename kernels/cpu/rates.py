@@ -7,7 +7,8 @@ import numpy as np
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Array, Call, compiled, tiles
-from kernels.cpu.simd import LANES, WIDTHS
+from kernels.cpu.quantized import INT32
+from kernels.cpu.simd import DOT_VECTORS, LANES, ROWS, WIDTHS
 
 DEPTH = 1024  # products of a sum
 NEAR = 16  # vectors that they are made of, again and again: they stay in the first-level cache
@@ -50,3 +51,32 @@ def chains(rows: int, vectors: int, rounds: int) -> Call:
 def operations(rows: int, vectors: int, rounds: int) -> int:
     """A multiply-add is two."""
     return 2 * rows * vectors * LANES * DEPTH * rounds
+
+
+# --- of eight-bit numbers ---
+
+QUADS = 96  # words of a sum: rows and vectors of a tile stay in the first-level cache
+DOTS = 2 * 4 * ROWS * DOT_VECTORS[ROWS] * LANES * QUADS  # operations of a tile
+
+
+@compiled
+def products_of_bytes(a, low, high, scratch):
+    """The largest tile of sums of eight-bit products, again and again."""
+    left, right, none, real = simd.words(a[1]), simd.words(a[2]), simd.words(a[3]), simd.doubles(a[4])
+    width = a[5] * LANES
+    for _ in range(low, high):
+        simd.largest_dots(
+            a[6], a[5], left, a[7], right, a[7], simd.as_octets(scratch), width, width, INT32, real, none,
+            none, real, real, none, none, 0, 0,
+        )  # fmt: skip
+
+
+def byte_chains(rounds: int) -> Call:
+    """For one thread: so many rounds of that tile; DOTS operations in each."""
+    vectors = DOT_VECTORS[ROWS]
+    factors = np.full((ROWS + vectors * LANES, QUADS), 0x01020304, np.int32)
+    arguments: list[int | float | Array] = [
+        factors[:ROWS], factors[ROWS:], np.zeros(ROWS, np.int32), np.zeros(ROWS), vectors, ROWS, QUADS,
+    ]  # fmt: skip
+    sums = np.zeros(ROWS * vectors * LANES, np.float32)
+    return Call(products_of_bytes, arguments, sums, 0, rounds)

@@ -54,16 +54,38 @@ def qgemm_tiles(params: QGemm, rung: Rung) -> Launch:
 
 
 @shape
+def qgemm_warps(params: QGemm, rung: Rung) -> Launch:
+    """A block of WARPS_M × WARPS_N warps a TILE_M × TILE_N tile of y, in the order of gemm_tiles."""
+    grid = _gemm_grid(params.product, define(rung, "TILE_M"), define(rung, "TILE_N"))
+    return Launch(grid, (_warp_threads(rung), 1, 1), params.scalars())
+
+
+@shape
 def qconv_tiles(params: QConv, rung: Rung) -> Launch:
     """A block of 256 threads TILE maps of a group by TILE outputs of any image: tiles in grid.x, outputs
     first; groups in grid.z. KH and KW are compiled in."""
-    p, tile = params.product, define(rung, "TILE")
-    tiles = ceil(p.n * p.out_h * p.out_w, tile) * ceil(p.m // p.group, tile)
+    tile = define(rung, "TILE")
+    return _qconv(params, rung, tile, tile, 256)
+
+
+@shape
+def qconv_warps(params: QConv, rung: Rung) -> Launch:
+    """As qconv_tiles, WARPS_M × WARPS_N warps a tile of TILE_M maps by TILE_N outputs."""
+    return _qconv(params, rung, define(rung, "TILE_M"), define(rung, "TILE_N"), _warp_threads(rung))
+
+
+def _warp_threads(rung: Rung) -> int:
+    return 32 * define(rung, "WARPS_M") * define(rung, "WARPS_N")
+
+
+def _qconv(params: QConv, rung: Rung, tile_m: int, tile_n: int, threads: int) -> Launch:
+    p = params.product
+    tiles = ceil(p.n * p.out_h * p.out_w, tile_n) * ceil(p.m // p.group, tile_m)
     if tiles > MAX_X or p.group > MAX_YZ:
         raise KernelError(
             f"{rung.label} takes up to {MAX_X:,} tiles in up to {MAX_YZ:,} groups; {params} has more"
         )
-    return Launch((tiles, 1, p.group), (256, 1, 1), params.scalars(), defines={"KH": p.kh, "KW": p.kw})
+    return Launch((tiles, 1, p.group), (threads, 1, 1), params.scalars(), defines={"KH": p.kh, "KW": p.kw})
 
 
 @shape
@@ -102,6 +124,16 @@ def gemm_split(params: Gemm, rung: Rung) -> Launch:
 def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads; a warp computes a column of y, all m rows (compiled in as ROWS) at once. Where
     the columns alone would leave most of the device idle, WARPS warps of a block share a column."""
+    return replace(_warp_a_column(params, rung), scalars=params.scalars())
+
+
+@shape
+def qgemm_warp_a_column(params: QGemm, rung: Rung) -> Launch:
+    """As gemm_warp_a_column."""
+    return replace(_warp_a_column(params.product, rung), scalars=params.scalars())
+
+
+def _warp_a_column(params: Gemm, rung: Rung) -> Launch:
     block = define(rung, "BLOCK", 256)
     warps = 1
     while 2 * warps * 32 <= block and warps * params.n < _FEW_WARPS and params.k >= 512 * warps:

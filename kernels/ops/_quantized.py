@@ -141,6 +141,8 @@ class Quantized(Params):
                 if shape.tag == "size":
                     several = 1 if self.weight_zeros > 1 else params.channels
                     yield Shape("zeros", replace(params, weight_zeros=several))
+                    if self.to in EIGHT_BITS:  # by a power of two, of which ties are drawn
+                        yield Shape("ties", replace(params, out_scale=0.25))
                     if self.to != "int32":
                         yield Shape("shift", replace(params, shifted=not self.shifted))
 

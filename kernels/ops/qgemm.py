@@ -33,6 +33,18 @@ class QGemm(Quantized):
     def product(self) -> Gemm:
         return self.gemm
 
+    @property
+    def m(self) -> int:
+        return self.gemm.m
+
+    @property
+    def trans_b(self) -> bool:
+        return self.gemm.trans_b
+
+    @property
+    def batch(self) -> int:
+        return self.gemm.batch
+
     def of(self, product: Gemm) -> QGemm:
         return replace(self, gemm=product, weight_zeros=product.n if self.weight_zeros > 1 else 1)
 

@@ -1537,6 +1537,9 @@ def _multiplied(t: Translator, i: Instruction) -> None:
     op = i.op
     d, a, b, c = _count(t, 4)
     known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
+    if known and op[3] == "m16n8k32" and {op[6], op[9]} == {"s32"} and {*op[7:9]} <= {"s8", "u8"}:
+        _multiplied_wholes(t, i)
+        return
     if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:
         raise missing(i)
     if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
@@ -1546,6 +1549,19 @@ def _multiplied(t: Translator, i: Instruction) -> None:
     t.machine("multiply", machine.pack(t.site(), 4, 1, kinds[op[3], op[7]]))
     for n, part in enumerate(d.parts):
         t.put(part, t.load_slot(10 + n, "float"), "float")
+
+
+def _multiplied_wholes(t: Translator, i: Instruction) -> None:
+    """Of bytes, four a register, with sums of 32 bits that wrap around."""
+    d, a, b, c = i.operands
+    if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
+        raise missing(i)
+    for slot, part in enumerate((*a.parts, *b.parts, *c.parts)):
+        t.store_slot(slot, t.get(part, "i32"), "i32")
+    kind = machine.WHOLE + 2 * (i.op[7] == "u8") + (i.op[8] == "u8")
+    t.machine("multiply", machine.pack(t.site(), 4, 1, kind))
+    for n, part in enumerate(d.parts):
+        t.put(part, t.load_slot(10 + n, "i32"), "i32")
 
 
 _WIDE_KINDS = {("f16", 16): machine.HALF, ("bf16", 16): machine.BFLOAT, ("tf32", 8): machine.TF32}

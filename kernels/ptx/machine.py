@@ -1745,7 +1745,7 @@ def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- products of matrices ---
 
-TF32, HALF, BFLOAT = range(3)
+TF32, HALF, BFLOAT, WHOLE = range(4)  # the last and three more: bytes, of which rows, columns are unsigned
 
 
 @inlined

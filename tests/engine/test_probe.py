@@ -37,6 +37,14 @@ def test_multiply_adds_are_done_and_counted(rows: int, vectors: int) -> None:
     assert rates.operations(rows, vectors, 3) == 3 * 2 * sums.size * rates.DEPTH
 
 
+def test_products_of_bytes_are_all_summed() -> None:
+    call = rates.byte_chains(2)
+    call()
+    sums = call.workspace.view(np.int32)
+    assert np.all(sums == rates.QUADS * (1 + 4 + 9 + 16))
+    assert 2 * sums.size * rates.QUADS * 4 == rates.DOTS
+
+
 def test_the_faster_of_two_ways_to_multiply_is_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A BLAS that does not know a processor reaches half of what it can, and kernels beyond its rate would be
     called faster than the machine can be."""

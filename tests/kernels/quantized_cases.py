@@ -140,9 +140,13 @@ def _products() -> Iterator[Quantized]:
     yield QConv(sized(Conv(1, 4, 7, 8, 6, 2, 3, 0, 0, 2, 1, 0, 2, 1, 0, 1, 2, group=2)))
     yield QConv(sized(Conv(1, 6, 8, 8, 6, 3, 3, 0, 0, 2, 2, 1, 1, 1, 1, group=6)))
     yield QConv(sized(Conv(1, 70, 5, 5, 67, 1, 1, 0, 0)))
+    yield QConv(sized(Conv(7, 48, 3, 3, 34, 1, 1, 0, 0)))
     yield QConv(sized(Conv(3, 19, 6, 5, 9, 3, 2, 0, 0, 1, 1, 2, 1, 2, 0)))
     yield QGemm(Gemm(1, 10, 84, trans_b=True))
     yield QGemm(Gemm(5, 7, 9))
+    # Rows of whole 16 bytes, and of so many that warps share a column.
+    yield QGemm(Gemm(3, 21, 1040, trans_b=True))
+    yield QGemm(Gemm(7, 37, 80, trans_b=True))
     yield QGemm(Gemm(67, 70, 45, trans_b=True))
     yield QGemm(Gemm(33, 65, 130))
     yield QGemm(Gemm(4, 6, 10, batch=3, stride_a=40, stride_b=60))

@@ -51,10 +51,12 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    "rung", [rung for rung in RUNGS if rung.op in ("qconv", "qgemm")], ids=lambda r: r.label
+    "rung",  # no instruction of tensor cores is known to the host
+    [r for r in RUNGS if r.op in ("qconv", "qgemm") and "compute_capability" not in r.needs],
+    ids=lambda r: r.label,
 )
 def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:
-    for case in small(rung.op, MOST_OUTPUTS):
+    for case in (c for c in small(rung.op, MOST_OUTPUTS) if cuda_cases.takes(rung, c.params)):
         assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
 
 

@@ -240,12 +240,20 @@ def _of_eight_bits(
         words,
         lambda: finished(p, (product(x - x_zero, weight - zeros) + 2**15) % 2**16 - 2**15, outer, behind),
     )
+    words = "the sums are held between the ends of 16 bits"
+    yield (
+        "half_precision",
+        words,
+        lambda: finished(p, np.clip(product(x - x_zero, weight - zeros), -(2**15), 2**15 - 1), outer, behind),
+    )
     if not behind:
         return
     bias, scale, *shift = behind
     yield "bias", "the bias is missing", partial(made, behind=[0 * bias, scale, *shift])
     first = np.full_like(scale, scale.flat[0])
     yield "layout", "the first channel's scale serves all", partial(made, behind=[bias, first, *shift])
+    after = np.roll(scale, -1)
+    yield "layout", "each channel has the next one's scale", partial(made, behind=[bias, after, *shift])
     if shift:
         yield "bias", "the shift is missing", partial(made, behind=[bias, scale])
     if p.to not in EIGHT_BITS:

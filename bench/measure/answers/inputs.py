@@ -229,7 +229,39 @@ TYPICAL = 60.0  # of an answer in eight bits: some are beyond what these hold, m
 @drawn.register
 def _quantized(p: Quantized, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Every number that eight bits hold; scales such that most answers are held in eight bits, too, and not a
-    power of two, so that ties are rare."""
+    power of two, so that ties are rare. Where the answer's scale is one, the last channel is x itself,
+    halved: every odd number is a tie, in float32, too; and x's zero point lies about the middle, so that
+    numbers on both sides of it are held."""
+    made = _quantized_at(p, place, values, random)
+    if p.to not in EIGHT_BITS or np.frexp(p.out_scale)[0] != 0.5:
+        return made
+    if place == 2:
+        middle = 128 if p.dtype == "uint8" else 0
+        return middle + (made - middle) // 4
+    if place != 0:
+        of_last = _last_channel(p, place, made)
+        of_last[...] = (0, COPIED, 0, COPIED, 0, p.out_scale / 2, 0)[place]
+        if place == 1:
+            of_last[0] = COPIED + 1
+    return made
+
+
+COPIED = (
+    3  # the zero point of a channel that is x itself: all of its weights but the first, which is one more
+)
+
+
+def _last_channel(p: Quantized, place: int, made: np.ndarray) -> np.ndarray:
+    """Of an array what belongs to it, the terms of the weights before all else: a view."""
+    if place != 1:
+        return made.reshape(-1)[-1:]
+    weights = made.reshape(p.input_shapes[1])
+    if isinstance(p.product, Gemm):
+        return (weights[:, -1] if p.product.trans_b else weights[:, :, -1]).T
+    return weights[-1].reshape(-1)
+
+
+def _quantized_at(p: Quantized, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
     if p.input_dtypes[place] in EIGHT_BITS:
         held = np.iinfo(p.input_dtypes[place])
         return random.integers(held.min, held.max + 1, values.shape)

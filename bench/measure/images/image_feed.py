@@ -71,10 +71,11 @@ class ImageFeed:
         first = not free or not graph.batch_axes.get(free[0].name, 0)
         self.image = _image_input(free, self.preprocess, self._files, flat) if first else None
         self.order, self.order_from = self._order(job, said, classes)
-        self._scores = job.scores or said.get(SCORES, "")
-        if self._scores and self._scores not in (outputs := [info.name for info in graph.outputs]):
+        self.scores_said = job.scores or said.get(SCORES, "")
+        if self.scores_said and self.scores_said not in (outputs := [info.name for info in graph.outputs]):
             raise InputError(
-                f"model {graph.name} has no output {self._scores!r}{did_you_mean(self._scores, outputs)}; "
+                f"model {graph.name} has no output {self.scores_said!r}"
+                f"{did_you_mean(self.scores_said, outputs)}; "
                 f"its outputs are {', '.join(outputs)}"
             )
 
@@ -187,10 +188,10 @@ class ImageFeed:
         rows = {name: count for name, shape in shapes.items() if (count := classes_of(shape)) > 1}
         model = f"model {self.graph.name}"
         listed = ", ".join(f"{name} {_times(shape)}" for name, shape in shapes.items())
-        if self._scores:
-            if self._scores in rows:
-                return Scores(self._scores)
-            return Scores("", f"output {self._scores} of {model} is no row of class scores ({listed})")
+        if self.scores_said:
+            if self.scores_said in rows:
+                return Scores(self.scores_said)
+            return Scores("", f"output {self.scores_said} of {model} is no row of class scores ({listed})")
         if not rows:
             return Scores("", f"no output of {model} is a row of class scores, (batch, classes): {listed}")
         first = next(iter(rows))

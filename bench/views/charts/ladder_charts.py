@@ -252,7 +252,8 @@ def _standing(ladder: Ladder, row: RungRow, best: bool, heights: Mapping[str, fl
 def _measured_by(limits: MachineLimits, cached: bool) -> str:
     """cached: whether the work has room in the caches."""
     moved = "the caches, in which a pass has room" if cached else limits.copied_by
-    by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", moved]
+    matrices = limits.device == "cuda" and limits.matrix_flops_per_s
+    by = [limits.multiplied_by, limits.matrix_by if matrices else "", moved]
     words = "; ".join(filter(None, by))
     if limits.matrix_missing:
         words += f"; the matrix units were not measured: {limits.matrix_missing}"

@@ -11,7 +11,7 @@ from bench.results import doubt
 from bench.results.finding import Finding
 from bench.results.ladder_records import OF_FUNCTION, Ladder
 from bench.results.ladder_rows import RungRow
-from bench.results.machine_limits import MachineLimits
+from bench.results.machine_limits import OF_BYTES, MachineLimits
 from bench.views.sentences import ladder_story as story
 from bench.views.sentences.limits import matrix_rates
 from bench.views.tables import comparison_tables as tables
@@ -347,8 +347,11 @@ def limit_lines(ladder: Ladder) -> list[str]:
     if ladder.cached("fp32"):
         rate = units.si(limits.cache_bytes_per_s, "B/s")
         lines.append(f"a pass has room in the caches: its bytes count at their rate, {rate} as measured")
-    if rates := matrix_rates(limits):
+    rates = matrix_rates(limits)
+    if rates and limits.device == "cuda":
         lines.append(f"limits of the matrix units measured here: {', '.join(rates)} ({limits.matrix_by})")
+    elif rates and ladder.job.op in OF_BYTES:
+        lines.append(f"limit of eight-bit products measured here: {rates[0]} ({limits.matrix_by})")
     if limits.matrix_missing:
         lines.append(f"no limit is known for the matrix units: {limits.matrix_missing}")
     return lines

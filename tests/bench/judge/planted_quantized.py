@@ -68,6 +68,23 @@ _planted(
     lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz).astype(np.int16).astype(np.int64), b),
 )
 _planted(
+    "sums end at 16 bits",
+    "between the ends of 16 bits",
+    lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz).clip(-(2**15), 2**15 - 1), b),
+)
+_planted(
+    "the next scale",
+    "next one's scale",
+    lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz), (b[0], np.roll(b[1], -1), *b[2:])),
+)
+_planted(
+    "halves away from 0",
+    "halves are rounded away",
+    lambda p, x, w, xz, wz, b: made(
+        p, sums(p, x, w, xz, wz), b, rounded=lambda v: np.copysign(np.floor(np.abs(v) + 0.5), v)
+    ),
+)
+_planted(
     "one quantum now and then", "", lambda p, x, w, xz, wz, b: _moved(p, made(p, sums(p, x, w, xz, wz), b))
 )
 

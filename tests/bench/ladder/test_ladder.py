@@ -350,6 +350,28 @@ def example() -> tuple[Ladder, list[RungMeasurement]]:
     return ladder, found
 
 
+def test_products_of_eight_bits_are_held_against_a_limit_of_their_own() -> None:
+    ladder, found = example()
+    replaced = msgspec.structs.replace
+    assert ladder.reached is not None
+    limits = replaced(ladder.reached, matrix_flops_per_s={"int8": 4e12}, matrix_by="products of bytes")
+    own = replaced(ladder, limits={"cpu": limits})
+    of_bytes = replaced(own, job=replaced(ladder.job, op="qgemm"))
+    unknown = replaced(of_bytes, limits=ladder.limits)
+    shares = [
+        {row.name: row.limit for row in rows(each, found)}["better"] for each in (own, of_bytes, unknown)
+    ]
+    assert shares[0] is not None
+    assert shares[1] is not None
+    assert shares[1] == pytest.approx(shares[0] / 4)
+    assert shares[2] is None
+    told = [
+        [line for line in ladder_tables.limit_lines(each) if "products of bytes" in line]
+        for each in (own, of_bytes)
+    ]
+    assert told == [[], ["limit of eight-bit products measured here: 4.00 TOP/s in int8 (products of bytes)"]]
+
+
 def test_rows_say_what_each_rung_gains_and_how_near_the_limit_it_is() -> None:
     ladder, found = example()
     by_name = {row.name: row for row in rows(ladder, found)}

@@ -205,6 +205,54 @@ def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
         assert np.abs(got - expected).max() <= np.abs(expected).max() * (0 if kind == "float" else 2**-10)
 
 
+BYTES = """
+extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
+    const unsigned* a = (const unsigned*)x + threadIdx.x * 10;
+    int* to = (int*)y + threadIdx.x * 4;
+    int sum[4] = {(int)a[6], (int)a[7], (int)a[8], (int)a[9]};
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.KINDS.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]));
+    for (int e = 0; e < 4; ++e) to[e] = sum[e];
+}
+"""
+
+
+def test_products_of_bytes_wrap_around(tmp_path: Path) -> None:
+    """Which lane has what: PTX ISA, "Matrix Fragments for mma.m16n8k32"."""
+    random, lane = np.random.default_rng(0), np.arange(32)
+    group, within = lane // 4, lane % 4
+    for kinds in ("s8.s8", "s8.u8", "u8.s8", "u8.u8"):
+        types = [np.int8 if kind == "s8" else np.uint8 for kind in kinds.split(".")]
+        a, b = (random.integers(0, 256, shape).astype(np.uint8) for shape in ((16, 32), (32, 8)))
+        a[0], b[:, 0] = 255, 127  # of ends
+        c = random.integers(-(2**31), 2**31, (16, 8)).astype(np.int32)
+        words = np.zeros((32, 10), np.uint32)
+        for n in range(4):
+            row, first = group + 8 * (n % 2), 4 * within + 16 * (n // 2)
+            words[:, n] = np.stack([a[row, first + i] for i in range(4)], 1).copy().view(np.uint32)[:, 0]
+        for n in range(2):
+            first = 4 * within + 16 * n
+            words[:, 4 + n] = (
+                np.stack([b[first + i, group] for i in range(4)], 1).copy().view(np.uint32)[:, 0]
+            )
+        places = [(group + 8 * (e // 2), 2 * within + e % 2) for e in range(4)]
+        for e, place in enumerate(places):
+            words[:, 6 + e] = c[place].view(np.uint32)
+        device = Device(check.program(tmp_path, BYTES.replace("KINDS", kinds)))
+        given = device.buffer("x", words.view(np.float32).reshape(-1), 4)
+        y = device.buffer("y", np.zeros(128, np.float32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(given.address), np.uint64(y.address), np.uint64(0), np.int32(32)])
+        device.launch("mine", (1,), (32,), arguments, seconds=5)
+        assert device.report.findings == []
+        left, right = (of.view(kind).astype(np.int64) for of, kind in zip((a, b), types, strict=True))
+        expected = (c + left @ right).astype(np.int32)  # the low 32 bits
+        got = y.bytes.view(np.int32)[:128].reshape(32, 4)
+        for e, place in enumerate(places):
+            np.testing.assert_array_equal(got[:, e], expected[place])
+
+
 STORED = """
 extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
     __shared__ __align__(16) unsigned short tile[256];

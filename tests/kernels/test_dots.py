@@ -1,0 +1,106 @@
+"""The compiled CPU rungs of eight-bit products at sizes at which they work in several parts, on processors
+with and without VNNI: sums are those of 64-bit integers, and a tie of the last scale is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels import numba_support, registry
+from kernels.cpu import common, compiled, dots, load
+from kernels.ops._quantized import Quantized
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
+from tests.kernels.quantized_cases import inputs as drawn_inputs
+
+Array = np.ndarray
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(numba_support.unavailable()), reason="Numba is not installed"),
+]
+
+
+def conv(n: int, c: int, size: int, m: int, k: int, stride: int, pad: int, group: int) -> Conv:
+    out = (size + 2 * pad - k) // stride + 1
+    return Conv(
+        n, c, size, size, m, k, k, out, out, stride_h=stride, stride_w=stride, pad_top=pad, pad_left=pad,
+        pad_bottom=pad, pad_right=pad, group=group,
+    )  # fmt: skip
+
+
+# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3 and 7.
+PRODUCTS: list[Quantized] = [
+    QConv(conv(1, 3, 61, 21, 11, 4, 0, 1)),
+    QConv(conv(3, 34, 13, 23, 3, 1, 1, 1)),
+    QConv(conv(7, 6, 9, 14, 5, 2, 2, 2)),
+    QGemm(Gemm(1, 213, 131, trans_b=True)),
+    QGemm(Gemm(7, 83, 64)),
+    QGemm(Gemm(131, 205, 45, trans_b=True)),
+]
+SCALE = np.float32(
+    0.051
+)  # of the answer; half of it of the sum: odd sums are ties, which its reciprocal moves
+
+
+def sums(p: Quantized, x: Array, weight: Array, x_zero: Array, weight_zero: Array) -> Array:
+    """In 64 bits."""
+    left, right = x.astype(np.int64) - int(x_zero[0]), weight.astype(np.int64)
+    if isinstance(p.product, Gemm):
+        g = p.product
+        right = right.reshape(g.n, g.k).T if g.trans_b else right.reshape(g.k, g.n)
+        return left.reshape(g.m, g.k) @ (right - weight_zero.astype(np.int64))
+    c = p.product
+    right = right.reshape(c.m, -1) - weight_zero.astype(np.int64)[:, None]
+    pads = ((0, 0), (0, 0), (c.pad_top, c.pad_bottom), (c.pad_left, c.pad_right))
+    seen = common.windows(c, np.pad(left.reshape(c.n, c.c, c.h, c.w), pads))
+    columns = seen.reshape(c.n, c.group, p.terms, -1)
+    return (right.reshape(c.group, c.m // c.group, -1) @ columns).reshape(p.output_shape)
+
+
+def run(p: Quantized, inputs: list[Array]) -> Array:
+    kernel = load(registry.find("cpu", p.op, "dot_tiles"))
+    y = np.zeros(p.output_shape, p.out_dtype)
+    scratch = np.full(-(-kernel.workspace(p) // 4), np.nan, np.float32)
+    packed = zip(inputs, kernel.pack(p, list(inputs)), strict=True)
+    kernel.bind(p, [of if made is None else made for of, made in packed], y, scratch)()
+    return y
+
+
+def checked(p: Quantized, seed: int) -> None:
+    p = replace(p, weight_zeros=p.channels)
+    inputs = drawn_inputs(p, seed)
+    right = sums(p, *inputs)
+    np.testing.assert_array_equal(run(p, inputs), right.reshape(p.output_shape))
+    low, high = (0, 255) if seed % 2 else (-128, 127)
+    zero, to = (100, "uint8") if seed % 2 else (-7, "int8")
+    made = replace(p, to=to, out_scale=float(SCALE), out_zero=zero, low=low, high=high)
+    # One sum of each channel becomes 0, 1, 2, …, and half of these are ties.
+    of_channel = right[0] if isinstance(p.product, Gemm) else right[0, :, 0, 0]
+    bias = (np.arange(p.channels) % 200 - of_channel).astype(np.int32)
+    behind = [bias, np.full(p.channels, SCALE.astype(np.float64) / 2)]
+    right = right + (bias if isinstance(p.product, Gemm) else bias[:, None, None])
+    expected = np.clip(np.rint(right / 2) + zero, low, high).astype(to)
+    np.testing.assert_array_equal(run(made, [*inputs, *behind]), expected.reshape(p.output_shape))
+
+
+@pytest.mark.parametrize("p", PRODUCTS, ids=lambda p: p.product.words)
+def test_sums_are_exact_and_ties_go_to_the_even_neighbour(p: Quantized) -> None:
+    for seed, (dtype, weight_dtype) in enumerate(
+        [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
+    ):
+        checked(replace(p, dtype=dtype, weight_dtype=weight_dtype), seed)
+
+
+def test_a_processor_without_such_an_instruction_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dots.features()
+    asked = []
+    monkeypatch.setattr(dots, "features", lambda: asked.append(1) or {})
+    monkeypatch.setattr(compiled, "object_file", lambda name, make, most=0: make())
+    monkeypatch.setitem(globals(), "load", load.__wrapped__)
+    checked(replace(PRODUCTS[4], dtype="int8"), 0)
+    assert asked, "it was not compiled anew"
