@@ -200,6 +200,7 @@ def test_a_reference_that_has_no_answer_is_told_in_a_sentence(tmp_path: Path, bo
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.sampled(2, "long")
 def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = tmp_path / "trace"
     body = f"def reference(x, s):\n    open({str(trace)!r}, 'w').write('here')\n    return x.T\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.standin.conftest import Machine
 
 ANSWERS = """
@@ -78,6 +80,7 @@ print("alike")
 """
 
 
+@pytest.mark.sampled(2, "long")
 def test_layouts_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

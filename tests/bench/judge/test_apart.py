@@ -75,6 +75,7 @@ while True:
 """
 
 
+@pytest.mark.sampled(2, "long")
 def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     wanted = {
         "sleeps": ("ok",),

@@ -150,6 +150,7 @@ def test_a_cost_is_told_with_its_line_and_what_ends_it(
     assert not found, found[0].words
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "kind", "body", "told"), MISTAKES, ids=[it[0] for it in MISTAKES])
 def test_a_mistake_is_told_with_what_ends_it(
     name: str, kind: str, body: str, told: str, tmp_path: Path

@@ -116,6 +116,7 @@ def climb(job: LadderJob) -> dict[str, RungMeasurement]:
     return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, Measured)}
 
 
+@pytest.mark.sampled(2, "long")
 def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path: Path) -> None:
     job = job_of(tmp_path, RIGHT, instances=3)
     found = climb(job)
@@ -136,6 +137,7 @@ def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path
     assert mine.speedup != other.speedup
 
 
+@pytest.mark.sampled(2, "long")
 def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None:
     alone = climb(job_of(tmp_path, BY_POINTER, TIRES, instances=1))
     # The first is found without: on other inputs of the same shape it has other pointers, too.
@@ -206,6 +208,7 @@ def _is_whole(one: RungMeasurement, rung: str) -> bool:
     return (one.case.scope, one.case.rung) == ("model", rung)
 
 
+@pytest.mark.sampled(2, "long")
 def test_where_memory_ends_a_rung_is_timed_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

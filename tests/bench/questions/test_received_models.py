@@ -182,6 +182,7 @@ def _run(
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
 
 
+@pytest.mark.sampled(3, "longest")
 def test_in_the_worker_it_costs_the_models_own_cases_once(endless: Path, tmp_path: Path) -> None:
     """As when the file was changed after it was looked at, or a run is gone on with."""
     bad, good = (_case(endless), _case(endless, 2), _case(endless, 4)), _case(names.DEFAULT_MODEL)

@@ -78,6 +78,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.sampled(2, "long")
 def test_every_file_ends_as_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(str(path) for path in folder.iterdir() if path.suffix != ".bin")
     assert [Path(file).name for file in files] == list(EXPECTED)
@@ -124,6 +125,7 @@ def test_the_window_sweeps_too(folder: Path) -> None:
     assert [m.disposition for m in outcome.measurements] == ["failed", "ok"]
 
 
+@pytest.mark.sampled(2, "long")
 def test_a_refusal_of_the_only_engine_asked_for_is_no_success(folder: Path) -> None:
     refused = str(folder / "b_refused.onnx")
     common = (*QUICK, "--charts", "none", "--no-layer-pass")

@@ -46,6 +46,7 @@ def drawn(name: str) -> Iterator[Chart]:
     yield from charts([synthetic.run(**RUNS[name])])  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(2, "long")
 def test_files_of_each_kind_open_and_the_same_chart_gives_the_same_bytes(tmp_path: Path) -> None:
     chart = next(drawn("full"))
     paths = draw_together.write([chart], tmp_path / "charts")

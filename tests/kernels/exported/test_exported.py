@@ -131,6 +131,7 @@ def bind(p, inputs, output, workspace):
 """
 
 
+@pytest.mark.sampled(3)
 @compiles
 @pytest.mark.parametrize(
     ("writes", "returns", "told"),
@@ -254,6 +255,7 @@ def test_launches_are_those_of_the_rung(tmp_path: Path, driver: Path) -> None:
     assert "keep these files together" in launched(files[1], op, driver, tmp_path, 4, size)[1]
 
 
+@pytest.mark.sampled(2, "long")
 @nvrtc_here
 def test_scratch_memory_constants_and_packed_weights(tmp_path: Path, driver: Path) -> None:
     size = arguments.layout(Conv).itemsize
