@@ -367,7 +367,7 @@ def test_a_judgement_is_held_against_an_earlier_one(one_server: None) -> None:
         judge(hostile.RIGHT.format(harm="pass"), speed=2)
 
 
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled(3, "longest")
 def test_examples_of_the_page_run_as_they_stand(
     here: list[Sequence[str]], one_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,7 @@ def _measured(
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3, "longest")
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     """The kernel waits for as long as its share of changed inputs says. The comparison tells so, and the
