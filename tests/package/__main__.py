@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import sys
 import tempfile
@@ -29,7 +30,8 @@ def main() -> int:
         wheel = asked.wheel.absolute() if asked.wheel else building.build(folder / "dist")[1]
         failed = _told("the wheel", building.wheel_faults(wheel))
         there = installed.made(folder, wheel, python=asked.python)
-        print(f"{time.monotonic() - began:5.1f} s  built and installed", flush=True)
+        took = time.monotonic() - began
+        print(f"{took:5.1f} s, {_spent():5.1f} s of CPU  built and installed", flush=True)
         if not there.user:
             print("  note: as the user who runs this, for nobody else can be had here", flush=True)
         for step in (*steps.STEPS, *(steps.WHOLE if asked.whole else ())):
@@ -51,7 +53,7 @@ def _told(what: str, faults: list[str]) -> bool:
 
 def _tried(step: steps.Step, there: installed.Installed) -> bool:
     """Whether it failed. Whatever the user does, nothing is written beside the program."""
-    began, before = time.monotonic(), there.files()
+    began, spent, before = time.monotonic(), _spent(), there.files()
     name = step.__name__.replace("_", " ")
     try:
         step(there)
@@ -60,8 +62,14 @@ def _tried(step: steps.Step, there: installed.Installed) -> bool:
             raise installed.BrokenError(f"{changed[0]} was written")
     except installed.BrokenError as error:
         return _told(name, [str(error)])
-    print(f"{time.monotonic() - began:5.1f} s  {name}", flush=True)
+    print(f"{time.monotonic() - began:5.1f} s, {_spent() - spent:5.1f} s of CPU  {name}", flush=True)
     return False
+
+
+def _spent() -> float:
+    """Seconds of processors that commands have taken so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
