@@ -32,7 +32,7 @@ def _some() -> list[Cheat]:
     return taken + [drawn.choice(others[name]) for name in drawn.sample(sorted(others), FURTHER)]
 
 
-@pytest.mark.sampled(3, "longest")
+@pytest.mark.sampled
 @pytest.mark.timeout(1800)
 def test_none_of_some_is_let_through(tmp_path: Path) -> None:
     outcomes = list(attack.attacked(_some(), tmp_path, instances=1))

@@ -29,7 +29,7 @@ def _rungs(ops: Iterable[str] = OPS) -> list[registry.Rung]:
     return [rung for op in ops for rung in registry.rungs("cpu", op)]
 
 
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled
 def test_no_right_rung_is_accused_on_shapes_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as often as any other, so that a further rung takes no shape from others."""
     first, turns_, kept = sampling.number("honest"), 3, slice(None)
