@@ -392,7 +392,7 @@ def test_examples_of_the_page_run_as_they_stand(
 
 @pytest.mark.parametrize("name", ["notebook", "elsewhere"])
 def test_a_notebook_is_of_today(name: str) -> None:
-    """`python -m tests.api.notebook docs/notebook.ipynb` and `python -m tests.package` execute them."""
+    """`python -m tests.package` executes one of them, and `python -m tests.api.notebook FILE` this one."""
     sources = notebook.cells(ROOT / f"docs/{name}.ipynb")
     used = {word for source in sources for word in re.findall(r"\bks\.(\w+)", source)}
     assert used <= set(ks.__all__)

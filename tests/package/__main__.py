@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests import sampling
 from tests.package import building, installed, steps
 
 
@@ -23,6 +24,7 @@ def main() -> int:
     )
     parser.add_argument("--keep", action="store_true", help="leave the environment, and say where it is")
     asked = parser.parse_args()
+    sampling.settle()
     # What a path may hold: a space and a letter beyond ASCII.
     folder = Path(tempfile.mkdtemp(prefix="kernelscope für "))
     began = time.monotonic()
