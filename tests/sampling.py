@@ -12,11 +12,11 @@ A test with parameters says by its mark how many it takes:
     def test_...(rung): ...
 
 Several tests that are alike in what they protect may share one sample, by a name: `sampled(4, "lines")`. So
-do those that cost most, by the names of DEAR: a "long" one takes a second of a processor or more, a "longest"
-three, and a "window" is opened. Of a shared sample those are taken first that are near what the last commit
-changed, or somebody since: the test itself, what its folder shares, or the folder of the program that it
-mirrors. So a run costs the same whatever was changed. Who names files or tests to pytest gets all of them
-that are dear.
+do those that cost most, by the names of DEAR: a "long" one takes half a second of a processor or more, a
+"longest" three, and a "window" is opened. Of a shared sample those are taken first that are near what the
+last commit changed, or somebody since: the test itself, what its folder shares, or the folder of the program
+that it mirrors. So a run costs the same whatever was changed. Who names files or tests to pytest gets all of
+them that are dear.
 
 A case whose kernel was changed by the last commit or since, or a header that the kernel includes, is always
 taken. A test that goes through them in a loop is marked `sampled` without a number, and asks `some` or
