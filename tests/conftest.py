@@ -158,7 +158,9 @@ def pytest_collection_modifyitems(config, items):
         raise pytest.UsageError(
             f"tests for a GPU that tests/marks.py does not see: {', '.join(map(str, files))}"
         )
-    items[:], left = sampling.of(items)
+    asked = {Path(config.invocation_params.dir, argument).resolve() for argument in config.args}
+    named = not asked <= {sampling.ROOT, sampling.TESTS} or bool(config.option.keyword)
+    items[:], left = sampling.of(items, named)
     if left:
         config.hook.pytest_deselected(items=left)
 

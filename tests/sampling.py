@@ -11,7 +11,12 @@ A test with parameters says by its mark how many it takes:
     @pytest.mark.parametrize("rung", RUNGS)
     def test_...(rung): ...
 
-Several tests that are alike in what they protect may share one sample, by a name: `sampled(4, "lines")`.
+Several tests that are alike in what they protect may share one sample, by a name: `sampled(4, "lines")`. So
+do those that cost most, by the names of DEAR: a "long" one takes half a second of a processor or more, a
+"longest" three, and a "window" is opened. Of a shared sample those are taken first that are near what the
+last commit changed, or somebody since: the test itself, what its folder shares, or the folder of the program
+that it mirrors. So a run costs the same whatever was changed. Who names files or tests to pytest gets all of
+them that are dear.
 
 A case whose kernel was changed by the last commit or since, or a header that the kernel includes, is always
 taken. A test that goes through them in a loop is marked `sampled` without a number, and asks `some` or
@@ -38,8 +43,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
 VARIABLE = "KERNELSCOPE_SEED"
 ALL = "all"
+DEAR = {"long", "longest", "window"}  # samples of what costs much, not of what is alike
 
 
 def settle() -> None:
@@ -68,9 +75,10 @@ def some(kind: str, every: Sequence[T], count: int) -> list[T]:
     return [every[place] for place in sorted(taken)]
 
 
-def of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+def of(items: Sequence[pytest.Item], named: bool = False) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """The tests that this run takes, and those that it leaves out. Of a test with one case alone, because it
-    was named on the command line, say, that one is taken."""
+    was named on the command line, say, that one is taken. named: these were asked for, not the whole suite.
+    """
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("sampled")
@@ -78,10 +86,20 @@ def of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
             groups[mark.args[1] if mark.args[1:] else item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
     for test, group in groups.items():
-        share = group[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
-        taken = {*some(test, group, -(-len(group) // share)), *filter(_changed, group)}
+        share, *shared = group[0].get_closest_marker("sampled").args  # type: ignore[union-attr]
+        if named and not DEAR.isdisjoint(shared):
+            continue
+        count = -(-len(group) // share)
+        taken = {*(_nearest if shared else some)(test, group, count), *filter(_changed, group)}
         left |= set(group) - taken
     return [item for item in items if item not in left], [item for item in items if item in left]
+
+
+def _nearest(kind: str, group: Sequence[pytest.Item], count: int) -> list[pytest.Item]:
+    """So many of them: those that are nearest to what was changed, and of those that are as near a sample."""
+    drawn = random.Random(number(kind)).sample(group, len(group))
+    far = {path: distance(path) for path in {item.path for item in group}}
+    return sorted(drawn, key=lambda item: far[item.path])[:count]
 
 
 def again() -> str:
@@ -96,6 +114,19 @@ def _changed(item: pytest.Item) -> bool:
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     rungs = [value for value in values if isinstance(value, Rung)]
     return any(not changes().isdisjoint(_files(rung)) for rung in rungs)
+
+
+def distance(path: Path) -> int:
+    """Of a file of tests from what was changed. 0: it was itself; 1: what its folder shares with others, or
+    the folder of the program that it mirrors; 2: a folder within that; 3: nothing of these."""
+    mirrored, told = ROOT / path.parent.relative_to(TESTS), changes()
+    if path in told:
+        return 0
+    for change in told:
+        shared = not change.name.startswith("test_") and change.parent != TESTS
+        if change.parent == mirrored or (shared and change.parent in path.parents):
+            return 1
+    return 2 if mirrored != ROOT and any(mirrored in change.parents for change in told) else 3
 
 
 @cache

@@ -23,6 +23,7 @@ class Item:
 
     def __init__(self, test: str, case: object, share: Sequence[int] = (4,)) -> None:
         self.nodeid = f"{test}[{case}]"
+        self.path = sampling.TESTS / "bench" / "words" / f"{test}.py"
         self.callspec = SimpleNamespace(params={"case": case})
         self.marks = [SimpleNamespace(args=tuple(share))]
 
@@ -86,6 +87,51 @@ def test_a_kernel_that_was_changed_or_its_header_is_always_taken(monkeypatch: py
     first = items[0].callspec.params["case"].path
     monkeypatch.setattr(sampling, "changes", lambda: frozenset([first]))
     assert items[0].nodeid in taken(items)
+
+
+def test_of_what_is_dear_those_near_a_change_come_first_and_no_more_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = sampling.ROOT
+    places = ("bench/words/a", "bench/judge/b", "bench/c", "engine/d", "gui/e", "f")
+    items = [Item("test", place, share=(3, "long")) for place in places]  # type: ignore[arg-type]
+    for item, place in zip(items, places, strict=True):
+        folder, _, name = place.rpartition("/")
+        item.path = sampling.TESTS / folder / f"test_{name}.py"
+
+    def first(*changed: str) -> set[str]:
+        monkeypatch.setattr(sampling, "changes", lambda: frozenset(root / name for name in changed))
+        found = set()
+        for seed in range(40):
+            monkeypatch.setenv(sampling.VARIABLE, str(seed))
+            assert len(taken(items)) == 2
+            found |= set(taken(items))
+        return {nodeid[5:-1] for nodeid in found}
+
+    assert first() == set(places), "each has its turn"
+    assert first("tests/engine/test_d.py", "tests/test_f.py") == {"engine/d", "f"}, "they themselves"
+    assert first("bench/words/units.py", "bench/judge/seeds.py") == {"bench/words/a", "bench/judge/b"}
+    assert first("engine/graph/graph.py", "bench/colours.py") == {"engine/d", "bench/c"}
+    assert first("tests/bench/judge/conftest.py", "tests/gui/shared.py") == {"bench/judge/b", "gui/e"}
+    assert first("tests/conftest.py", "docs/page.md") == set(places), "what all share is near to none"
+    assert first(*(f"{place}.py" for place in places)) == set(places), "a large change costs no more"
+
+
+def test_who_names_tests_gets_all_that_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    dear = [Item("test_a", place, share=(3, "window")) for place in range(6)]  # type: ignore[arg-type]
+    alike = [Item("test_b", place, share=(3, "alike")) for place in range(6)]  # type: ignore[arg-type]
+    assert len(sampling.of([*dear, *alike])[0]) == 4
+    assert len(sampling.of([*dear, *alike], named=True)[0]) == 8
+
+    config = SimpleNamespace(
+        invocation_params=SimpleNamespace(dir=sampling.ROOT), option=SimpleNamespace(keyword="")
+    )
+    monkeypatch.setattr(conftest.marks, "forgotten", lambda items: set())
+    config.hook = SimpleNamespace(pytest_deselected=lambda items: None)
+    for arguments, count in ((["tests"], 2), ([str(sampling.ROOT)], 2), (["tests/gui/test_a.py::test_b"], 6)):
+        config.args, items = arguments, list(dear)
+        conftest.pytest_collection_modifyitems(config, items)
+        assert len(items) == count
 
 
 def test_kinds_draw_apart() -> None:

@@ -50,6 +50,7 @@ def test_a_full_standard_output_is_one_sentence(folder: Path, form: str) -> None
     assert done.stderr == "standard output cannot be written: no space left on device\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -67,6 +68,7 @@ def test_streams_that_are_closed_or_gone_are_no_fault(folder: Path, command: str
     assert done.returncode in code
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "environment",
     [

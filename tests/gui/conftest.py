@@ -1,6 +1,5 @@
 """Windows on the offscreen platform, with settings of their own and a worker that replays its lines."""
 
-import functools
 import gc
 import inspect
 import linecache
@@ -30,7 +29,6 @@ from tests.gui.shared import as_found
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 HERE = str(FAKE.parent) + os.sep
-GUI = FAKE.parents[2] / "gui"
 # Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long;
 # the variable PATIENCE_MS makes it fail sooner.
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", 180_000))
@@ -43,11 +41,11 @@ OF_A_SCREEN = re.compile(
 )
 
 
-# Of these tests CI runs one in so many of those that a run takes on a screen as well: others at each commit.
-ONE_IN = 2
-# Of the tests that open a window a run takes one in so many, others at each commit: they take a third of all
-# the time there is. All of those of a folder where it, or the folder of gui/ that it mirrors, was changed.
-OPENED = 2
+# Of these tests CI runs one in so many on a screen as well: others at each commit.
+ONE_IN = 5
+# Of the tests that open a window a run of all tests takes one in so many, others at each commit, and those
+# near a change first (tests/sampling.py): all of them would take a third of the time there is.
+OPENED = 3
 
 
 def pytest_collection_modifyitems(items):
@@ -57,7 +55,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.timeout(TEST_S))
             if "qapp" in item.fixturenames:
                 item.add_marker(pytest.mark.slow)
-                if item.get_closest_marker("gpu") is None and not _changed(item.path.parent):
+                if item.get_closest_marker("gpu") is None:
                     item.add_marker(pytest.mark.sampled(OPENED, "window"))
             if item.get_closest_marker("off_screen") is None and any(
                 _on_a_screen(known, item.module, name) for name in (item.originalname, *item.fixturenames)
@@ -66,19 +64,6 @@ def pytest_collection_modifyitems(items):
                 on_a_screen.append(item)
     for item in sampling.some("screen", on_a_screen, -(-len(on_a_screen) // ONE_IN)):
         item.add_marker(pytest.mark.screen_sample)
-
-
-@functools.cache
-def _changed(folder):
-    """Whether the last commit, or somebody since, has changed these tests, what they share, or what they are
-    about."""
-    mirrored = GUI / folder.relative_to(HERE)
-    return any(
-        folder == change.parent
-        or mirrored in change.parents
-        or (f"{change.parent}{os.sep}" == HERE and not change.name.startswith("test_"))
-        for change in sampling.changes()
-    )
 
 
 def _on_a_screen(known, module, name):

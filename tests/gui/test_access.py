@@ -168,7 +168,7 @@ def cut(window):
     return found
 
 
-@pytest.mark.sampled(2, "nothing is cut")
+@pytest.mark.sampled(4, "longest")
 def test_with_text_twice_as_large_no_words_are_cut(shared, pages):
     shared.resize(1920, 1080)
     assert all(not cut(shared) for _ in pages()), "what is cut already would hide what this looks for"

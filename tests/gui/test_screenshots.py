@@ -20,7 +20,7 @@ def _lightness(picture):
     return picture.convert("L").resize((1, 1)).getpixel((0, 0))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(4, "longest")
 def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
     monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.02)))

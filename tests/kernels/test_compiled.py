@@ -62,6 +62,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sampled(3, "long")
 @here
 def test_loops_of_ones_own_run_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And whoever finds them kept imports no Numba."""

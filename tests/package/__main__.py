@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from tests import sampling
 from tests.package import building, installed, steps
 
 
@@ -22,6 +24,7 @@ def main() -> int:
     )
     parser.add_argument("--keep", action="store_true", help="leave the environment, and say where it is")
     asked = parser.parse_args()
+    sampling.settle()
     # What a path may hold: a space and a letter beyond ASCII.
     folder = Path(tempfile.mkdtemp(prefix="kernelscope für "))
     began = time.monotonic()
@@ -29,7 +32,8 @@ def main() -> int:
         wheel = asked.wheel.absolute() if asked.wheel else building.build(folder / "dist")[1]
         failed = _told("the wheel", building.wheel_faults(wheel))
         there = installed.made(folder, wheel, python=asked.python)
-        print(f"{time.monotonic() - began:5.1f} s  built and installed", flush=True)
+        took = time.monotonic() - began
+        print(f"{took:5.1f} s, {_spent():5.1f} s of CPU  built and installed", flush=True)
         if not there.user:
             print("  note: as the user who runs this, for nobody else can be had here", flush=True)
         for step in (*steps.STEPS, *(steps.WHOLE if asked.whole else ())):
@@ -51,7 +55,7 @@ def _told(what: str, faults: list[str]) -> bool:
 
 def _tried(step: steps.Step, there: installed.Installed) -> bool:
     """Whether it failed. Whatever the user does, nothing is written beside the program."""
-    began, before = time.monotonic(), there.files()
+    began, spent, before = time.monotonic(), _spent(), there.files()
     name = step.__name__.replace("_", " ")
     try:
         step(there)
@@ -60,8 +64,14 @@ def _tried(step: steps.Step, there: installed.Installed) -> bool:
             raise installed.BrokenError(f"{changed[0]} was written")
     except installed.BrokenError as error:
         return _told(name, [str(error)])
-    print(f"{time.monotonic() - began:5.1f} s  {name}", flush=True)
+    print(f"{time.monotonic() - began:5.1f} s, {_spent() - spent:5.1f} s of CPU  {name}", flush=True)
     return False
+
+
+def _spent() -> float:
+    """Seconds of processors that commands have taken so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

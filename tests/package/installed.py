@@ -69,10 +69,12 @@ class Installed:
 
     def install(self, *wanted: str | Path) -> None:
         """Of an administrator, in the environment, with the versions that this repository has locked. With
-        bytecode, as pip does it: who may not write there would compile all of it at every start."""
+        bytecode, as pip does it: who may not write there would compile all of it at every start. Half of it
+        is the tests of libraries, which nobody imports."""
         locks = ("-c", ROOT / "locks" / "cpu.txt", "-c", ROOT / "locks" / "numba.txt")
-        install = ("pip", "install", "-q", "--compile-bytecode", "--python", self.python)
-        building.run(building.uv(), *install, *locks, *wanted)
+        building.run(building.uv(), "pip", "install", "-q", "--python", self.python, *locks, *wanted)
+        compiling = (self.python, "-m", "compileall", "-qq", "-j", "0", "-x", "/tests?/", self.venv / "lib")
+        subprocess.run(compiling, check=False)  # of files for other Pythons it is said that they are none
 
     def files(self) -> dict[str, tuple[int, int]]:
         """What lies in the environment: size and time of each file."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.standin.conftest import ROOT, Machine
 
 PASSES = f"""
@@ -50,6 +52,7 @@ print("all right")
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_timed_passes_of_another_process_are_rebuilt_in_this_one(machine: Machine) -> None:
     out, _ = machine.python("-c", PASSES)
     assert out == "all right\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.standin.conftest import Machine
 
 ANSWERS = """
@@ -78,6 +80,7 @@ print("alike")
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_layouts_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 
@@ -139,6 +142,7 @@ print("kept and alike")
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_rungs_that_are_faster_in_a_layout_are_tried_and_kept(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

@@ -3,6 +3,8 @@ stand-in GPU. What its kernels take says nothing of a GPU's, so that times are p
 
 from __future__ import annotations
 
+import pytest
+
 from tests.standin.conftest import Machine
 
 MIXED = """
@@ -61,6 +63,7 @@ print("within")
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_mix_is_found_held_against_float64_and_checked_layer_by_layer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.standin.conftest import Machine
 
 ANSWERS = """
@@ -49,6 +51,7 @@ print("alike")
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_turns_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

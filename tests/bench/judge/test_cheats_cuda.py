@@ -89,6 +89,7 @@ def test_none_of_some_is_let_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)  # it compiles for two minutes where two cores do much else
+@pytest.mark.sampled
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
 def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
@@ -101,13 +102,17 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
         Softmax(70, 33, 1),
     )
     device = driver.device()
-    # Simulated, every kernel is the same NumPy, and a pass takes a thousand times as long.
-    each, counts = (1, (1, 4, 20)) if device and device.name == SIMULATED else (2, (1, 20, 70))
+    # Simulated, every kernel is the same NumPy, and a pass takes a thousand times as long: a third of them.
+    simulated = device is not None and device.name == SIMULATED
+    each, counts = (1, (1, 4, 20)) if simulated else (2, (1, 20, 70))
     looked_at = 0
     accused: list[str] = []
     for params in bases:
         assert params.op in OPS
-        for rung in registry.rungs("cuda", params.op):
+        rungs = registry.rungs("cuda", params.op)
+        if simulated:
+            rungs = sampling.some(f"honest {params.op}", rungs, -(-len(rungs) // 3))
+        for rung in rungs:
             shapes = [shape.params for shape in samples.small_shapes(rung, params)]
             runs = not rung.yardstick
             fit = [shape for shape in shapes if runs and rung.refusal(shape, _capability()) is None]
@@ -125,7 +130,7 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
                 looked_at += 1
     print(f"{looked_at} honest rungs looked at")
     assert accused == []
-    assert looked_at >= FEWEST_HONEST
+    assert looked_at >= FEWEST_HONEST // (3 if simulated else 1)
 
 
 def _accusations(trial: Trial, counts: Sequence[int]) -> list[str]:

@@ -14,12 +14,15 @@ from bench.results.ladder_records import RungMeasurement
 from bench.run import client
 from bench.run.kinds.ladder import KIND as LADDER
 from engine.cuda import rung as rung_cuda
+from engine.machine import driver
 from kernels import nvrtc, registry
 from kernels.ops import Params
 from kernels.ops.gemm import Gemm
+from tests import sampling
 from tests.bench.judge import on_the_host
 from tests.bench.ladder.test_judge import CONV, NAMES, PLANTED
 from tests.kernels.cuda_device import Device
+from tests.standin.settings import NAME as SIMULATED
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
 RUNGS = [rung for rung in registry.rungs("cuda", "conv", [PLANTED]) if rung.user]
@@ -69,6 +72,7 @@ def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None
     assert finding.when == "before timing"
 
 
+@pytest.mark.sampled
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
@@ -77,7 +81,10 @@ def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None
     ids=lambda params: params.op,
 )
 def test_our_rungs_pass(params: Params) -> None:
-    for rung in registry.rungs("cuda", params.op):
+    rungs, device = registry.rungs("cuda", params.op), driver.device()
+    if device is not None and device.name == SIMULATED:  # there every kernel is the same NumPy
+        rungs = sampling.some(f"ours {params}", rungs, -(-len(rungs) // 3))
+    for rung in rungs:
         if rung.refusal(params, (9, 0)) is None and Device().compiles(rung, params):
             with judge.examine(rung, params, rung.precision) as trial:
                 assert trial.time_runs(20) > 0

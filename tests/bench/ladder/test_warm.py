@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from bench.run import client
 
 # Of what a check needs nothing is left to be loaded, and what is rehearsed works.
@@ -26,6 +28,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_check_in_a_warm_worker_loads_nothing_more():
     made = subprocess.run(
         [sys.executable, "-c", CHECK], capture_output=True, text=True, env=client.worker_environment()

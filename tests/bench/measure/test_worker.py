@@ -455,6 +455,7 @@ def start_worker(**options):
 LONG = changed(batches=(1, 2, 4, 8), budget_s=20.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["close", signal.SIGTERM, signal.SIGINT])
 def test_a_worker_ends_in_order_when_asked(how):
     worker = start_worker()

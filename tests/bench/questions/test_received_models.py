@@ -110,6 +110,7 @@ def test_a_file_that_takes_all_memory_costs_a_sentence(
     assert confined.MEMORY_VARIABLE in told
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_check_of_a_file_against_itself_is_made_by_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_check_of_a_file_against_itself_is_made_by_another_process(
     assert Path("kept.json").exists()
 
 
+@pytest.mark.sampled(3, "long")
 def test_ctrl_c_ends_the_wait_at_once(endless: Path) -> None:
     text = (
         "import sys, bench.questions.model_questions as questions, main; from bench.words import streams; "
@@ -182,6 +184,7 @@ def _run(
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
 
 
+@pytest.mark.sampled(4, "longest")
 def test_in_the_worker_it_costs_the_models_own_cases_once(endless: Path, tmp_path: Path) -> None:
     """As when the file was changed after it was looked at, or a run is gone on with."""
     bad, good = (_case(endless), _case(endless, 2), _case(endless, 4)), _case(names.DEFAULT_MODEL)
@@ -195,6 +198,7 @@ def test_in_the_worker_it_costs_the_models_own_cases_once(endless: Path, tmp_pat
     assert outcome.reason == ""
 
 
+@pytest.mark.sampled(3, "long")
 def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
     bad, good = _case(vast), _case(names.DEFAULT_MODEL)
     _, came = _run((bad, good), tmp_path / "run", 60)
@@ -203,6 +207,7 @@ def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
     assert "takes more than 300 MiB of memory to read" in came[bad][1]
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_worker_that_plans_asks_a_process_of_its_own(vast: Path, tmp_path: Path) -> None:
     """As the window has it, which plans nothing itself."""
     job = Job(models=(str(vast),), backends=("engine-cpu",), timeout_s=60)

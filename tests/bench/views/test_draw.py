@@ -46,6 +46,7 @@ def drawn(name: str) -> Iterator[Chart]:
     yield from charts([synthetic.run(**RUNS[name])])  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(3, "long")
 def test_files_of_each_kind_open_and_the_same_chart_gives_the_same_bytes(tmp_path: Path) -> None:
     chart = next(drawn("full"))
     paths = draw_together.write([chart], tmp_path / "charts")
@@ -198,6 +199,7 @@ def _beyond_the_axes(figure: Figure) -> Iterator[Text]:
                     yield tick.label1
 
 
+@pytest.mark.sampled(3, "long")
 def test_the_page_says_it_all() -> None:
     for chart in drawn("full"):
         with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]

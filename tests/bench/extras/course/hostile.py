@@ -404,6 +404,13 @@ def _unseen(submissions: Sequence[Submission]) -> int:
     return len(missed)
 
 
+def _share(sample: Sequence[Submission], number: int, count: int) -> Sequence[Submission]:
+    """What of a sample is tried behind one of so many walls: each behind one of them, and which, by the
+    commit (KERNELSCOPE_SEED=all: each behind all)."""
+    first = number + sampling.number("walls")
+    return sample if sampling.whole() else sample[first % count :: count]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", help="of submissions; default: all")
@@ -411,7 +418,9 @@ def main() -> int:
     parser.add_argument("--no-walls", action="store_true", help="whether what is harmless bites")
     parser.add_argument("--part", default="1/1", help="K/N: every Nth from the Kth on")
     parser.add_argument(
-        "--sample", action="store_true", help="a few that stand for the others, and one without walls"
+        "--sample",
+        action="store_true",
+        help="a few that stand for the others, each behind one wall, and one without walls",
     )
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--no-classmates", action="store_true", help="a third of the time")
@@ -426,14 +435,18 @@ def main() -> int:
         drawn = sampling.number("harmless") % len(HARMLESS)
         tried = HARMLESS if given.no_walls else HARMLESS[drawn : drawn + 1]
         bites += _unseen([each for each in corpus() if each.name in tried])
+    there = []
     for wall in () if given.no_walls else given.walls or walls.WALLS:
         if lacking := walls.standing()[wall]:
             print(f"{wall}: not to be had here ({lacking})")
-            continue
+        else:
+            there.append(wall)
+    for number, wall in enumerate(there):
+        behind = _share(chosen, number, len(there)) if given.sample else chosen
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
             found = measured(
-                chosen,
+                behind,
                 Path(folder) / "cpu",
                 wall,
                 given.at_once,
@@ -441,7 +454,7 @@ def main() -> int:
                 given.seconds,
                 not given.no_classmates,
             )
-            more = compiled(chosen, Path(folder) / "cuda", wall)
+            more = compiled(behind, Path(folder) / "cuda", wall)
         for name, what in sorted((found.dispositions | more.dispositions).items()):
             print(f"  {name}: {what[:160]}")
         for whose, why in found.bites + more.bites:
@@ -450,7 +463,7 @@ def main() -> int:
         count = len(found.bites) + len(more.bites)
         bites += count
         print(
-            f"{wall}: {count} bites of {len(chosen)} submissions; the classmate beside had the same band as "
+            f"{wall}: {count} bites of {len(behind)} submissions; the classmate beside had the same band as "
             f"alone in {same} of {of} (not decided: {found.busy}); {time.monotonic() - began:.0f} s"
         )
     return 1 if bites else 0

@@ -437,6 +437,7 @@ def go(job, folder="", messages=None):
     ]
 
 
+@pytest.mark.sampled(3, "long")
 def test_default_and_tuned_are_rows_each_and_the_sweep_is_made_once(model, tuned):
     job = Job(
         models=(model,),
@@ -700,6 +701,7 @@ def test_an_entry_is_found_by_its_very_case_and_what_it_stands_on_and_a_broken_f
     assert part.read(case, on) == found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # CuPy may be behind NumPy's newest
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])

@@ -513,6 +513,7 @@ def job(tmp_path):
     )
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_comparison_times_first_what_it_does_not_know(job, monkeypatch):
     monkeypatch.setattr(
         "bench.measure.reporter.QUIET_S", -1.0
