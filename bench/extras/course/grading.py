@@ -279,4 +279,5 @@ def own_words(reason: str, file: str) -> str:
     reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason[:_REASON], flags=re.DOTALL)
     reason = re.sub(rf"(?:\S*[/\\])?\b{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
-    return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
+    reason = re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
+    return reason.removeprefix("the kernel: ") if reason.startswith("the kernel: the process of ") else reason

@@ -239,6 +239,7 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     names: dict[str, str] = {}
     problems: dict[str, str] = {}
     unchanged: dict[str, str] = {}
+    remarks: dict[str, None] = dict.fromkeys(student.remarks)
     for task in job.tasks:
         fitting = [
             (header, piece)
@@ -253,6 +254,8 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
                 unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
             else:
                 texts[task.name] = piece.text
+                if told := alike.in_texts(piece.text, Path(piece.name).suffix, job.device, task.op):
+                    remarks[f"{task.name}: {told}"] = None
             leans[task.name] = _beside(piece, helpers)
         elif pieces or said:
             why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
@@ -263,8 +266,9 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     digests |= {task: digest(why.encode()) for task, why in problems.items() if task not in unchanged}
     given, why = _answers(answers, job)
     student = msgspec.structs.replace(
-        student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why
-    )
+        student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why,
+        remarks=tuple(remarks),
+    )  # fmt: skip
     return HandedIn(student, texts, leans, unchanged)
 
 
