@@ -76,6 +76,11 @@ def unchanged(text: str, suffix: str, device: str, header: Mapping[str, Any]) ->
     return _said(text, suffix, header) == _said_at_first(device, header["op"], suffix)
 
 
+def hardly_changed(text: str, suffix: str, device: str, op: str) -> bool:
+    """Whether little more than one place of a kernel differs from the one that was handed out."""
+    return len(runs(text, suffix) - _handed_out(device, op)) < 2 * RUN
+
+
 def in_texts(text: str, suffix: str, device: str, op: str) -> str:
     """In words, how much of a kernel stands in texts, which are compared with nothing and may be programs; ""
     where that is little. What stands so in the kernel that was handed out does not count."""
@@ -157,6 +162,7 @@ def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, 
     return tuple(found)
 
 
+@functools.cache
 def _handed_out(device: str, op: str) -> frozenset[int]:
     return runs(*_given(device, op))
 

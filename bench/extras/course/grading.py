@@ -231,6 +231,7 @@ def grade(
             file=file,
             facts=facts,
             reason=own_words(graded.reason, file),
+            notes=tuple(own_words(note, file) for note in graded.notes),
             digest=one.student.digests[task],
             asked=of.job.asked(of.job.task(task)),
             walls=walls.name if walls is not None else "",

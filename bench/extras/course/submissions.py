@@ -39,6 +39,7 @@ _HELPER = re.compile(r"[A-Za-z0-9_][\w.+-]*", re.ASCII)  # a name that is the sa
 _NUMBERED = re.compile(r"^([ \t#*]*)rung[ \t]*=[ \t]*\d+", re.MULTILINE)
 _NAMED = re.compile(r'^([ \t#*]*)name[ \t]*=[ \t]*"[^"\n]*"', re.MULTILINE)
 UNCHANGED = "this is the kernel that was handed out, unchanged: as it is, it gets no points"
+HARDLY = "hardly more than one place of it differs from the kernel that was handed out"
 _ANSWER = 10_000  # characters
 _REASON = 600
 _DAY_S = 86400
@@ -254,8 +255,11 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
                 unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
             else:
                 texts[task.name] = piece.text
-                if told := alike.in_texts(piece.text, Path(piece.name).suffix, job.device, task.op):
+                about = piece.text, Path(piece.name).suffix, job.device, task.op
+                if told := alike.in_texts(*about):
                     remarks[f"{task.name}: {told}"] = None
+                if alike.hardly_changed(*about):
+                    remarks[f"{task.name}: {HARDLY}"] = None
             leans[task.name] = _beside(piece, helpers)
         elif pieces or said:
             why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
