@@ -40,6 +40,7 @@ _NUMBERED = re.compile(r"^([ \t#*]*)rung[ \t]*=[ \t]*\d+", re.MULTILINE)
 _NAMED = re.compile(r'^([ \t#*]*)name[ \t]*=[ \t]*"[^"\n]*"', re.MULTILINE)
 UNCHANGED = "this is the kernel that was handed out, unchanged: as it is, it gets no points"
 HARDLY = "hardly more than one place of it differs from the kernel that was handed out"
+OF_FILE = "the date of the file"  # says when it was handed in
 _ANSWER = 10_000  # characters
 _REASON = 600
 _DAY_S = 86400
@@ -181,13 +182,13 @@ def _times(
     elif person is not None and (made := people.parsed(person.at)) is not None:
         at, by = made, "the roster"
     elif newest:
-        at, by = _local(newest), "the date of the file"
+        at, by = _local(newest), OF_FILE
     else:
         return "", "", 0.0 if marked else None
     deadline = people.parsed(job.deadline)
     late = (at - deadline).total_seconds() if deadline is not None else 0.0
     words = at.isoformat(timespec="seconds")
-    if marked:  # the platform knows better than the date of a file
+    if marked and (by == OF_FILE or late <= 0):  # the platform knows better than the date of a file
         return words, by, 0.0
     return words, by, late if late > 0 else None
 

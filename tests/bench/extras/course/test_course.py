@@ -434,6 +434,7 @@ def test_platforms_names_and_the_roster_are_people(tmp_path: Path) -> None:
         "doejane_123_456_90_mine-1.py",
         "doejane_123_457_90_pool.py",
         "jose nunez.py",
+        "josenunez_LATE_124_7_90_mine.py",
         "li_LATE_9_8_90_mine.py",
         "stranger.py",
         "leekim.py",
