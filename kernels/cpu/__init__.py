@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -65,6 +66,8 @@ def load(rung: Rung) -> CpuKernel:
     module = importlib.util.module_from_spec(spec)
     module.__file__ = file = _file(rung)
     module.__dict__["__source__"] = rung.source  # by which a compiled function is found again
+    if confine.forbidden():  # where a user's kernels run, Numba finds what it has kept by its module
+        sys.modules[name] = module
     try:
         exec(compile(rung.source, file, "exec"), module.__dict__)
     except Exception as error:

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from bench.extras.course import judging, walls
 from bench.extras.course.records import GradeCase
 from bench.results.finding import Finding
 from bench.results.ladder_records import RungCase, RungMeasurement
+from kernels import confine, cpu, numba_support, registry
 from kernels.errors import UnavailableError
 from tests.bench.extras.course import classroom, hostile
 
@@ -145,6 +149,20 @@ def test_its_root_holds_python_and_the_modules_of_the_assignment_alone(tmp_path:
         assert path.stat().st_atime_ns == before, path
     with pytest.raises(UnavailableError, match="no-such-module"):
         walls.packages(["no-such-module"])
+
+
+def test_what_numba_needs_is_there_behind_a_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can be started to try it; a function that is kept has a file and a module."""
+    monkeypatch.setattr(confine, "forbidden", lambda: True)
+    monkeypatch.setattr(numba_support, "_kept", lambda: tmp_path / "nothing")
+    monkeypatch.setattr(numba_support, "_tried", lambda: pytest.fail("a process was started"))
+    monkeypatch.chdir(tmp_path)
+    held = replace(registry.find("cpu", "softmax", "stable"), path=Path("/nowhere/90_mine.py"))
+    bind = cpu.load(held).bind
+    monkeypatch.delitem(sys.modules, bind.__module__ if inspect.getmodule(bind) else "it has no module")
+    assert (tmp_path / "90_mine.py").read_text() == held.source
+    if importlib.util.find_spec("numba") is not None:
+        assert numba_support.unavailable.__wrapped__() is None
 
 
 def test_without_a_wall_nothing_is_graded_and_how_to_get_one_is_said(
