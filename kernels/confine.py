@@ -391,6 +391,9 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _MODE_FILTER, _ALL_THREADS, _AS_FAST_AS_BEFORE = 1, 1, 4
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _OTHER_NUMBERS = 0x40000000  # of x86_64's second set
+# For a stranger's kernel no newer call is there: nobody has looked at what one could do with it, and all
+# libraries can do without.
+_NEWER = 451
 _COLUMN = {"x86_64": 0, "aarch64": 1}  # of the tables below; -1: that processor has no such call
 _REFUSED = {  # for every user's kernel
     "fork": (57, -1), "vfork": (58, -1), "timer_create": (222, 107), "timerfd_create": (283, 85),
@@ -420,11 +423,16 @@ _REFUSED_WALLED = {  # for a stranger's, beside those
     "syslog": (103, 116), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1),
     "utimensat": (280, 88),
     # What several see at once of a file that all may read, or of the machine: by it one could tell another
-    # what it saw. Locks, who opens what, what lies in memory, room; how much there is of all.
-    "flock": (73, 32), "inotify_init": (253, -1), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
-    "preadv2": (327, 286), "pwritev2": (328, 287), "cachestat": (451, 451), "futex_wake": (454, 454),
-    "futex_requeue": (456, 456), "statfs": (137, 43), "fstatfs": (138, 44), "sysinfo": (99, 179),
-    "sync": (162, 81), "syncfs": (306, 267),
+    # what it saw. Locks, how many names, who opens what, what lies in memory, room; how much there is of all.
+    "flock": (73, 32), "link": (86, -1), "linkat": (265, 37), "inotify_init": (253, -1),
+    "inotify_init1": (294, 26), "fanotify_init": (300, 262), "preadv2": (327, 286), "pwritev2": (328, 287),
+    "mincore": (27, 232), "statfs": (137, 43), "fstatfs": (138, 44), "ustat": (136, -1),
+    "sysinfo": (99, 179), "quotactl": (179, 60), "quotactl_fd": (443, 443), "get_robust_list": (274, 100),
+    # What others wait for: a disk, and files that have to be read from it once more.
+    "sync": (162, 81), "syncfs": (306, 267), "fsync": (74, 82), "fdatasync": (75, 83),
+    "sync_file_range": (277, 84), "fadvise64": (221, 223), "readahead": (187, 213),
+    # How the way to its judge behaves; segments of the processor.
+    "setsockopt": (54, 208), "modify_ldt": (154, -1),
     # Memory that no limit counts.
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "mq_open": (240, 180),
@@ -436,16 +444,25 @@ _ABSENT_WALLED = {"io_uring_enter": (426, 426), "io_uring_register": (427, 427)}
 _PRCTL, _ENDS_WITH, _SIGKILL = (157, 167), 1, 9
 # Calls of a stranger's kernel that are refused by an argument, given by its place: where it is one of these;
 _REFUSED_WITH = {
-    # Signals by the system and pinned memory: F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY,
-    # F_SETPIPE_SZ. Locks: F_GETLK, F_SETLK, F_SETLKW, and of open files.
-    "fcntl": ((72, 25), 1, (8, 10, 15, 1024, 1026, 1031, 5, 6, 7, 36, 37, 38)),
     # To wake who waits at a place that several processes have mapped: FUTEX_WAKE, FUTEX_REQUEUE,
     # FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAKE_BITSET without FUTEX_PRIVATE_FLAG.
     "futex": ((202, 98), 1, (1, 3, 4, 5, 10)),
-    "ioctl": ((16, 29), 1, (0x8901, 0x8902, 0x5412)),  # FIOSETOWN, SIOCSPGRP, TIOCSTI
-    "madvise": ((28, 233), 2, (12,)),  # MADV_MERGEABLE: the system compares pages meanwhile
+    # MADV_MERGEABLE: the system compares pages meanwhile. MADV_COLD, MADV_PAGEOUT: others read them anew.
+    "madvise": ((28, 233), 2, (12, 20, 21)),
     # PR_SCHED_CORE: a core whose other half stands still meanwhile; PR_SET_MEMORY_MERGE.
     "prctl": (_PRCTL, 0, (62, 67)),
+}
+# or where it is none of these;
+_ALLOWED_WITH = {
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS. Not signals by
+    # the system, pinned memory, locks and leases, nor a hint that stays with a file.
+    "fcntl": ((72, 25), 1, (0, 1, 2, 3, 4, 1030, 1032, 1034)),
+    # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
+    "ioctl": ((16, 29), 1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
+    # The system's clocks and its own processor time. Any other number is the processor time of another.
+    "clock_gettime": ((228, 113), 0, tuple(range(12))),
+    "clock_getres": ((229, 114), 0, tuple(range(12))),
+    "clock_nanosleep": ((230, 115), 0, tuple(range(12))),
 }
 # or where it is neither of this process nor, if that is said, 0: the argument that says whose it is.
 _ALLOWED_OF_ITSELF = {
@@ -475,7 +492,8 @@ def filter_program_of(machine: str, walled: bool = False) -> bytes:
     kernel."""
     refused, absent, column = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS, _COLUMN[machine]
     steps = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, refused)]
-    steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _OTHER_NUMBERS), (_RETURN, 0, 0, absent)]
+    steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _NEWER if walled else _OTHER_NUMBERS)]
+    steps += [(_RETURN, 0, 0, absent)]
     for numbers in (_REFUSED | _REFUSED_WALLED if walled else _REFUSED).values():
         steps += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refused)] if numbers[column] >= 0 else []
     for numbers in (_ABSENT | _ABSENT_WALLED if walled else _ABSENT).values():
@@ -487,9 +505,10 @@ def filter_program_of(machine: str, walled: bool = False) -> bytes:
                 tests += [(_EQUAL, 0, 3, _ENDS_WITH), (_LOAD, 0, 0, _FIRST_ARGUMENT + 8)]
                 tests += [(_EQUAL, 1, 0, _SIGKILL), (_RETURN, 0, 0, refused)]
             steps += _on_argument(numbers[column], place, [*tests, (_RETURN, 0, 0, _ALLOW)])
-        for numbers, place, or_none in _ALLOWED_OF_ITSELF.values():
-            own = [os.getpid(), *((0,) if or_none else ())]
-            tests = [step for value in own for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
+        own = {name: (os.getpid(), 0) if it[2] else (os.getpid(),) for name, it in _ALLOWED_OF_ITSELF.items()}
+        of_itself = ((it[0], it[1], own[name]) for name, it in _ALLOWED_OF_ITSELF.items())
+        for numbers, place, values in (*_ALLOWED_WITH.values(), *of_itself):
+            tests = [step for value in values for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
             steps += _on_argument(numbers[column], place, [*tests, (_RETURN, 0, 0, refused)])
     steps += [(_EQUAL, 0, 3, _CLONE[machine]), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
     steps += [(_ANY_OF, 1, 0, _THREAD), (_RETURN, 0, 0, refused), (_RETURN, 0, 0, _ALLOW)]

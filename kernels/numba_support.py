@@ -62,8 +62,12 @@ def unavailable() -> str | None:
         if cached.is_file():
             return cached.read_text(encoding="utf-8") or None
     except OSError:
-        return _tried()
+        cached = None
+    if confine.forbidden():
+        return None  # it may start no process to try it: whoever judges it has
     reason = _tried()
+    if cached is None:
+        return reason or None
     try:
         with atomic_file(cached) as file:
             file.write_text(reason, encoding="utf-8")

@@ -26,14 +26,18 @@ to silence (NaN and infinities go through as IEEE says).
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kernels import confine
 from kernels.errors import KernelError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -60,10 +64,12 @@ def load(rung: Rung) -> CpuKernel:
     spec = importlib.util.spec_from_loader(name, loader=None, origin=str(rung.path))
     assert spec is not None  # a spec without a loader is always made
     module = importlib.util.module_from_spec(spec)
-    module.__file__ = str(rung.path)
+    module.__file__ = file = _file(rung)
     module.__dict__["__source__"] = rung.source  # by which a compiled function is found again
+    if confine.forbidden():  # where a user's kernels run, Numba finds what it has kept by its module
+        sys.modules[name] = module
     try:
-        exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
+        exec(compile(rung.source, file, "exec"), module.__dict__)
     except Exception as error:
         line = getattr(error, "lineno", None) or line_in(rung, error) or 1
         reason = error.msg if isinstance(error, SyntaxError) else error  # its str() repeats file and line
@@ -78,12 +84,23 @@ def load(rung: Rung) -> CpuKernel:
     )
 
 
+def _file(rung: Rung) -> str:
+    """The rung's file as this process sees it. Where what strangers handed in is shut in, a copy lies in the
+    folder that it may write: Numba keeps nothing (`cache=True`) of a function without a file."""
+    if not confine.forbidden() or rung.path.exists():
+        return str(rung.path)
+    copy = Path(rung.path.name).absolute()
+    with contextlib.suppress(OSError):
+        copy.write_text(rung.source, encoding="utf-8")
+    return str(copy)
+
+
 def line_in(rung: Rung, error: BaseException) -> int | None:
     """The innermost line of the rung's own file in the error's trace, or None if it isn't in there."""
     line = None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(rung.path):
+        if Path(trace.tb_frame.f_code.co_filename).name == rung.path.name:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line

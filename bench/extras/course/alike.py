@@ -26,7 +26,7 @@ RUN = 8  # tokens in a row that are looked for
 LEAST = 40  # runs that both have to have beyond what was handed out: less is no work of anybody
 SHARE = 0.8  # of the runs of the shorter one that the other has as well
 MOST = 3  # others that are named of one kernel
-CHARACTERS = 200_000  # of a text that are compared
+TEXTS = 1000  # characters in texts, of which a teacher is told
 
 Text = tuple[str, str]  # of a kernel, and the ending of its name
 
@@ -67,15 +67,31 @@ def tokens(text: str, suffix: str) -> list[str]:
 
 def _matches(text: str, suffix: str) -> Iterator[re.Match[str]]:
     """All but comments."""
-    return (match for match in _TOKENS[suffix].finditer(text[:CHARACTERS]) if match.lastgroup)
+    return (match for match in _TOKENS[suffix].finditer(text) if match.lastgroup)
 
 
 def unchanged(text: str, suffix: str, device: str, header: Mapping[str, Any]) -> bool:
     """Whether a kernel is the one that was handed out: the same tokens in the same launch, whatever its
     comments say and its spaces are. header: as kernels.header.parse has it of its text."""
-    return len(text) <= CHARACTERS and _said(text, suffix, header) == _said_at_first(
-        device, header["op"], suffix
-    )
+    return _said(text, suffix, header) == _said_at_first(device, header["op"], suffix)
+
+
+def hardly_changed(text: str, suffix: str, device: str, op: str) -> bool:
+    """Whether little more than one place of a kernel differs from the one that was handed out."""
+    return len(runs(text, suffix) - _handed_out(device, op)) < 2 * RUN
+
+
+def in_texts(text: str, suffix: str, device: str, op: str) -> str:
+    """In words, how much of a kernel stands in texts, which are compared with nothing and may be programs; ""
+    where that is little. What stands so in the kernel that was handed out does not count."""
+    given, of = _given(device, op)
+    known = set(_texts(given, of))
+    count = sum(len(held) for held in _texts(text, suffix) if held not in known)
+    return f"{count:,} characters of it are texts, which are not compared" if count > TEXTS else ""
+
+
+def _texts(text: str, suffix: str) -> Iterator[str]:
+    return (match[0] for match in _matches(text, suffix) if match.lastgroup == "string")
 
 
 @functools.cache
@@ -146,6 +162,7 @@ def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, 
     return tuple(found)
 
 
+@functools.cache
 def _handed_out(device: str, op: str) -> frozenset[int]:
     return runs(*_given(device, op))
 

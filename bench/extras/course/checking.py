@@ -81,7 +81,10 @@ def _without_points(graded: Graded) -> Graded:
     that it is nobody's work."""
     if graded.disposition != "ok":
         return graded
-    return msgspec.structs.replace(graded, disposition="failed", reason=UNCHANGED)
+    notes = (f"its speed is {graded.undecided}",) if graded.undecided else ()
+    return msgspec.structs.replace(
+        graded, disposition="failed", reason=UNCHANGED, notes=(*graded.notes, *notes)
+    )
 
 
 def _judged(of: Class, on: str) -> list[Graded]:

@@ -231,6 +231,7 @@ def grade(
             file=file,
             facts=facts,
             reason=own_words(graded.reason, file),
+            notes=tuple(own_words(note, file) for note in graded.notes),
             digest=one.student.digests[task],
             asked=of.job.asked(of.job.task(task)),
             walls=walls.name if walls is not None else "",
@@ -273,10 +274,12 @@ def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
 
 
 def own_words(reason: str, file: str) -> str:
-    """A reason with the student's own file in it, and not with the copy that was judged; of one that is
-    longer than any of ours the beginning, and without the last words of a judge that ended, which may be the
-    kernel's."""
-    reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason[:_REASON], flags=re.DOTALL)
+    """A reason on one line with the student's own file in it, and not with the copy that was judged; of one
+    that is longer than any of ours the beginning, and without the last words of a judge that ended, which may
+    be the kernel's."""
+    reason = " ".join(reason[:_REASON].split())
+    reason = re.sub(r"^(the worker [^:]*\(at: [^)]*\)): .*", r"\1", reason)
     reason = re.sub(rf"(?:\S*[/\\])?\b{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
     reason = reason.partition("; a loop may never end, or it needs")[0]
-    return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
+    reason = re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
+    return reason.removeprefix("the kernel: ") if reason.startswith("the kernel: the process of ") else reason

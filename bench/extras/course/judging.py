@@ -58,6 +58,10 @@ ALONE = "leaves others alone"  # of a kernel that did not, as engine.isolated.cl
 HARMED = f"it changed, stopped or ended what is not its own: a kernel {ALONE}"
 CHANGED = "it changed how its own process is run"
 UNTIMED = "not judged without a GPU"
+TOO_MUCH = (
+    "it takes more memory than it may: variables outside of functions, and the local arrays of all threads "
+    "that run at once, are added up"
+)
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
@@ -114,7 +118,10 @@ class Judging:
             undecided = UNTIMED if task.thresholds else ""
             notes = (*own.notes, *own.facts.get(COUNTS, "").splitlines())
             return Graded(case=case, disposition="ok", undecided=undecided, notes=notes)
-        return _graded(case, task, found, self._seen)
+        made = _graded(case, task, found, self._seen)
+        if self._job.simulated and made.disposition == "out_of_memory" and not self._seen:
+            return msgspec.structs.replace(made, reason=TOO_MUCH)
+        return made
 
     def _with_counts(self, made: Graded, task: Task, rung: Rung) -> Graded:
         """With what it costs beside the task's limits, counted on the CPU on every machine alike."""

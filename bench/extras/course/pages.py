@@ -249,10 +249,14 @@ class Bar:
 def distribution(points: Sequence[float], most: float) -> list[Bar]:
     """How many students have how many points: in steps of whole points, at most so many bars."""
     step = max(1, math.ceil((most + 1) / _BARS))
-    ends = range(0, math.floor(max([most, *points])) + 1, step)
+    last = math.floor(max([most, *points])) + 1
+    ends = range(0, last, step)
     counts = [sum(low <= point < low + step for point in points) for low in ends]
     largest = max(counts, default=0) or 1
-    return [Bar(low, low + step, count, count / largest) for low, count in zip(ends, counts, strict=True)]
+    return [
+        Bar(low, min(low + step, last), count, count / largest)
+        for low, count in zip(ends, counts, strict=True)
+    ]
 
 
 def _day(text: str) -> str:

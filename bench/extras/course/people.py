@@ -26,6 +26,7 @@ ROSTER = "roster.csv"
 METADATA = "submission_metadata.yml"
 ROSTER_NBYTES = 4 << 20
 MOST_PEOPLE = 20_000
+NAMELESS = "(no name)"  # whose entry is called by spaces alone
 _CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<id>\d{1,18})_\d{1,18}_(?P<file>.+)", re.DOTALL)
 _ATTEMPT = re.compile(r"-\d{1,3}(?=\.[^.]+$|\.tar\.gz$)")
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d{1,18})_assignsubmission_\w+", re.DOTALL)
@@ -91,7 +92,7 @@ def owner_of(name: str, metadata: dict[str, Owner], is_file: bool) -> Owner:
     if _GRADESCOPE.fullmatch(called) and called in metadata:
         return metadata[called]
     ending = archive(called) or (Path(called).suffix if is_file else "")
-    return Owner(f"entry {name!a}", called.removesuffix(called[len(called) - len(ending) :]))
+    return Owner(f"entry {name!a}", called.removesuffix(called[len(called) - len(ending) :]) or NAMELESS)
 
 
 # ------------------------------------------------------------------------------------------------- the roster

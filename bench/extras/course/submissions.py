@@ -39,6 +39,8 @@ _HELPER = re.compile(r"[A-Za-z0-9_][\w.+-]*", re.ASCII)  # a name that is the sa
 _NUMBERED = re.compile(r"^([ \t#*]*)rung[ \t]*=[ \t]*\d+", re.MULTILINE)
 _NAMED = re.compile(r'^([ \t#*]*)name[ \t]*=[ \t]*"[^"\n]*"', re.MULTILINE)
 UNCHANGED = "this is the kernel that was handed out, unchanged: as it is, it gets no points"
+HARDLY = "hardly more than one place of it differs from the kernel that was handed out"
+OF_FILE = "the date of the file"  # says when it was handed in
 _ANSWER = 10_000  # characters
 _REASON = 600
 _DAY_S = 86400
@@ -180,13 +182,13 @@ def _times(
     elif person is not None and (made := people.parsed(person.at)) is not None:
         at, by = made, "the roster"
     elif newest:
-        at, by = _local(newest), "the date of the file"
+        at, by = _local(newest), OF_FILE
     else:
         return "", "", 0.0 if marked else None
     deadline = people.parsed(job.deadline)
     late = (at - deadline).total_seconds() if deadline is not None else 0.0
     words = at.isoformat(timespec="seconds")
-    if marked:  # the platform knows better than the date of a file
+    if marked and (by == OF_FILE or late <= 0):  # the platform knows better than the date of a file
         return words, by, 0.0
     return words, by, late if late > 0 else None
 
@@ -239,6 +241,7 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     names: dict[str, str] = {}
     problems: dict[str, str] = {}
     unchanged: dict[str, str] = {}
+    remarks: dict[str, None] = dict.fromkeys(student.remarks)
     for task in job.tasks:
         fitting = [
             (header, piece)
@@ -253,6 +256,11 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
                 unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
             else:
                 texts[task.name] = piece.text
+                about = piece.text, Path(piece.name).suffix, job.device, task.op
+                if told := alike.in_texts(*about):
+                    remarks[f"{task.name}: {told}"] = None
+                if alike.hardly_changed(*about):
+                    remarks[f"{task.name}: {HARDLY}"] = None
             leans[task.name] = _beside(piece, helpers)
         elif pieces or said:
             why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
@@ -263,8 +271,9 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     digests |= {task: digest(why.encode()) for task, why in problems.items() if task not in unchanged}
     given, why = _answers(answers, job)
     student = msgspec.structs.replace(
-        student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why
-    )
+        student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why,
+        remarks=tuple(remarks),
+    )  # fmt: skip
     return HandedIn(student, texts, leans, unchanged)
 
 

@@ -27,6 +27,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,7 @@ _LEFT_OUT = {
     "turtledemo",
     "ensurepip",
 }
+_WRITTEN = ("cpu", "cuda", "tasks")  # folders of `kernels` in which each folder holds rungs
 # What the system tells of processors and memory, as it was when a tree was made: there is no /proc in it.
 _FACTS = (
     "proc/cpuinfo",
@@ -324,7 +326,21 @@ def _tree(device: str, modules: tuple[str, ...]) -> Path:
             with contextlib.suppress(OSError):
                 (to := root / str(path).lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
                 to.write_bytes(path.read_bytes())
+    _read_once(root)
     return root
+
+
+def _read_once(root: Path) -> None:
+    """Each file and folder of a tree is read, later than it was laid: else the date of the first reading
+    tells the next kernel that another one has read it. (A system that sets that date once a day sets it once
+    more then.)"""
+    time.sleep(0.02)  # longer than a tick of the clock of files
+    for folder, _, names in os.walk(root):  # which reads the folders
+        for name in names:
+            found = os.stat(path := os.path.join(folder, name))
+            if stat.S_ISREG(found.st_mode) and found.st_atime_ns <= max(found.st_mtime_ns, found.st_ctime_ns):
+                with open(path, "rb") as file:
+                    file.read(1)
 
 
 def _device(path: Path, like: Path) -> None:
@@ -346,8 +362,8 @@ def _files(device: str, modules: Sequence[str]) -> Iterator[Path]:
     for name in ("engine", "kernels"):
         for path in _walked(_ROOT / name):
             _, *inner = path.relative_to(_ROOT).parts
-            # The folders of the ladders hold what is to be written.
-            if inner[0] not in ("cpu", "cuda") or len(inner) == 2 or inner[1] == "__pycache__":
+            # The folders of the ladders and of the tasks hold what is to be written.
+            if inner[0] not in _WRITTEN or len(inner) == 2 or inner[1] == "__pycache__":
                 yield path
     yield from _libraries(modules if device == "cpu" else ("cuda.bindings.nvrtc",))
 
@@ -425,8 +441,6 @@ def _laid(path: Path, to: Path) -> None:
     try:
         if source.stat().st_mode & 0o4:
             os.link(source, to)
-            with to.open("rb") as file:  # else the date of the first reading tells the next kernel who read
-                file.read(1)
             return
     except OSError:
         pass

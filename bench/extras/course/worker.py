@@ -10,6 +10,8 @@ from typing import Any
 from engine.isolated.forked import starting
 from kernels import confine, processes
 
+JUDGE_MIB = 2048  # of a judge itself, beside the memory of a kernel that runs in it
+
 
 def main() -> int:
     """Judge the cases that standard input names. Returns the exit status."""
@@ -49,6 +51,8 @@ def _judge(start: Any, say: Any, stopped: Any) -> int:
 
     if start.job.device == "cuda":  # what a kernel prints there comes out here, without end
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if start.job.simulated and start.job.mib and confine.walled():  # its memory is this process's
+        confine.limit_memory(start.job.mib + JUDGE_MIB)
     at: list[GradeCase] = list(start.cases[:1])
     lock = DeviceLock.of_this_process(lambda: say(CaseStarted(case=at[0], stage=TUNE)))
     if start.job.device == "cpu":

@@ -69,6 +69,8 @@ def elsewhere(name: str) -> Place:
     from bench.words.option import one_of
 
     known = {place.name: place for place in there.offered()}
+    if not known:
+        there.device(name, "cpu")  # which says how to add one
     place = known[one_of(name, list(known), "--on")]
     if place.refused:
         raise InputError(place.refused)

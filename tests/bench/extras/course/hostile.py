@@ -50,6 +50,7 @@ SAMPLE = (
 HARMLESS = ("environment", "passwd", "secrets", "a-rung-by-name")
 ASSIGNMENT = """\
 name = "hostile"
+device = "{device}"
 [limits]
 seconds = {seconds}
 budget = {budget}
@@ -60,6 +61,11 @@ op = "softmax"
 params = {{outer = 400, axis = 100, inner = 1}}
 points = 10
 checks = "quick"
+{thresholds}
+[[task.hidden]]
+params = {{outer = 3, axis = 70001, inner = 1}}
+"""
+THRESHOLDS = """\
 [[task.threshold]]
 rung = "stable"
 ratio = 0.4
@@ -68,8 +74,6 @@ points = 5
 rung = "stable"
 ratio = 2.5
 points = 20
-[[task.hidden]]
-params = {{outer = 3, axis = 70001, inner = 1}}
 """
 SECRET = "kept-by-the-grader-7c1f"
 CANARY = "written-by-somebody-else-b02e"
@@ -122,6 +126,7 @@ class Submission:
     top: str = ""
     bind: str = ""
     cuda: str = ""
+    kernel: str = ""
     gains: bool = False
 
 
@@ -261,8 +266,9 @@ def measured(
     outside, found = Outside(base / "outside"), Found()
     outside.folder.mkdir(parents=True)
     (outside.folder / "canary.txt").write_text(CANARY)
-    submissions = [each for each in submissions if not each.cuda]
-    (base / "assignment.toml").write_text(ASSIGNMENT.format(seconds=seconds, budget=budget) + f"# {CANARY}\n")
+    submissions = [each for each in submissions if not (each.cuda or each.kernel)]
+    made = ASSIGNMENT.format(device="cpu", seconds=seconds, budget=budget, thresholds=THRESHOLDS)
+    (base / "assignment.toml").write_text(f"{made}# {CANARY}\n")
     beside = submissions if classmates else []
     others = {f"{n:03d}-b-honest": Submission("honest") for n in range(len(beside))}
     names = {f"{n:03d}-a-{each.name}": each for n, each in enumerate(submissions)}
@@ -356,14 +362,12 @@ for folder in sys.argv[1:]:
 
 def compiled(submissions: Sequence[Submission], base: Path, wall: str) -> Found:
     """What the compiler says of those in CUDA, and of an honest one: nothing of a file that is not theirs."""
-    found = Found()
-    source = registry.find("cuda", "softmax", 1).source
-    source = re.sub(r"^rung = \d+", "rung = 90", source, count=1, flags=re.MULTILINE)
-    source = re.sub(r'^name = "\w+"', 'name = "mine"', source, count=1, flags=re.MULTILINE)
+    found, source = Found(), _cuda_source()
     (base / "work").mkdir(parents=True)
     (base / "secret.h").write_text(f"int {CANARY.replace('-', '_')} = ;\n#error {CANARY}\n")
     folders = []
-    for each in [Submission("honest"), *(it for it in submissions if it.cuda)]:
+    submissions = [each for each in submissions if each.cuda and not each.kernel]
+    for each in [Submission("honest"), *submissions]:
         folder = base / "work" / each.name
         folder.mkdir()
         folders.append(str(folder))
@@ -382,12 +386,47 @@ def compiled(submissions: Sequence[Submission], base: Path, wall: str) -> Found:
     if not said.get("honest", "").endswith(".cubin"):
         found.bites.append(("honest", f"it does not compile: {said.get('honest')} {done.stderr[-500:]}"))
     for each in submissions:
-        if each.cuda:
-            words = said.get(each.name, "")
-            if not words:
-                found.bites.append((each.name, f"nothing is said of it: {done.stderr[-300:]}"))
-            elif words.endswith(".cubin") or TOLD.search(words):
-                found.bites.append((each.name, words))
+        words = said.get(each.name, "")
+        if not words:
+            found.bites.append((each.name, f"nothing is said of it: {done.stderr[-300:]}"))
+        elif words.endswith(".cubin") or TOLD.search(words):
+            found.bites.append((each.name, words))
+    return found
+
+
+def _cuda_source() -> str:
+    source = registry.find("cuda", "softmax", 1).source
+    source = re.sub(r"^rung = \d+", "rung = 90", source, count=1, flags=re.MULTILINE)
+    return re.sub(r'^name = "\w+"', 'name = "mine"', source, count=1, flags=re.MULTILINE)
+
+
+def launched(submissions: Sequence[Submission], base: Path, wall: str, seconds: int = 15) -> Found:
+    """Grade those in CUDA that are run: on the CPU where there is no GPU. Beside them is an honest one."""
+    found, submissions = Found(), [each for each in submissions if each.kernel]
+    if not submissions:
+        return found
+    base.mkdir(parents=True)
+    made = ASSIGNMENT.format(device="cuda", seconds=seconds, budget=0.05, thresholds="")
+    (base / "assignment.toml").write_text(f"{made}# {CANARY}\n")
+    begins = "const SoftmaxParams p) {\n"
+    before, after = _cuda_source().split(begins)
+    before, kernel = before.split('extern "C"')
+    for each in [Submission("honest", cuda="constexpr int OWN = 1;"), *submissions]:
+        folder = base / "in" / f"a-{each.name}"
+        folder.mkdir(parents=True)
+        whole = f'{before}{each.cuda}\nextern "C"{kernel}{begins}{each.kernel}\n{after}'
+        (folder / "90_mine.cu").write_text(whole)
+    grader, code, found.said, came = graded(base, wall, 1)
+    found.bites += [("", f"the grading ended with exit code {code}: {found.said[-500:]}")] * (code != 0)
+    found.bites += [("", f"{path} is left") for path in sorted(left_behind(grader))]
+    for each in submissions:
+        one = came.get(f"a-{each.name}")
+        found.bites += [(each.name, why) for why in _bites(each, f"a-{each.name}", base, one)]
+        if one is not None:
+            found.dispositions[each.name] = f"{one.disposition}: {one.reason}"
+    honest = came.get("a-honest")
+    if honest is None or honest.disposition != "ok":
+        found.bites.append(("honest", f"it did not pass: {honest and honest.reason}"))
     return found
 
 
@@ -455,12 +494,14 @@ def main() -> int:
                 not given.no_classmates,
             )
             more = compiled(behind, Path(folder) / "cuda", wall)
-        for name, what in sorted((found.dispositions | more.dispositions).items()):
+            run = launched(behind, Path(folder) / "launched", wall, given.seconds)
+        for name, what in sorted((found.dispositions | more.dispositions | run.dispositions).items()):
             print(f"  {name}: {what[:160]}")
-        for whose, why in found.bites + more.bites:
+        every = found.bites + more.bites + run.bites
+        for whose, why in every:
             print(f"BITE {whose or '(whose is not known)'}: {why}")
         same, of = found.same
-        count = len(found.bites) + len(more.bites)
+        count = len(every)
         bites += count
         print(
             f"{wall}: {count} bites of {len(behind)} submissions; the classmate beside had the same band as "

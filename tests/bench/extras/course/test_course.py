@@ -136,6 +136,7 @@ def test_what_was_handed_out_is_nobody_s_work(tmp_path: Path, device: str) -> No
         words = text.replace("Mine: as the rung it began from, for now.", "Fast.").replace("\n\n", "\n\n\n")
         assert not _is_judged(path, op, device, words + note), op
         assert _is_judged(path, op, device, text + own), op
+    assert not _is_judged(path, op, device, text + note * 40_000)
     if device == "cuda":
         assert _is_judged(path, op, device, re.sub(r"(?m)^launch = .*", 'launch = "other"', text))
 
@@ -433,6 +434,7 @@ def test_platforms_names_and_the_roster_are_people(tmp_path: Path) -> None:
         "doejane_123_456_90_mine-1.py",
         "doejane_123_457_90_pool.py",
         "jose nunez.py",
+        "josenunez_LATE_124_7_90_mine.py",
         "li_LATE_9_8_90_mine.py",
         "stranger.py",
         "leekim.py",

@@ -169,6 +169,7 @@ def test_a_reason_without_end_is_cut() -> None:
     assert len(grading.own_words("a" * 10_000_000, "90_mine.py")) < 3000
     said = "running failed in /tmp/x/90_submission.py:3: no"
     assert grading.own_words(said, "90_own.py") == "running failed in 90_own.py:3: no"
+    assert grading.own_words("no\n[2/2] bob, conv: passed", "90_own.py") == "no [2/2] bob, conv: passed"
 
 
 def test_everybody_on_the_roster_has_a_row_under_their_own_name(base: Path, quick: Quick) -> None:
@@ -237,15 +238,17 @@ def test_a_rung_and_a_classmate_under_other_names_are_flagged() -> None:
         ("eve", "t"): (disguised, ".py"),
         ("fay", "t"): (disguised + "\n\n", ".py"),
         ("gus", "t"): (own, ".py"),
+        ("hal", "t"): (disguised.replace("\n\n", "\n" + "# a long remark\n" * 20_000, 1), ".py"),
     }
     found = {(one.student, one.other): one.share for one in alike.alike(job, texts)}
+    thieves = {"eve", "fay", "hal"}
     assert set(found) == {
-        ("eve", rungs["im2col"].label),
-        ("fay", rungs["im2col"].label),
-        ("eve", "fay"),
-        ("fay", "eve"),
+        (one, other) for one in thieves for other in {*thieves, rungs["im2col"].label} - {one}
     }
     assert min(found.values()) > 0.95
+    in_a_text = f"exec({stolen!r})"
+    assert "characters of it are texts" in alike.in_texts(in_a_text, ".py", "cpu", "conv")
+    assert not alike.in_texts(own, ".py", "cpu", "conv")
 
 
 def test_rungs_of_one_author_are_mostly_not_alike() -> None:

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from bench.extras.course import judging, walls
 from bench.extras.course.records import GradeCase
 from bench.results.finding import Finding
 from bench.results.ladder_records import RungCase, RungMeasurement
+from kernels import confine, cpu, numba_support, registry
 from kernels.errors import UnavailableError
 from tests.bench.extras.course import classroom, hostile
 
@@ -24,7 +28,7 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wal
 CASE = GradeCase(student="ada", task="softmax")
 
 FILTERED = """
-import ctypes, fcntl, mmap, os, resource, signal, socket, sys, threading
+import ctypes, fcntl, mmap, os, resource, signal, socket, sys, termios, threading, time
 from kernels import confine
 libc = ctypes.CDLL(None, use_errno=True)
 pair = os.pipe()
@@ -66,7 +70,16 @@ tried("lock", fcntl.flock, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 tried("lock of a part", fcntl.lockf, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 tried("who opens", libc.inotify_init)
 tried("what lies in memory", os.preadv, file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+tried("which pages of it do", libc.mincore, None, 0, None)
+tried("forgets a file", os.posix_fadvise, file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+tried("has it written", os.fsync, file.fileno())
+tried("another name of it", os.link, os.__file__, "/nowhere/link")
+tried("a hint that stays", fcntl.fcntl, file, 1036, bytes(8))
+tried("how a file is kept", fcntl.ioctl, file, 0x80086601, bytes(8))
+tried("how much there is to read", fcntl.ioctl, pair[0], termios.FIONREAD, bytes(4))
 tried("room", os.statvfs, "/")
+tried("time of another", time.clock_gettime, ~other << 3 | 2)
+tried("own time", libc.clock_gettime, 2, ctypes.create_string_buffer(16))
 tried("how busy all are", libc.sysinfo, ctypes.create_string_buffer(1024))
 futex, word = 202 if os.uname().machine == "x86_64" else 98, ctypes.byref(ctypes.c_int32(0))
 tried("wakes others", libc.syscall, futex, word, 1, 1, 0, 0, 0)
@@ -86,6 +99,8 @@ ALLOWED = {
     "own thread's signal",
     "flags",
     "advice",
+    "how much there is to read",
+    "own time",
     "ends with its judge",
     "wakes its own",
     "own cores",
@@ -116,11 +131,39 @@ def test_its_root_holds_python_and_the_modules_of_the_assignment_alone(tmp_path:
         "engine/cpu/session.py",
     ):
         assert any(name.endswith(held) for name in files), held
-    for kept_out in ("onnxruntime/", "onnx/", "/numba/__init__", "01_stable.py", "etc/", "bench/", ".onnx"):
+    for kept_out in (
+        "onnxruntime/",
+        "onnx/",
+        "/numba/__init__",
+        "01_stable.py",
+        "etc/",
+        "bench/",
+        ".onnx",
+        "tasks/scan/",
+    ):
         assert not [name for name in files if kept_out in name], kept_out
     assert all(path.stat().st_mode & 0o4 for path in root.rglob("*.py"))
+    # Whoever reads one first leaves no date.
+    for path in (root, *root.rglob("kernels/*")):
+        before = path.stat().st_atime_ns
+        _ = list(path.iterdir()) if path.is_dir() else path.read_bytes()
+        assert path.stat().st_atime_ns == before, path
     with pytest.raises(UnavailableError, match="no-such-module"):
         walls.packages(["no-such-module"])
+
+
+def test_what_numba_needs_is_there_behind_a_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can be started to try it; a function that is kept has a file and a module."""
+    monkeypatch.setattr(confine, "forbidden", lambda: True)
+    monkeypatch.setattr(numba_support, "_kept", lambda: tmp_path / "nothing")
+    monkeypatch.setattr(numba_support, "_tried", lambda: pytest.fail("a process was started"))
+    monkeypatch.chdir(tmp_path)
+    held = replace(registry.find("cpu", "softmax", "stable"), path=Path("/nowhere/90_mine.py"))
+    bind = cpu.load(held).bind
+    monkeypatch.delitem(sys.modules, bind.__module__ if inspect.getmodule(bind) else "it has no module")
+    assert (tmp_path / "90_mine.py").read_text() == held.source
+    if importlib.util.find_spec("numba") is not None:
+        assert numba_support.unavailable.__wrapped__() is None
 
 
 def test_without_a_wall_nothing_is_graded_and_how_to_get_one_is_said(
