@@ -65,6 +65,7 @@ class LadderPage(SessionPage):
     the model is to use, and whether it is to stand in the reference."""
 
     title = "Ladder"
+    ready = "Ready. Ctrl+Shift+R runs the ladder."
     session: LadderSession
     link = "Open in &Ladder"
     plan_wanted = Signal()  # shown for the first time: the ladder has to be planned

@@ -62,6 +62,7 @@ class TimelinePage(SessionPage):
     """The page of a profile. gui.menus.timeline connects its session."""
 
     title = "Timeline"
+    ready = "Ready. Profile records what is chosen above."
     session: ProfileSession
     link = "Show on the T&imeline"
     wanted = Signal(str)  # as ProfileControls'
@@ -332,6 +333,7 @@ BATCHES = {
     "1,16,1024": "three sizes",
     "1..1024": "by doubling",
 }
+NUMBER = 8  # characters that a field of a number has room for
 TRACE = "A trace for Perfetto (ui.perfetto.dev) or Chrome"
 
 
@@ -359,7 +361,7 @@ class ProfileControls(QWidget):
         self.batches = QComboBox()
         self.batches.setEditable(True)
         self.batches.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.batches.setMinimumContentsLength(9)
+        self.batches.setMinimumContentsLength(7)
         self.batches.addItems(list(BATCHES))
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = Combo()
@@ -369,6 +371,7 @@ class ProfileControls(QWidget):
         ]
         self.runs, self.counters, self.max_error = (each.widget for each in self.fields)
         fill(self.fields, ProfileJob(model="", backends=()))
+        self.runs.setMaximumWidth(NUMBER * self.runs.fontMetrics().averageCharWidth())
         self.run_button = push_button(
             "&Profile",
             self.request_run,

@@ -516,7 +516,7 @@ class ProfileTables(QWidget):
         self._heads: dict[str, tuple[QLabel, Elided, QLabel]] = {}
         self._which = QButtonGroup(self)
         for number, words in enumerate(("GP&U activities", "AP&I calls")):
-            button = tool_button(words)
+            button = tool_button(words, role="choice")
             button.setCheckable(True)
             button.setChecked(number == 0)
             self._which.addButton(button, number)
