@@ -21,7 +21,7 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import Theming
+from gui.base.theme import GAP, Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
@@ -60,7 +60,7 @@ class BoardView(TableView):
     pointed = Signal(str, float)
     sortable = False
     row_margin = 2
-    margin, padding = 4, 0
+    margin, padding = 2, 0
     _narrow = False  # not all batch sizes are visible
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
@@ -116,6 +116,14 @@ class BoardView(TableView):
             wide += self.verticalScrollBar().sizeHint().width()
         return QSize(wide, high)
 
+    @property
+    def least_width(self) -> int:
+        """In which no column is out of sight."""
+        if not self.source.columns:
+            return 0
+        batches = sum(self._widths_of_all(place)[0] for place in self._batches())
+        return self._names + batches + 2 * self.frameWidth()
+
     def minimumSizeHint(self) -> QSize:
         """With room for the names, and one batch size."""
         names = self._names if self.source.columns else 0
@@ -144,7 +152,7 @@ class BoardView(TableView):
             advance = self.fontMetrics().horizontalAdvance
             pending = any(cell.grade == "pending" for line in self.source.rows for cell in line.cells)
             least = max(map(advance, (WIDEST_CELL * pending, *(str(text or "") for text in texts)))) + BESIDE
-            wide = advance(WIDEST_CELL) + 4 * self.margin
+            wide = advance(WIDEST_CELL) + 2 * GAP
             self._widths_of[place] = least, max(super().heading_width(place), wide, least)
         return self._widths_of[place]
 
@@ -174,10 +182,17 @@ class BoardView(TableView):
         if self.columnWidth(0) != self._names:
             self.setColumnWidth(0, self._names)
         rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
-        each = (self.viewport().width() - rest) // len(places)
-        for place in places:
-            least, usual = self._widths_of_all(place)
-            self.setColumnWidth(place, max(least, min(usual, each)))
+        room, wanted = self.viewport().width() - rest, [self._widths_of_all(place) for place in places]
+
+        def widths(each: int) -> list[int]:
+            return [max(least, min(usual, each)) for least, usual in wanted]
+
+        # The same for all, but for those that need more.
+        each = max(usual for _, usual in wanted)
+        while sum(widths(each)) > room and each > 0:
+            each -= 1
+        for place, width in zip(places, widths(each), strict=True):
+            self.setColumnWidth(place, width)
 
     # ---------------------------------------------------------------------------------- what a table is asked
 

@@ -307,7 +307,10 @@ class CardsView(ScrollArea):
         for place, width in self._reserved.items():
             self._grid.setColumnMinimumWidth(place, width if rest >= 0 else 0)
         for board in (row.board for row in self._rows):
-            board.setMaximumWidth(ANY_WIDTH if rest >= board.minimumSizeHint().width() else 0)
+            fits = rest >= board.minimumSizeHint().width()
+            board.setMaximumWidth(ANY_WIDTH if fits else 0)
+            # All its batch sizes, before the names and what surrounds them have more than they need.
+            board.setMinimumWidth(min(rest, board.least_width) if fits else 0)
 
     def _fit(self) -> None:
         """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
