@@ -728,6 +728,11 @@ class LadderPanes(QWidget):
     def sizeHint(self) -> QSize:
         return SMALLEST  # it takes what room there is; with more of its own the page would scroll
 
+    def hasHeightForWidth(self) -> bool:
+        """Never: the height that one way wants would give the page room for another way, whose height takes
+        the room away again, without end."""
+        return False
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if not self._whole and (way := self._fitting()) != self.way:

@@ -155,9 +155,7 @@ def test_on_a_laptop_the_cards_are_few_words_and_five_rows_of_the_table_remain(m
             assert cell.width() >= cell.sizeHint().width(), "nothing is cut"
 
 
-def test_a_ladder_opens_with_few_words_and_the_foot_says_what_its_page_can_do(
-    make_window, tmp_path, qtbot
-):
+def test_a_ladder_opens_with_few_words_and_the_foot_says_what_its_page_can_do(make_window, tmp_path, qtbot):
     window = make_window("ok", begin=False)
     window.resize(1366, 768)
     page = window.page_of(LadderPage)
@@ -168,6 +166,7 @@ def test_a_ladder_opens_with_few_words_and_the_foot_says_what_its_page_can_do(
     screenshots.open_beside(window, tmp_path)
     qtbot.waitUntil(lambda: page.at_rest and page.answers.isVisible())
     window.redraw.flush()
+    assert "Rung" in {find.kind for find in page.findable()}
     said = words(page.answers, page.words)
     assert {"whole_image", "faster", "multiprocessors"} <= {*said}
     assert len(said) <= MOST_WORDS, said
