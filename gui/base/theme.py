@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 GRID = 4  # pixels: every distance is a multiple of it
-CELL = 4  # on both sides of what stands in a table, beside what Qt leaves
+CELL = 3  # on both sides of what stands in a table, beside what Qt leaves
 TIGHT, GAP, WIDE, BROAD = GRID, 2 * GRID, 3 * GRID, 6 * GRID
 PAGE_MARGINS = (GAP, TIGHT, GAP, GAP)  # around what a page holds
 ROUND = 6  # of a surface's corners

@@ -176,7 +176,7 @@ ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
 # Why a speed-up is not exactly the ratio of the two medians.
 PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usually has
-LEAST_ROWS, LOW = 5, 720  # of the table, which are visible; pixels of a window that has less room
+LEAST_ROWS, LOW = 5, 700  # of the table, which are visible; pixels of a window that has less room
 LEAST_HEIGHT = 520  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
 CARDS, TABLE = "cards", "table"  # which are drawn in turn with the charts

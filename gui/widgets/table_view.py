@@ -170,7 +170,7 @@ class TableView(QTableView):
 
     picked = Signal(object)
     widest = 320  # pixels of a column
-    margin = 12
+    margin = 6
     padding = 2 * CELL  # of a cell in the style sheet
     row_margin = 7
     sortable = True

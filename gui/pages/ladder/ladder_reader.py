@@ -171,7 +171,7 @@ class LadderTable(TableView):
     """`picked` carries the key of the case that the user went to."""
 
     widest = 240
-    margin = 8
+    margin = 2
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", theming, parent)

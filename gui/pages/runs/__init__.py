@@ -47,7 +47,7 @@ class RunsTable(TableView):
     opened = Signal(Path)
     chosen = Signal()
     widest = 280
-    margin = 14
+    margin = 8
     row_margin = 9
     grows = False
     filters = False  # the page has a field for it

@@ -379,7 +379,7 @@ class ProfileView(TableView):
     went to."""
 
     widest = 420
-    margin = 14
+    margin = 8
     grows = False
     flush_headings = True
 
