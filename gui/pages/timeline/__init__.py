@@ -51,6 +51,7 @@ from kernels.precision import MIXED
 ORDER = 40
 LOW, LOW_WIDTH = 700, 1100  # pixels of the page: below that height, from that width on, its halves are beside
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
+READING = "Reading the events of the profile …"
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
     "A profile shows every kernel, copy, CUDA call and step of a model on one time axis, with their "
@@ -188,6 +189,8 @@ class TimelinePage(SessionPage):
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
         self._show_tracks(reads)
+        if self.view.selected is None:
+            self.facts.setText(HINT if reads else READING)
         if self._wanted is not None and len(reads) == len(cases):
             self._show_wanted(self._wanted, reads)
         # What is missing is said here, where it is always visible.
