@@ -560,7 +560,7 @@ class LadderBar(QWidget):
 
     def _pair(self, words: str, field: QComboBox | QSpinBox) -> QWidget:
         if isinstance(field, QComboBox):
-            most = 58 if field is self.node else 26
+            most = 50 if field is self.node else 26
             field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
             if field in (self.device, self.precision):  # the list below is as wide as its longest entry
                 field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -336,7 +336,7 @@ BATCHES = {
     "1,16,1024": "three sizes",
     "1..1024": "by doubling",
 }
-NUMBER = 8  # characters that a field of a number has room for
+NUMBER = 7  # characters that a field of a number has room for
 TRACE = "A trace for Perfetto (ui.perfetto.dev) or Chrome"
 
 
@@ -364,7 +364,7 @@ class ProfileControls(QWidget):
         self.batches = QComboBox()
         self.batches.setEditable(True)
         self.batches.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.batches.setMinimumContentsLength(7)
+        self.batches.setMinimumContentsLength(6)
         self.batches.addItems(list(BATCHES))
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = Combo()
