@@ -114,11 +114,11 @@ def _told(clauses: Iterable[Clause]) -> str:
 def _right(verdict: ModelVerdict, items: Sequence[Row], who: str) -> Answer:
     known = {row.case.batch for row in items}
     if wrong := [row for row in items if row.measurement.disposition == "incorrect"]:
-        who = list(dict.fromkeys(row.contender for row in wrong))
+        named = list(dict.fromkeys(row.contender for row in wrong))
         where = units.spans((row.case.batch for row in wrong), known)
         why = "\n".join(dict.fromkeys(f"{row.contender}: {row.measurement.reason}" for row in wrong))
         cases = tuple(row.case for row in wrong)
-        return Answer("✕ wrong", f"{orders.listed(who)}, batch {where}", "bad", why, cases)
+        return Answer("✕ wrong", f"{orders.listed(named)}, batch {where}", "bad", why, cases)
     clauses = [
         clause for clause in verdict.clauses if not clause.who and clause.kind in ("answers", "differ")
     ]

@@ -198,7 +198,7 @@ class ComparePage(Page):
     )
     _model = ""  # that the user chose last
     _cancelled = False  # how the last run that was measured here ended
-    _newcomer = True
+    _newcomer = False  # until it is known which runs there are
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # the table must go to the selected row when it is drawn next
 

@@ -15,9 +15,10 @@ def test_a_newcomer_is_told_what_the_page_is_for_and_later_starts_show_what_was_
     qtbot, make_window, tmp_path, settings_file
 ):
     window = make_window("mute", begin=False)
+    page, recent = window.page_of(ComparePage), window.findChild(Recent)
+    assert "which of them is faster" not in page._empty.text(), "nobody is called new before it is known"
     window.library.refresh()
     settle(qtbot, window)
-    page, recent = window.page_of(ComparePage), window.findChild(Recent)
     assert "which of them is faster" in page._empty.text()
     assert not recent.runs
 
