@@ -81,7 +81,7 @@ def _card(verdict: ModelVerdict, items: Sequence[Row], runs: Sequence[Run]) -> C
     who = line.contender if line is not None else ""
     cells = line.cells if line is not None else ()
     cases = {batch: row.case for (name, batch), row in rows.items() if name == who}
-    right = _right(verdict, own)
+    right = _right(verdict, own, who)
     fast = _fast(verdict, line, cases) if line is not None else Answer(NOTHING)
     if right.role == "bad" and fast.role == "good":
         fast = replace(fast, role="")
@@ -111,14 +111,14 @@ def _told(clauses: Iterable[Clause]) -> str:
 # ------------------------------------------------------------------------------------------------- right?
 
 
-def _right(verdict: ModelVerdict, items: Sequence[Row]) -> Answer:
+def _right(verdict: ModelVerdict, items: Sequence[Row], who: str) -> Answer:
     known = {row.case.batch for row in items}
     if wrong := [row for row in items if row.measurement.disposition == "incorrect"]:
-        who = list(dict.fromkeys(row.contender for row in wrong))
+        named = list(dict.fromkeys(row.contender for row in wrong))
         where = units.spans((row.case.batch for row in wrong), known)
         why = "\n".join(dict.fromkeys(f"{row.contender}: {row.measurement.reason}" for row in wrong))
         cases = tuple(row.case for row in wrong)
-        return Answer("✕ wrong", f"{orders.listed(who)}, batch {where}", "bad", why, cases)
+        return Answer("✕ wrong", f"{orders.listed(named)}, batch {where}", "bad", why, cases)
     clauses = [
         clause for clause in verdict.clauses if not clause.who and clause.kind in ("answers", "differ")
     ]
@@ -139,13 +139,14 @@ def _right(verdict: ModelVerdict, items: Sequence[Row]) -> Answer:
         )
     counts = units.spans({row.case.images for row in sound if _alike(row)}, ())
     if counts:
-        text, said = f"✓ same answers, {counts} images", _told(clauses)
+        text, on, said = "✓ same answers", f"{counts} images", _told(clauses)
     else:
-        text = "✓ as float64"
+        text, on = "✓ as float64", ""
         said = "each answer is within its bound of float64's; no answers to images were compared"
     told = "\n".join(filter(None, [said, _accuracy(sound), why]))
-    cases = tuple(row.case for row in (failed or sound))
-    return Answer(text, lost or _accuracy(sound), "warn" if lost else "good", told, cases)
+    cases = tuple(row.case for row in sorted(failed or sound, key=lambda row: row.contender != who))
+    detail = ", ".join(filter(None, [on, lost or _accuracy(sound)]))
+    return Answer(text, detail, "warn" if lost else "good", told, cases)
 
 
 def _alike(row: Row) -> bool:
@@ -181,15 +182,16 @@ def _fast(verdict: ModelVerdict, line: Line, cases: dict[int, Case]) -> Answer:
         if wrong:
             impossible = all(cell.text != WRONG["incorrect"] for cell in wrong)
             return Answer(NOTHING, IMPOSSIBLE if impossible else NO_SPEED, "", why, found)
+        beside = f"{line.contender} beside {line.reference}"
         if "doubtful" in grades:
-            return Answer("in doubt", f"beside {line.reference}", "warn", why, found)
+            return Answer("in doubt", beside, "warn", why, found)
         if "undecided" in grades:
-            return Answer(orders.NOT_DECIDED, f"beside {line.reference}", "", why, found)
+            return Answer(orders.NOT_DECIDED, beside, "", why, found)
         return Answer(NOTHING, "no time" if grades else "not measured yet", "", why, found)
     text, link, role = _amount(sure)
     part = f", {len(sure)} of {len(known)} batch sizes" if len(sure) < len(known) else ""
     found = tuple(cases[cell.batch] for cell in sure if cell.batch in cases)
-    return Answer(text, f"{link} {line.reference}{part}", role, why, found)
+    return Answer(text, f"{line.contender} {link} {line.reference}{part}", role, why, found)
 
 
 def _amount(sure: Sequence[Cell]) -> tuple[str, str, Role]:
@@ -197,12 +199,12 @@ def _amount(sure: Sequence[Cell]) -> tuple[str, str, Role]:
     grades = {cell.grade for cell in sure}
     ratios = sorted(cell.speedup for cell in sure if cell.speedup)
     if grades == {"same"}:
-        return "as fast", "as", "good"
+        return "same", "as fast as", "good"
     if "slower" not in grades:
         return _between(ratios), "faster than", "good"
     if "faster" not in grades:
         return _between(sorted(1 / ratio for ratio in ratios)), "slower than", "bad"
-    return f"{orders.speed(ratios[0])} to {orders.speed(ratios[-1])} faster", "than", ""
+    return f"{orders.speed(ratios[0])} to {orders.speed(ratios[-1])} faster", "beside", ""
 
 
 def _between(factors: Sequence[float]) -> str:
@@ -214,20 +216,20 @@ def _between(factors: Sequence[float]) -> str:
 
 
 def _held(who: str, rows: Sequence[Row], runs: Sequence[Run]) -> Answer:
-    """What takes the most of a pass from host to host at the largest batch size, and if that is computing,
-    how near its longest step is to a limit of the machine."""
+    """What takes the most of a pass from host to host, its copies included, at the largest batch size; and if
+    that is computing, how near its longest step is to a limit of the machine."""
     found = [(row, split) for row in rows if (split := breakdown.split(row.measurement)) is not None]
     if not found:
         return Answer(NOTHING)
     row, split = max(found, key=lambda item: item[0].case.batch)
-    measurement, batch = row.measurement, f"at batch {row.case.batch:,}"
+    measurement, batch = row.measurement, f"batch {row.case.batch:,}"
     key, ns = max(split.parts_ns.items(), key=lambda item: item[1])
     share = units.percent(ns / split.total_ns, 0)
     parts = ", ".join(
         f"{palette.CATEGORIES[name][0]} {units.percent(each / split.total_ns, 0)}"
         for name, each in split.parts_ns.items()
     )
-    why = f"{who} {batch}, a pass from host to host: {parts}"
+    why = f"{who} at {batch}, a pass from host to host: {parts}"
     cases = (row.case,)
     if key in ("h2d", "d2h"):
         return Answer(f"{palette.CATEGORIES[key][0]}, {share}", batch, "", why, cases)

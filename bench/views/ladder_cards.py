@@ -13,6 +13,7 @@ from bench.results.ladder_rows import RungRow, bound
 from bench.results.stats import Comparison
 from bench.views.cards import FAST, HELD, IMPOSSIBLE, NO_SPEED, NOTHING, RIGHT, Answer, Role
 from bench.views.sentences import ladder_story, limits
+from bench.views.tables import ladder_tables
 from bench.words import orders, units
 from kernels.precision import EXACT
 
@@ -33,7 +34,7 @@ def answers(ladder: Ladder, rows: Sequence[RungRow]) -> tuple[str, dict[str, Ans
         best = lead.best if lead is not None else None
         return own.case.label, {
             RIGHT: _own_right(own, others),
-            FAST: _beside(own, best),
+            FAST: _beside(ladder, own, best),
             HELD: _held(ladder, own),
         }
     found = {RIGHT: _all_right(tried, rungs), FAST: Answer(NOTHING), HELD: Answer(NOTHING)}
@@ -70,7 +71,9 @@ def _own_right(own: RungRow, others: Sequence[RungRow]) -> Answer:
     why = measured.reason or measured.disposition.replace("_", " ")
     if measured.disposition == "unsupported":
         return Answer("refused", detail, "", why, cases)
-    told = "wrong" if wrong else measured.disposition.replace("_", " ")
+    told = measured.disposition.replace("_", " ")
+    if wrong:
+        told = ladder_tables.wrong(measured.finding) if measured.finding is not None else "wrong"
     return Answer(f"✕ {told}", detail, "bad", why, cases)
 
 
@@ -117,11 +120,15 @@ def _words(row: RungRow) -> set[str]:
 # ---------------------------------------------------------------------------------------------- how fast?
 
 
-def _beside(own: RungRow, best: RungRow | None) -> Answer:
+def _beside(ladder: Ladder, own: RungRow, best: RungRow | None) -> Answer:
+    """Beside the fastest rung; beside the reference as long as no rung is measured."""
     cases = (own.case.key,)
     if own.measurement.disposition in ("incorrect", "invalid"):
         told = NO_SPEED if own.measurement.disposition == "incorrect" else IMPOSSIBLE
         return Answer(NOTHING, told, "", own.measurement.reason, cases)
+    if own.time is not None and best is None and own.speedup is not None and own.reference is not None:
+        found = stats.compare(own.measurement, own.reference)
+        return _told(own.verdict, found, ladder.reference, own.speedup_doubts, cases)
     if own.time is None or best is None or best.time is None:
         return Answer(NOTHING, "no time" if own.time is None else "nothing to compare with", "", "", cases)
     found = ladder_story.compared(own, best)

@@ -75,7 +75,7 @@ def speed(speedup: float) -> str:
 def span(low: float, high: float) -> str:
     """The ends of an interval: "2.10× to 2.30×", "42.0× to 44.0× slower", "1.41× slower to 1.04× faster"."""
     if low <= 0 or high > WILD * low:
-        return "anything"
+        return "any ratio"
     one, other = speed(low), speed(high)
     if one.endswith(" slower") and other.endswith(" slower"):
         return f"{other.removesuffix(' slower')} to {one}"

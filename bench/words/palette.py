@@ -109,6 +109,9 @@ def overlaid(marker: str, number: int) -> str:
     return OVERLAID[(number - 2) % len(OVERLAID)] if marker and number > 1 else marker
 
 
+READABLE, PALE = 4.5, 0.78  # the contrast of text by WCAG; how far a pale ink is from the fill to the ink
+
+
 def contrast(one: str, other: str) -> float:
     """The contrast of two colours, 1 to 21, by WCAG: text needs 4.5, a line 3."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
@@ -125,9 +128,17 @@ def blend(stops: Sequence[str], fraction: float) -> str:
 
 
 def ink_on(fill: str) -> str:
-    """White or nearly black, whichever has more contrast on a fill."""
-    white, black = "#FFFFFF", "#16191D"
-    return white if contrast(white, fill) > contrast("#000000", fill) else black
+    """White or black, whichever has more contrast on a fill; nearly black where that is enough to be read."""
+    white, nearly, black = "#FFFFFF", "#16191D", "#000000"
+    if contrast(white, fill) > contrast(black, fill):
+        return white
+    return nearly if contrast(nearly, fill) >= READABLE else black
+
+
+def faint_on(fill: str) -> str:
+    """As `ink_on`, paler where that can still be read: for what is said beside the main thing."""
+    pale = blend((fill, ink_on(fill)), PALE)
+    return pale if contrast(pale, fill) >= READABLE else ink_on(fill)
 
 
 def edge(colour: str) -> str:

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 GRID = 4  # pixels: every distance is a multiple of it
+CELL = 3  # on both sides of what stands in a table, beside what Qt leaves
 TIGHT, GAP, WIDE, BROAD = GRID, 2 * GRID, 3 * GRID, 6 * GRID
 PAGE_MARGINS = (GAP, TIGHT, GAP, GAP)  # around what a page holds
 ROUND = 6  # of a surface's corners
@@ -168,11 +169,15 @@ def _lists(theme: Theme) -> str:
     return f"""
     QTableView, QListView, QTreeView {{ background: {theme.paper}; border: none;
         border-radius: {ROUND}px; }}
+    TableView::item {{ padding: 0 {CELL}px; }}
+    BoardView::item {{ padding: 0; }}
     CheckList::item {{ padding: 2px 0; }}
     QTreeView::item {{ padding: 3px; }}
     QHeaderView {{ background: {theme.paper}; border: none; }}
     QHeaderView::section {{ background: {theme.paper}; color: {theme.muted}; border: none;
         border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID - 1}px; }}
+    TableView QHeaderView::section {{ padding: {TIGHT}px {GRID - 1 + CELL}px; }}
+    BoardView QHeaderView::section {{ padding: {TIGHT}px {GRID - 1}px; }}
     QHeaderView::section:hover {{ color: {theme.ink}; }}
     QHeaderView::up-arrow {{ image: url({_PICTURES}/up.svg); {small};
         subcontrol-position: center right; }}
@@ -444,8 +449,10 @@ def sheet(theme: Theme) -> str:
         border-radius: 3px; }}
     QToolButton[role="switch"]:hover {{ color: {theme.accent}; }}
     QToolButton[role="switch"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
+    QToolButton[role="choice"]:checked {{ border-color: {theme.accent}; font-weight: 600; }}
     QFrame[role="divider"] {{ color: {theme.line}; }}
     QStatusBar::item {{ border: none; }}
+    QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
     """
     )
 

@@ -207,7 +207,7 @@ class JobFields(QWidget):
         )
         self._scroll = scroll = scrolled(fields, sideways=False)
         self._give_width()
-        buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
+        buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button, spacing=GAP)
         foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
 

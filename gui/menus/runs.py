@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QTimer
+from PySide6.QtGui import QKeySequence
 
 from bench.results.summaries import Summary
 from gui.pages.compare import ComparePage
@@ -29,6 +30,15 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     off = actions.add(
         "file", "take-off", "&Take the other runs off", lambda: window.state.take_off(), "Ctrl+Shift+L"
     )
+    undo = actions.add(
+        "file",
+        "undo-delete",
+        "&Undo deleting a run",
+        library.undo,
+        QKeySequence.StandardKey.Undo,
+        enabled=False,
+    )
+    library.thrown.connect(undo.setEnabled)
 
     _show_recent(window, library)
 

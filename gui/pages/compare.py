@@ -4,6 +4,7 @@ table."""
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -46,8 +47,8 @@ STAGES = {  # what is done with a case that is being measured
     "layers": "layers",
     "end_to_end": "end to end",
 }
-# These columns are not shown: their content is in the chart, the inspector or the list of problems. A figure
-# in doubt has a mark; the reason is its tooltip and the last column.
+# These columns are not shown: their content is in the chart, the inspector, the list of problems or, for the
+# verdict, in the speed-up. A figure in doubt has a mark; the reason is its tooltip and the last column.
 HIDDEN = {
     "model",
     "doubtful",
@@ -57,17 +58,19 @@ HIDDEN = {
     "reference",
     "speedup_low",
     "speedup_high",
+    "verdict",
     "error_bound",
     "stopped_by",
 }
-LAST = ("warnings", "reason")  # last, because sentences would push the figures out of sight
+# Words about the case come first, then figures; sentences come last, or they push the figures out of sight.
+FIRST, LAST = ("backend", "precision", "disposition"), ("undecided", "warnings", "reason")
 
 
-COLUMNS = tuple(
-    column
-    for column in sorted(tables.COLUMNS, key=lambda column: column.name in LAST)
-    if column.name not in HIDDEN
-)
+def _place(column: Column[Row]) -> int:
+    return (column.name in LAST) - (column.name in FIRST)
+
+
+COLUMNS = tuple(column for column in sorted(tables.COLUMNS, key=_place) if column.name not in HIDDEN)
 OUTCOME = next(place for place, column in enumerate(COLUMNS) if column.name == "disposition")
 
 
@@ -173,7 +176,7 @@ ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
 # Why a speed-up is not exactly the ratio of the two medians.
 PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usually has
-LEAST_ROWS, LOW = 5, 720  # of the table, which are visible; pixels of a window that has less room
+LEAST_ROWS, LOW = 5, 700  # of the table, which are visible; pixels of a window that has less room
 LEAST_HEIGHT = 520  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
 CARDS, TABLE = "cards", "table"  # which are drawn in turn with the charts
@@ -195,7 +198,7 @@ class ComparePage(Page):
     )
     _model = ""  # that the user chose last
     _cancelled = False  # how the last run that was measured here ended
-    _newcomer = True
+    _newcomer = False  # until it is known which runs there are
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # the table must go to the selected row when it is drawn next
 
@@ -212,12 +215,14 @@ class ComparePage(Page):
         if not self._newcomer:
             return "F5 runs what the form describes. Drop an .onnx file on the window to add your own."
         return (
-            "Which backend is faster, from which batch size on, and whether all answer alike appears here "
-            "as it is measured (F5). Drop an .onnx file on the window to add your own."
+            "A comparison (F5) shows here whether all backends give the right answers, which of them is "
+            "faster at which batch size, and what holds it back. Drop an .onnx file on the window to add "
+            "your own model."
         )
 
     def has_content(self) -> bool:
-        return super().has_content() or bool(self.state.provisional() or self.state.rows())
+        known = super().has_content() or bool(self.state.provisional() or self.state.rows())
+        return known or (self._busy and bool(self.state.run.cases))  # places for what is to come
 
     def build(self) -> QWidget:
         from gui.plots.chart import ChartGrid, Legend
@@ -391,7 +396,7 @@ class ComparePage(Page):
         cases = [m.case for m in self.state.measurements if m.case.model == model]
         machine = processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases))
         paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
-        self.cards.where.setText(machine.partition(" and ")[0] if cases else "")
+        self.cards.where.setText(shortened(machine.partition(" and ")[0]) if cases else "")
         self.cards.where.setToolTip(
             as_tip(f"Measured on {machine}" + f"; {PAIRED}" * paired if cases else "")
         )
@@ -414,7 +419,8 @@ class ComparePage(Page):
     def model(self) -> str:
         """The model whose charts are shown: the one that was chosen last, as long as it is in the run."""
         models = self.state.models
-        return self._model if self._model in models else next(iter(models), "")
+        planned = (case.model for case in self.state.run.cases)
+        return self._model if self._model in models else next(iter(models), next(planned, ""))
 
     def choose(self, model: str, precision: str = "") -> None:
         """Show the charts of this model, in this precision if it is shown in one at a time."""
@@ -463,6 +469,18 @@ class ComparePage(Page):
         row = best_row(self.state.rows(model), contender, batch)
         if row is not None:
             self.state.select(row.case)
+
+
+# Of what vendors call a machine, what tells it from no other.
+_NOISE = re.compile(
+    r"\((?:R|TM)\)|\b(?:NVIDIA|GeForce|Processor|CPU|\d+-Core)\b|\b\d+GB\b|\bHBM\w*|@.*|\(\d+ cores?\)",
+    re.IGNORECASE,
+)
+
+
+def shortened(machine: str) -> str:
+    """A processor's name in a few letters: "H100", "Intel Xeon"."""
+    return " ".join(_NOISE.sub(" ", machine).split()) or machine
 
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:

@@ -218,17 +218,24 @@ def layer_table(
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
     doubts = (*own, *(doubt.of_other(contender(reference), doubt.own(reference)) if reference else ()))
     figure = partial(Column[LayerRow], doubts=lambda _: own)
+    # What is compared stands first, so that it is seen without scrolling.
+    first = [m for m in (focus, reference) if m is not None]
+    times = [_time_column(contender(m), doubt.own(m)) for m in first if timed(m)]
+    other_times = [
+        _time_column(contender(m), doubt.own(m)) for m in measurements if m not in first and timed(m)
+    ]
     columns = (
         Column("place", title="#", tip="in the order they run"),
         Column("layer", lambda r: r.name or None, left=True, tip="ONNX nodes that run as one step"),
         Column("op_type", lambda r: r.layer.op_type, title="op", left=True),
-        Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
-        *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
+        *times,
         *(column for name, m in laid.items() for column in _laid_columns(name, m)),
-        figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
                doubt.read_out("the reference's time over its own, each as it is: a layer's time has no "
                               "interval, so that nothing is decided by it", doubts)),
+        figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
+        Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
+        *other_times,
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
         Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,
@@ -506,6 +513,13 @@ class LayerTable(TableView):
     adds."""
 
     widest = 260
+
+    def show_table(self, table: Table[LayerRow]) -> None:
+        """It takes no more room than its rows need: the bars below have the rest."""
+        super().show_table(table)
+        line, head = self.verticalHeader().defaultSectionSize(), self.horizontalHeader().sizeHint().height()
+        below = self.horizontalScrollBar().sizeHint().height() + 2 * self.frameWidth()
+        self.setMaximumHeight(head + max(1, self.source.rowCount()) * line + below)
 
     def follow(self, target: str | None) -> None:
         """Go to a layer. One that a backend adds cannot be selected elsewhere, so it stays selected here."""

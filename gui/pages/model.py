@@ -37,7 +37,7 @@ from bench.views.charts import breakdown
 from bench.views.tables.table import Column, Table
 from bench.words import palette, units
 from gui.base.boxes import HORIZONTAL, ScrollArea, as_column, filled, splitter, tabbed
-from gui.base.theme import Theming
+from gui.base.theme import PAGE_MARGINS, Theming
 from gui.pages.page import Find, Page
 from gui.sessions.comparison_session import RunState
 from gui.widgets.controls import SELECTABLE, ChoiceBar, FindItems, Label, new_action, tool_button, tool_of
@@ -629,7 +629,9 @@ class ModelPage(Page):
         self._content = QStackedWidget()
         self._content.addWidget(self.message)
         self._content.addWidget(split)
-        return as_column(self.bar, (self._content, 1), margins=(6, 6, 6, 6))
+        # It takes what room there is; with a height of its own the page would scroll.
+        self._content.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
+        return as_column(self.bar, (self._content, 1), margins=PAGE_MARGINS)
 
     def _graph_side(self) -> QWidget:
         self.find_bar = FindItems(self.graph, self, "the model's nodes, tensors and attributes")

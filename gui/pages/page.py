@@ -126,6 +126,7 @@ class Page(QWidget):
     turned = Signal()  # it is not empty any more, or empty again
     begin_wanted = Signal(str)  # an empty page's button: the name of an action
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
+    ready = "Ready. F5 runs the comparison."  # below it while nothing runs: what to do next
     form = True  # whether the comparison's form belongs beside it
     inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
     ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first

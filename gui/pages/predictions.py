@@ -736,7 +736,7 @@ class PredictionsPage(Page):
         which = [SHOWN[wanted.shown].lower()] if wanted.shown != "all" else []
         if wanted.label is not None:
             which.append(f"class {answered.class_name(wanted.label)}")
-        only = f", only: {', '.join(which)}" if which else ""
+        only = f": {', '.join(which)}" if which else ""
         parts = [f"{len(indices):,} of {len(answered):,} images{only}"]
         if self._cell is not None:
             label, predicted = map(answered.class_name, self._cell)

@@ -67,12 +67,14 @@ class Library(QObject):
     """The folders of one window. runs: where new runs are written. `listed` carries the runs of the list."""
 
     listed = Signal(object)
+    thrown = Signal(bool)  # whether there is a deletion to be undone
 
     def __init__(self, window: MainWindow, runs: Path = RUNS) -> None:
         super().__init__(window)
         self._window = window
         self.runs = runs
         self._running: Path | None = None
+        self._thrown: list[Thrown] = []  # in the trash, the last one at the end
         self._closing = False
         window.closing.connect(self._on_closing)
         self.background = window.session.background
@@ -282,7 +284,11 @@ class Library(QObject):
         def then(thrown: Thrown | None) -> None:
             if thrown is not None:
                 self._on_deleted(path)
-                window.banner.ask(f"{name} is in the trash.", UNDO, lambda: self._take_back(thrown))
+                self._thrown.append(thrown)
+                self.thrown.emit(True)
+                window.banner.ask(
+                    f"{name} is in the trash.", UNDO, lambda: self._take_back(thrown), str(path)
+                )
                 return
             words = f"There is no trash here. Delete {name} for good? You cannot get it back."
             if ask(window, "Delete a run for good", words, (FOR_GOOD,), KEEP) == FOR_GOOD:
@@ -290,10 +296,17 @@ class Library(QObject):
 
         self.background.start("delete", lambda: throw_away(path, runs), then)
 
+    def undo(self) -> None:
+        """Undo the last deletion."""
+        if self._thrown:
+            self._take_back(self._thrown[-1])
+
     def _take_back(self, thrown: Thrown) -> None:
-        """Undo a deletion."""
+        self._thrown = [other for other in self._thrown if other is not thrown]
+        self.thrown.emit(bool(self._thrown))
 
         def then(_: None) -> None:
+            self._window.banner.replace(str(thrown.path), ())  # that it is in the trash
             self._window.tell(f"{thrown.path.absolute().name} is back.")
             self.refresh()
 

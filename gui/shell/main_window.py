@@ -332,6 +332,7 @@ class MainWindow(QMainWindow):
         session.follow(self.where)
         session.greeted.connect(lambda hello: self.where.see(session.on, hello.environment.backends))
         session.stands.connect(lambda _: self.where.lock(any(each.active for each in self.sessions)))
+        session.stands.connect(lambda _: self._tell_ready())
         session.message.connect(lambda text: self.tell(text, "warning"))
         session.ended.connect(self._on_ended)
         session.looked.connect(self.tell_of_machine)
@@ -460,7 +461,8 @@ class MainWindow(QMainWindow):
         self.remedies = Remedies(self)
         self.problems.remedy_wanted.connect(self.remedies.begin)
         self.state.replaced.connect(self._on_replaced)
-        self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
+        self.tabs.currentChanged.connect(self._on_page)
+        self._on_page()
         if fault_handler is not None:
             fault_handler.raised.connect(self.banner.show_fault)
             fault_handler.listen()
@@ -567,6 +569,15 @@ class MainWindow(QMainWindow):
         elif not count and self._opened_problems:  # give the room to the pages
             self.problems_dock.hide()
             self._opened_problems = False
+
+    def _on_page(self) -> None:
+        self._tell_ready()
+        self.redraw.wake()
+
+    def _tell_ready(self) -> None:
+        """Say in the strip what can be done next on the page in front, or why nothing can."""
+        running = next((f"{each.busy_words}." for each in self.sessions if each.active), "")
+        self.progress.show_ready(running or self.page.ready, self.page.form and not running)
 
     def _on_replaced(self) -> None:
         self.name_window()

@@ -18,8 +18,6 @@ from gui.base.theme import Theming
 from gui.sessions.session import Ended, Standing
 from gui.widgets.controls import Elided, Label, Progress, push_button
 
-IDLE = "Ready. F5 runs the comparison."
-
 
 class ProgressStrip(QWidget):
     """Where the run stands: the case, how many of how many, the time left; with Pause and Cancel."""
@@ -31,7 +29,8 @@ class ProgressStrip(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._standing = Standing()
-        self.words = Elided(IDLE)
+        self._ready, self._tells = "", True
+        self.words = Elided()
         self.bar = Progress(160, 12)
         self.numbers = Label()
         self.left = Label(role="muted")
@@ -58,12 +57,19 @@ class ProgressStrip(QWidget):
         )
         self.show_standing(Standing())
 
+    def show_ready(self, words: str, tells: bool = True) -> None:
+        """What the page in front can do next, in a sentence: said while nothing runs. tells: whether how the
+        last comparison ended belongs to this page."""
+        self._ready, self._tells = words, tells
+        self.show_standing(self._standing)
+
     def show_standing(self, standing: Standing) -> None:
         self._standing = standing
         active = standing.active
         for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
             widget.setVisible(active)
-        self.words.setText(_progress_words(standing))
+        words = _progress_words(standing) if active or self._tells else ""
+        self.words.setText(words or self._ready)
         if not active:
             return
         self.bar.show_part(standing.done + standing.part, standing.total)
@@ -79,9 +85,10 @@ class ProgressStrip(QWidget):
 
 
 def _progress_words(standing: Standing) -> str:
+    """Where a run stands or how it ended, "" before the first."""
     match standing.phase:
         case "idle":
-            return outcome(standing.ended) if standing.ended else IDLE
+            return outcome(standing.ended) if standing.ended else ""
         case "pausing":
             return f"Pausing after this pass: {standing.words}"
         case "paused":

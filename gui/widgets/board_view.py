@@ -3,10 +3,10 @@ for each batch size, in each cell how fast it is beside its reference."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QModelIndex, QSize, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,11 +21,12 @@ from bench.views.charts.scoreboard import Line, Scoreboard
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
-from gui.base.theme import Theming
+from gui.base.theme import GAP, Theming
 from gui.widgets.table_view import TableView
 
 MOST_LINES = 4  # beyond which it scrolls
-BESIDE = 8  # pixels that Qt leaves beside a text, both sides together
+BESIDE = 7  # pixels that Qt leaves beside a text, both sides together
+BEFORE = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 WIDEST_CELL = "▼ 10.0×"  # each batch size has room for this from the start, so that the board does not move
 
 
@@ -59,13 +60,14 @@ class BoardView(TableView):
     pointed = Signal(str, float)
     sortable = False
     row_margin = 2
-    margin = 8
+    margin, padding = 2, 0
     _narrow = False  # not all batch sizes are visible
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Scoreboard", theming, parent)
         self._board: Scoreboard | None = None
         self._widths_of: dict[int, tuple[int, int]] = {}  # of columns: see `_widths_wanted`
+        self._alike: Sequence[BoardView] = (self,)  # see `align`
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setAlternatingRowColors(False)
@@ -102,7 +104,8 @@ class BoardView(TableView):
     def sizeHint(self) -> QSize:
         """The size of all columns, and of the lines up to MOST_LINES."""
         frame = 2 * self.frameWidth()
-        head, line = self.horizontalHeader().sizeHint().height(), self.verticalHeader().defaultSectionSize()
+        head = 0 if self.horizontalHeader().isHidden() else self.horizontalHeader().sizeHint().height()
+        line = self.verticalHeader().defaultSectionSize()
         count = self.source.rowCount()
         high = head + min(count, MOST_LINES) * line + frame
         if self._narrow:
@@ -113,9 +116,17 @@ class BoardView(TableView):
             wide += self.verticalScrollBar().sizeHint().width()
         return QSize(wide, high)
 
+    @property
+    def least_width(self) -> int:
+        """In which no column is out of sight."""
+        if not self.source.columns:
+            return 0
+        batches = sum(self._widths_of_all(place)[0] for place in self._batches())
+        return self._names + batches + 2 * self.frameWidth()
+
     def minimumSizeHint(self) -> QSize:
         """With room for the names, and one batch size."""
-        names = self.columnWidth(0) if self.source.columns else 0
+        names = self._names if self.source.columns else 0
         return QSize(
             max(100, names + max(map(self._usual, self._batches()), default=0)), self.sizeHint().height()
         )
@@ -141,12 +152,22 @@ class BoardView(TableView):
             advance = self.fontMetrics().horizontalAdvance
             pending = any(cell.grade == "pending" for line in self.source.rows for cell in line.cells)
             least = max(map(advance, (WIDEST_CELL * pending, *(str(text or "") for text in texts)))) + BESIDE
-            wide = advance(WIDEST_CELL) + 2 * self.margin
+            wide = advance(WIDEST_CELL) + 2 * GAP
             self._widths_of[place] = least, max(super().heading_width(place), wide, least)
         return self._widths_of[place]
 
+    def _widths_of_all(self, place: int) -> tuple[int, int]:
+        """The same where it stands in line with other boards: the widest of theirs."""
+        widths = [board._widths_wanted(place) for board in self._alike]
+        return max(least for least, _ in widths), max(usual for _, usual in widths)
+
+    @property
+    def _names(self) -> int:
+        """The width of the backends' names."""
+        return max(board._widths.get(0, board.columnWidth(0)) for board in self._alike)
+
     def _usual(self, place: int) -> int:
-        return self._widths_wanted(place)[1]
+        return self._widths_of_all(place)[1]
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.FontChange:
@@ -158,11 +179,20 @@ class BoardView(TableView):
         places = self._batches()
         if not places:
             return
+        if self.columnWidth(0) != self._names:
+            self.setColumnWidth(0, self._names)
         rest = self.horizontalHeader().length() - sum(map(self.columnWidth, places))
-        each = (self.viewport().width() - rest) // len(places)
-        for place in places:
-            least, usual = self._widths_wanted(place)
-            self.setColumnWidth(place, max(least, min(usual, each)))
+        room, wanted = self.viewport().width() - rest, [self._widths_of_all(place) for place in places]
+
+        def widths(each: int) -> list[int]:
+            return [max(least, min(usual, each)) for least, usual in wanted]
+
+        # The same for all, but for those that need more.
+        each = max(usual for _, usual in wanted)
+        while sum(widths(each)) > room and each > 0:
+            each -= 1
+        for place, width in zip(places, widths(each), strict=True):
+            self.setColumnWidth(place, width)
 
     # ---------------------------------------------------------------------------------- what a table is asked
 
@@ -191,6 +221,11 @@ class BoardView(TableView):
     def hides(self, column: Column[Line]) -> bool:
         return False
 
+    def heading_flush(self, column: Column[Line]) -> int:
+        """What the batch sizes are called stands before them, and not above the names."""
+        flush = super().heading_flush(column)
+        return flush if scoreboard.batch_of(column) is not None else int(BEFORE)
+
     def heading_width(self, place: int) -> int:
         of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
         return self._usual(place) if of_batch else super().heading_width(place)
@@ -213,3 +248,16 @@ class BoardView(TableView):
         line, column = self.source.rows[current.row()], self.source.columns[current.column()]
         if (batch := scoreboard.batch_of(column)) is not None:
             self.pointed.emit(line.contender, float(batch))
+
+
+def align(boards: Sequence[BoardView]) -> None:
+    """Let boards that stand below each other have columns of the same width where they have the same batch
+    sizes; then only the first of them needs headings."""
+    shown = [board for board in boards if board._board is not None and board._board.has_comparisons]
+    of = [tuple(column.name for column in board.source.columns) for board in shown]
+    for place, board in enumerate(shown):
+        board._alike = [other for other, columns in zip(shown, of, strict=True) if columns == of[place]]
+        repeated = place > 0 and of[place] == of[place - 1]
+        board.horizontalHeader().setHidden(repeated)
+        board._squeeze()
+        board.updateGeometry()

@@ -16,7 +16,7 @@ from bench.results.rows import title
 from bench.views.cards import FAST, HELD, NOTHING, RIGHT, Answer, Card
 from gui.base.boxes import ScrollArea, as_row, flowing
 from gui.base.theme import GAP, ROUND, TIGHT, Theming, points, resized, scaled, write
-from gui.widgets.board_view import BoardView
+from gui.widgets.board_view import BoardView, align
 from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 
 MOST = 0.34  # of the window's height, beyond which the cards scroll
@@ -24,14 +24,17 @@ LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and t
 GO = "Click to go to its points, and again for the next of them"
 NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
 ANY_WIDTH = (1 << 24) - 1  # Qt's own: no most
-NAME_LEAST = 140  # of a name: where room is short the scoreboard gives it
-LARGER = {FAST: 1.45}  # times the size of the text around it; others are ANSWER
+NAME_LEAST = 126  # of a name: where room is short the scoreboard gives it
+# What an answer is of stands once, above all of them.
+HEADINGS = {RIGHT: RIGHT, FAST: f"{FAST}\nforward pass", HELD: f"{HELD}\ncopies included"}
+LARGER = {FAST: 1.45}  # times the size of the text around it, where it is decided; others are ANSWER
 ANSWER = 1.1
+DECIDED = ("good", "bad")  # roles of what is sure
 INKS = {"good": "good", "bad": "failed", "warn": "warning"}  # colours of the theme, by an answer's role
 USUAL = {
-    RIGHT: ("✓ same answers, 360 images",),
-    FAST: ("2.22–22.2×", "slower than ort-cuda"),
-    HELD: ("copy out, 99 %", "at batch 256"),
+    RIGHT: ("✓ same answers", "360 images, accuracy 97.78 %"),
+    FAST: ("2.22–22.2×", "engine-cuda slower than ort-cuda"),
+    HELD: ("copy out, 99 %", "batch 256"),
 }
 
 
@@ -68,6 +71,9 @@ class _Cell(QAbstractButton):
         self.setToolTip(as_tip(tip))
 
     def show_answer(self, question: str, answer: Answer) -> None:
+        larger = LARGER.get(question, ANSWER) if answer.role in DECIDED else ANSWER
+        if larger != self._larger:
+            self._larger, self._hinted = larger, None
         tip = "\n".join(filter(None, [answer.why, GO if answer.cases else ""]))
         self.tell(answer.text, answer.detail, INKS.get(answer.role, ""), question, tip)
         self.setEnabled(bool(answer.cases))
@@ -120,7 +126,7 @@ class _Cell(QAbstractButton):
         theme, painter = self._theming.theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         inside = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
-        if self._over or self.isDown():
+        if (self._over and self.isEnabled()) or self.isDown():
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(theme.alternate))
             painter.drawRoundedRect(inside, ROUND, ROUND)
@@ -213,15 +219,15 @@ class CardsView(ScrollArea):
         self._inside = QWidget()
         self._grid = QGridLayout(self._inside)
         self._grid.setContentsMargins(0, 0, 0, TIGHT)
-        self._grid.setHorizontalSpacing(GAP)
+        self._grid.setHorizontalSpacing(TIGHT)
         self._grid.setVerticalSpacing(TIGHT)
         self.where = Elided(role="caption")  # on what machine all of it was measured
         self.where.setMaximumWidth(NAME_MOST)
-        self._grid.addWidget(self.where, 0, 0)
-        for place, question in ((1, RIGHT), (2, FAST), (4, HELD)):
-            heading = Label(question, role="caption")
+        self._grid.addWidget(self.where, 0, 0, Qt.AlignmentFlag.AlignBottom)
+        self.headings = [Label(words, role="caption") for words in HEADINGS.values()]
+        for heading, place in zip(self.headings, (1, 2, 4), strict=True):
             heading.setContentsMargins(GAP, 0, 0, 0)
-            self._grid.addWidget(heading, 0, place)
+            self._grid.addWidget(heading, 0, place, Qt.AlignmentFlag.AlignBottom)
         self._grid.setColumnStretch(5, 1)
         self._reserved: dict[int, int] = {}  # pixels of the columns
         self._rows: list[_Row] = []
@@ -260,6 +266,7 @@ class CardsView(ScrollArea):
             del self._rows[len(cards) :]
             for row, card in zip(self._rows, cards, strict=True):
                 row.show_card(card)
+            align([row.board for row in self._rows])
             self._give_room()
             self._fit()
         several = len(cards) > 1
@@ -296,11 +303,14 @@ class CardsView(ScrollArea):
     def _give_room(self) -> None:
         """Answers are cut last: the scoreboards, whose figures the charts have too, give way to them."""
         names = max((row.name.minimumSizeHint().width() for row in self._rows), default=0)
-        rest = self.viewport().width() - names - sum(self._reserved.values()) - 5 * GAP
+        rest = self.viewport().width() - names - sum(self._reserved.values()) - 5 * TIGHT
         for place, width in self._reserved.items():
             self._grid.setColumnMinimumWidth(place, width if rest >= 0 else 0)
         for board in (row.board for row in self._rows):
-            board.setMaximumWidth(ANY_WIDTH if rest >= board.minimumSizeHint().width() else 0)
+            fits = rest >= board.minimumSizeHint().width()
+            board.setMaximumWidth(ANY_WIDTH if fits else 0)
+            # All its batch sizes, before the names and what surrounds them have more than they need.
+            board.setMinimumWidth(min(rest, board.least_width) if fits else 0)
 
     def _fit(self) -> None:
         """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""

@@ -41,6 +41,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.words import palette
 from gui.base.theme import LEFT, Theme, Theming, resized, scaled, write
 from gui.widgets.colour_scale import ink_on
 from gui.widgets.controls import as_tip, tool_buttons
@@ -322,8 +323,7 @@ class BoxItem(QGraphicsItem):
             painter.setPen(QPen(QColor(theme.accent), 3.0))
             painter.drawRoundedRect(rect.adjusted(-2, -2, 2, 2), radius + 2, radius + 2)
         ink = ink_on(fill)
-        faint = QColor(ink)
-        faint.setAlphaF(0.78)
+        faint = QColor(palette.faint_on(fill.name()))
         if self.box.plain:
             self._line(painter, rect, self.box.title, self._fonts.plain, faint, centred=True)
             return

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QStyle, QT
 
 from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
-from gui.base.theme import Theme, Theming, resized, scaled
+from gui.base.theme import CELL, Theme, Theming, resized, scaled
 from gui.base.wording import in_window
 from gui.widgets.columns import Columns, fill
 from gui.widgets.controls import as_tip, context_menu, line_edit, new_action, open_term, plain_meaning
@@ -129,7 +129,7 @@ class TableModel(QAbstractTableModel):
                 meaning = f"{term}: {plain_meaning(term)}" if term else ""
                 return as_tip("\n".join(filter(None, [column.tip, meaning]))) or None
             case Qt.ItemDataRole.TextAlignmentRole if self._looks.flush_headings:
-                return _flush(column)
+                return self._looks.heading_flush(column)
             case Qt.ItemDataRole.DecorationRole:
                 return self._looks.heading_swatch(column)
         return None
@@ -170,7 +170,8 @@ class TableView(QTableView):
 
     picked = Signal(object)
     widest = 320  # pixels of a column
-    margin = 12
+    margin = 6
+    padding = 2 * CELL  # of a cell in the style sheet
     row_margin = 7
     sortable = True
     copies = True
@@ -277,7 +278,7 @@ class TableView(QTableView):
                 metrics = bold if key[1] else plain
                 known[key] = max(map(metrics.horizontalAdvance, key[0].split("\n")))
             widest = max(widest, known[key] + (picture if self.swatch(row, column) is not None else 0))
-        return widest + beside
+        return widest + beside + self.padding
 
     def _fit_anew(self) -> None:
         self._widths.clear()
@@ -340,6 +341,10 @@ class TableView(QTableView):
 
     def swatch(self, row: Any, column: Column[Any]) -> QColor | QPixmap | None:
         return None
+
+    def heading_flush(self, column: Column[Any]) -> int:
+        """Where in its place a heading stands."""
+        return _flush(column)
 
     def heading_swatch(self, column: Column[Any]) -> QColor | None:
         return None

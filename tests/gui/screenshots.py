@@ -64,9 +64,11 @@ class Screenshots:
         self.taken: list[Path] = []
 
     def pages(self) -> None:
-        """Every page, in every theme, with something selected."""
+        """Every page, in every theme: the first one as a run opens, the others with something selected."""
         window = self._window
         for index, page in enumerate(window.pages):
+            if index == 1:
+                select(window)
             window.tabs.setCurrentIndex(index)
             settle(window)
             page.showcase()
@@ -291,7 +293,6 @@ def main(given: Sequence[str] | None = None) -> int:
                 if run == SAMPLE:
                     open_beside(window, RUNS)
             settle(window)
-            select(window)
             pictures.pages()
         finally:
             complaint = complaints(window)

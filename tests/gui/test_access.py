@@ -158,7 +158,8 @@ def cut(window):
     for widget in visible(window, QWidget):
         if isinstance(widget, QLabel) and not isinstance(widget, Elided | Lines) and not widget.wordWrap():
             text = widget.text() if widget.textFormat() == Qt.TextFormat.PlainText else ""
-            wide = widget.fontMetrics().horizontalAdvance(text.replace("&", ""))
+            advance = widget.fontMetrics().horizontalAdvance
+            wide = max(map(advance, text.replace("&", "").split("\n")))
         elif isinstance(widget, QAbstractButton) and not widget.toolTip():
             wide = widget.fontMetrics().horizontalAdvance(widget.text().replace("&", ""))
         else:

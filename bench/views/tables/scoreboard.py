@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 DECIDED = ("faster", "same", "slower")
-SLOWER = "▼"  # where there is no room for the word
+SLOWER, OPEN = "▼", "?"  # where there is no room for the words
 _BATCH = "batch_"  # how the name of a batch size's column begins
 
 
@@ -31,7 +31,7 @@ def table(board: Scoreboard, small: bool = False) -> Table[Line]:
     same. small: for a place with little room: only the lines that are compared, in few letters."""
     contender: Column[Line] = Column(
         "contender",
-        title="" if small else "backend, by batch size",
+        title="batch" if small else "backend, by batch size",
         left=True,
         cell=_named,
         why=lambda line: f"{line.contender} beside {line.reference}" if small and line.reference else "",
@@ -72,10 +72,10 @@ def _column(batch: int, small: bool) -> Column[Line]:
 
 
 def _few_letters(cell: Cell) -> str:
-    """A cell's text without words: "▼ 2.00×" takes twice as long. What is not decided is plain grey."""
+    """A cell's text without words: "▼ 2.00×" takes twice as long, OPEN is not decided."""
     text = cell.text.removesuffix(doubt.MARK)
     if cell.grade == "undecided":
-        return ""
+        return OPEN
     return f"{SLOWER} {text.removesuffix(' slower')}" if text.endswith(" slower") else text
 
 

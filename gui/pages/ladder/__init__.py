@@ -65,6 +65,7 @@ class LadderPage(SessionPage):
     the model is to use, and whether it is to stand in the reference."""
 
     title = "Ladder"
+    ready = "Ready. Ctrl+Shift+R runs the ladder."
     session: LadderSession
     link = "Open in &Ladder"
     plan_wanted = Signal()  # shown for the first time: the ladder has to be planned
@@ -244,7 +245,19 @@ class LadderPage(SessionPage):
         return ""
 
     def findable(self) -> Sequence[Find]:
-        return [
+        answer, question = self.session.state.answer, self.session.state.question
+        nodes = [
+            Find(
+                "Node",
+                f"{node.node} of {stem(question.model)}",
+                functools.partial(self._go_to_node, node.op, node.node),
+                f"{node.op}, in the ladder",
+                able=not self.session.active,
+                here=True,
+            )
+            for node in (answer.nodes if answer is not None else ())
+        ]
+        return nodes + [
             Find(
                 "Rung",
                 f"{row.case.label} of {self.session.state.question.op}".strip(),
@@ -255,6 +268,11 @@ class LadderPage(SessionPage):
             for row in self.session.state.rows
             if not row.case.is_reference
         ]
+
+    def _go_to_node(self, op: str, node: str) -> None:
+        """Show the ladder of another node of the same model."""
+        question = self.session.state.question
+        self.session.ask(msgspec.structs.replace(question, op=op, node=node, nodes=(), rungs=()))
 
     def exported(self) -> Exported:
         drawn = [view.chart for view in self.charts] if self._body is not None else []
@@ -542,7 +560,7 @@ class LadderBar(QWidget):
 
     def _pair(self, words: str, field: QComboBox | QSpinBox) -> QWidget:
         if isinstance(field, QComboBox):
-            most = 58 if field is self.node else 26
+            most = 50 if field is self.node else 26
             field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
             if field in (self.device, self.precision):  # the list below is as wide as its longest entry
                 field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

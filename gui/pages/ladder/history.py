@@ -26,6 +26,7 @@ from kernels.errors import InputError
 
 WRITE, LEAVE = "Write this version", "Leave the file"
 RADIUS = 4.0  # pixels of a point
+LINES, LEAST_ROWS = 4, 3  # of text that the curve is high; of the table that are always in sight
 
 
 class SavesTable(TableView):
@@ -35,6 +36,15 @@ class SavesTable(TableView):
         super().__init__("Versions", theming)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.horizontalHeader().setStretchLastSection(True)
+
+    def widest_of(self, column: Column[Save]) -> int:
+        """The last column has what the others leave, and all of its words in the tooltip."""
+        return 80 if column.name == "reason" else super().widest_of(column)
+
+    def show_table(self, table: Table[Save]) -> None:
+        super().show_table(table)
+        line, head = self.verticalHeader().defaultSectionSize(), self.horizontalHeader().sizeHint().height()
+        self.setMinimumHeight(head + min(LEAST_ROWS, max(1, len(table.rows))) * line)
 
     def key(self, row: Save) -> Hashable:
         return row.at, row.rung
@@ -67,7 +77,7 @@ class TimeCurve(QWidget):
         theming.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(240, 6 * self.fontMetrics().height())
+        return QSize(240, LINES * self.fontMetrics().height())
 
     def show_saves(self, found: Sequence[Save], chosen: Sequence[Save] = ()) -> None:
         self._saves, self._chosen = tuple(found), tuple(chosen)
@@ -131,7 +141,7 @@ class TimeCurve(QWidget):
 
     def _room(self) -> QRectF:
         left = self.fontMetrics().horizontalAdvance("999.9 µs") + GAP
-        return QRectF(self.rect()).adjusted(left, 2 * GAP, -2 * GAP, -2 * GAP)
+        return QRectF(self.rect()).adjusted(left, GAP, -2 * GAP, -GAP)
 
     def _ends(self) -> tuple[float, float]:
         times = [end for save in self._saves for end in (save.time_s, save.high_s) if end is not None]

@@ -171,7 +171,7 @@ class LadderTable(TableView):
     """`picked` carries the key of the case that the user went to."""
 
     widest = 240
-    margin = 8
+    margin = 2
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", theming, parent)
@@ -727,6 +727,11 @@ class LadderPanes(QWidget):
 
     def sizeHint(self) -> QSize:
         return SMALLEST  # it takes what room there is; with more of its own the page would scroll
+
+    def hasHeightForWidth(self) -> bool:
+        """Never: the height that one way wants would give the page room for another way, whose height takes
+        the room away again, without end."""
+        return False
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -200,7 +200,8 @@ class SourceView(QWidget):
         if (text, title, suffix) == self._shown:
             self.code.change_lines(lines)
         else:
-            at = self.code.verticalScrollBar().value() if title == self._shown[1] else 0
+            # The kernel is what one came to read: its settings stand above it, one turn of the wheel away.
+            at = self.code.verticalScrollBar().value() if title == self._shown[1] else settings(lines)
             self.code.show_lines(lines)
             self.code.verticalScrollBar().setValue(at)
         self._shown = (text, title, suffix)
@@ -261,6 +262,12 @@ def source_lines(text: str, suffix: str, errors: Mapping[int, str]) -> list[Code
     ]
 
 
+def settings(lines: Sequence[CodeLine]) -> int:
+    """How many lines of a rung's source stand before its kernel: its settings, and what is empty below."""
+    at = next((at for at, line in enumerate(lines) if not line.dim), 0)
+    return next((below for below in range(at, len(lines)) if lines[below].text.strip()), at)
+
+
 WAITING = "Compiling …"
 WIDE = 620  # pixels, from which source and code stand beside each other
 
@@ -301,7 +308,9 @@ class AssemblyView(QWidget):
         self._answer = self._listing = None
         self._of = {}
         self._following = True
-        self.source.show_lines(source_lines(text.replace("\r\n", "\n").replace("\r", "\n"), suffix, {}))
+        lines = source_lines(text.replace("\r\n", "\n").replace("\r", "\n"), suffix, {})
+        self.source.show_lines(lines)
+        self.source.verticalScrollBar().setValue(settings(lines))
         self.code.show_lines([])
         self._following = False
         self.which.hide()

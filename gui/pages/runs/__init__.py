@@ -47,7 +47,7 @@ class RunsTable(TableView):
     opened = Signal(Path)
     chosen = Signal()
     widest = 280
-    margin = 14
+    margin = 8
     row_margin = 9
     grows = False
     filters = False  # the page has a field for it
@@ -185,6 +185,7 @@ class RunsPage(Page):
     """Shows the runs and says what the user wants; gui.shell.library does it."""
 
     title = "Runs"
+    ready = "Ready. Enter opens the selected run."
     form = False
     ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()

@@ -51,6 +51,7 @@ from kernels.precision import MIXED
 ORDER = 40
 LOW, LOW_WIDTH = 700, 1100  # pixels of the page: below that height, from that width on, its halves are beside
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
+READING = "Reading the events of the profile …"
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
     "A profile shows every kernel, copy, CUDA call and step of a model on one time axis, with their "
@@ -62,6 +63,7 @@ class TimelinePage(SessionPage):
     """The page of a profile. gui.menus.timeline connects its session."""
 
     title = "Timeline"
+    ready = "Ready. Profile records what is chosen above."
     session: ProfileSession
     link = "Show on the T&imeline"
     wanted = Signal(str)  # as ProfileControls'
@@ -187,6 +189,8 @@ class TimelinePage(SessionPage):
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
         self._show_tracks(reads)
+        if self.view.selected is None:
+            self.facts.setText(HINT if reads else READING)
         if self._wanted is not None and len(reads) == len(cases):
             self._show_wanted(self._wanted, reads)
         # What is missing is said here, where it is always visible.
@@ -332,6 +336,7 @@ BATCHES = {
     "1,16,1024": "three sizes",
     "1..1024": "by doubling",
 }
+NUMBER = 7  # characters that a field of a number has room for
 TRACE = "A trace for Perfetto (ui.perfetto.dev) or Chrome"
 
 
@@ -359,7 +364,7 @@ class ProfileControls(QWidget):
         self.batches = QComboBox()
         self.batches.setEditable(True)
         self.batches.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.batches.setMinimumContentsLength(9)
+        self.batches.setMinimumContentsLength(6)
         self.batches.addItems(list(BATCHES))
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = Combo()
@@ -369,6 +374,7 @@ class ProfileControls(QWidget):
         ]
         self.runs, self.counters, self.max_error = (each.widget for each in self.fields)
         fill(self.fields, ProfileJob(model="", backends=()))
+        self.runs.setMaximumWidth(NUMBER * self.runs.fontMetrics().averageCharWidth())
         self.run_button = push_button(
             "&Profile",
             self.request_run,

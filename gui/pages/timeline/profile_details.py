@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -372,6 +372,7 @@ class ColdView(QWidget):
 
 
 _NONE: ProfileTable = Table((), ())
+SENTENCES = 1000  # pixels of a table, from which sentences have room behind all the figures
 
 
 class ProfileView(TableView):
@@ -379,7 +380,7 @@ class ProfileView(TableView):
     went to."""
 
     widest = 420
-    margin = 14
+    margin = 4
     grows = False
     flush_headings = True
 
@@ -390,6 +391,7 @@ class ProfileView(TableView):
         super().__init__(name, theming, parent)
         self._wrap = wrap
         self._table = _NONE
+        self._narrow = False
         self._most: set[int] = set()  # ids of the rows that are marked
         # Later, when the columns have their final widths.
         self._fitting = timer(self, 0, self.resizeRowsToContents)
@@ -414,6 +416,9 @@ class ProfileView(TableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_rows()
+        if self._wrap and self._narrow != (self.width() < scaled(SENTENCES)):
+            self._narrow = not self._narrow
+            QTimer.singleShot(0, self, self.show_again)
 
     def _stretch(self) -> None:
         """A last column of words takes the room that is left; if texts are wrapped, no more than that."""
@@ -443,7 +448,9 @@ class ProfileView(TableView):
         return swatch
 
     def hides(self, column: ProfileColumn) -> bool:
-        return bool(self.source.rows) and super().hides(column)
+        """Also what a narrow table does without, so that its sentences can be read."""
+        spared = self._narrow and column.name in profile_tables.SPARED
+        return bool(self.source.rows) and (spared or super().hides(column))
 
     def copied(self) -> ProfileTable:
         return replace(self._table, rows=self.chosen_rows())
@@ -516,7 +523,7 @@ class ProfileTables(QWidget):
         self._heads: dict[str, tuple[QLabel, Elided, QLabel]] = {}
         self._which = QButtonGroup(self)
         for number, words in enumerate(("GP&U activities", "AP&I calls")):
-            button = tool_button(words)
+            button = tool_button(words, role="choice")
             button.setCheckable(True)
             button.setChecked(number == 0)
             self._which.addButton(button, number)

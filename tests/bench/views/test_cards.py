@@ -41,16 +41,17 @@ def test_a_contender_that_is_right_and_slower_everywhere():
     run, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
     (card,) = made(run, measured)
     assert card.who == "engine-cpu"
-    assert told(card.right) == ("✓ same answers, 200 images", "accuracy 97.25 %", "good")
-    assert card.fast.detail == "slower than ort-cpu"
+    assert told(card.right) == ("✓ same answers", "200 images, accuracy 97.25 %", "good")
+    assert card.right.cases[0].backend == "engine-cpu", "it leads to whom it is about, then to others"
+    assert card.fast.detail == "engine-cpu slower than ort-cpu"
     assert card.fast.role == "bad"
     low, high = card.fast.text.removesuffix("×").split("–")
     assert 1 < float(low) < float(high), "the factor, whoever is slower"
     assert [case.batch for case in card.fast.cases] == [1, 16]
-    assert told(card.held) == ("conv, 64 %", "node0, at batch 16", "")
+    assert told(card.held) == ("conv, 64 %", "node0, batch 16", "")
     assert "conv 64 %" in card.held.why
     assert card.text.startswith("lenet5-digits, forward pass: engine-cpu is ")
-    assert card.text.endswith("Held back by: conv, 64 % node0, at batch 16")
+    assert card.text.endswith("Held back by: conv, 64 % node0, batch 16")
 
 
 def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
@@ -65,7 +66,7 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
 
     impossible = {("engine-cpu", 16): ("invalid", "faster than this machine can be")}
     (card,) = made(*synthetic.run(backends=CPU, batches=(1, 16), images=(200,), failures=impossible))
-    assert told(card.right)[1:] == ("1 case failed", "warn"), "its answers are not called wrong"
+    assert told(card.right)[1:] == ("200 images, 1 case failed", "warn"), "its answers are not called wrong"
     assert told(card.fast) == (NOTHING, "faster than the machine can be", "")
 
     _, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,))
@@ -84,7 +85,9 @@ def test_wrong_answers_have_no_speed_and_differing_ones_no_green():
         measured, lambda m: replace(m, accuracy=replace(m.accuracy, agreement=0.97)), backend="engine-cuda"
     )
     (card,) = made(run, differ)
-    assert (card.fast.detail, card.fast.role) == ("faster than ort-cuda", ""), "green is for what is right"
+    assert (card.fast.detail, card.fast.role) == ("engine-cuda faster than ort-cuda", ""), (
+        "green is for what is right"
+    )
 
 
 def test_what_is_not_sure_has_no_number():
@@ -94,10 +97,10 @@ def test_what_is_not_sure_has_no_number():
         return replace(m, validity=Validity(warnings=("the GPU was held back",)))
 
     (card,) = made(run, changed(measured, held, batch=16))
-    assert card.fast.detail == "slower than ort-cpu, 1 of 2 batch sizes"
+    assert card.fast.detail == "engine-cpu slower than ort-cpu, 1 of 2 batch sizes"
     assert [case.batch for case in card.fast.cases] == [1]
     (card,) = made(run, [held(m) for m in measured])
-    assert told(card.fast) == ("in doubt", "beside ort-cpu", "warn")
+    assert told(card.fast) == ("in doubt", "engine-cpu beside ort-cpu", "warn")
     alone = [replace(m, samples_ns=m.samples_ns[:1], rounds=(0,)) for m in measured]
     (card,) = made(run, alone)
     assert card.fast.text in ("in doubt", "not decided")
@@ -114,7 +117,7 @@ def test_what_is_missing_says_so():
     crashed = {("engine-cpu", 1): ("crashed", "SIGSEGV"), ("engine-cpu", 16): ("crashed", "SIGSEGV")}
     run, measured = synthetic.run(backends=CPU, batches=(1, 16), images=(200,), failures=crashed)
     (card,) = made(run, measured)
-    assert card.right.detail == "2 cases failed"
+    assert card.right.detail == "200 images, 2 cases failed"
     assert card.right.role == "warn"
     assert told(card.fast)[0] == NOTHING
 
@@ -124,7 +127,7 @@ def test_one_that_wins_somewhere_and_loses_elsewhere_has_both_ends_and_no_colour
     (card,) = made(run, measured)
     assert card.fast.text.endswith("× faster")
     assert " slower to " in card.fast.text
-    assert card.fast.detail == "than ort-cuda"
+    assert card.fast.detail == "engine-cuda beside ort-cuda"
     assert card.fast.role == ""
 
 

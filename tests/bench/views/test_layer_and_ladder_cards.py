@@ -3,6 +3,7 @@ the user's own kernel beside the fastest rung."""
 
 import msgspec
 
+from bench.results.finding import Finding
 from bench.results.ladder_rows import rows as ladder_rows
 from bench.results.records import ErrorStats, Validity
 from bench.views import ladder_cards, layer_cards
@@ -89,6 +90,13 @@ def test_a_ladder_opens_with_its_fastest_rung_or_with_the_user_s_own():
     _, answers = ladder_cards.answers(ladder, ladder_rows(ladder, [*found, wrong]))
     assert (answers[RIGHT].text, answers[RIGHT].why) == ("✕ wrong", "the sum lacks its bias")
     assert answers[FAST].text == NOTHING
+    named = replace(wrong, finding=Finding(fault="bias", reason="the bias is left out"))
+    _, answers = ladder_cards.answers(ladder, ladder_rows(ladder, [*found, named]))
+    assert answers[RIGHT].text == "✕ wrong: bias"
+    # Its first run is beside the reference alone.
+    reference = next(m for m in found if m.case.is_reference)
+    _, answers = ladder_cards.answers(ladder, ladder_rows(ladder, [mine, reference]))
+    assert told(answers[FAST]) == ("86.0×", "slower than ONNX Runtime (CPU)")
 
 
 def test_the_nearest_rung_by_idea_is_the_one_with_its_words_or_none():

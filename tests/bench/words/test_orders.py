@@ -46,7 +46,7 @@ def test_a_ratio_is_told_as_the_verdict_has_it_and_never_below_1(ends: list[floa
         ("SAME", (0.99, 0.985, 1.01), "same (1.02× slower to 1.01× faster)", "as fast as b (within 2 %)"),
         ("UNCLEAR", (0.9, 0.71, 1.04), "not decided (1.41× slower to 1.04× faster)",
          "not decided between a and b"),
-        ("UNCLEAR", (1.0, 1e-9, 3e10), "not decided (anything)", "not decided between a and b"),
+        ("UNCLEAR", (1.0, 1e-9, 3e10), "not decided (any ratio)", "not decided between a and b"),
     ],
 )  # fmt: skip
 def test_words_of_an_order(verdict: str, ratio: tuple[float, float, float], cell: str, order: str) -> None:

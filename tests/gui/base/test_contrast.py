@@ -45,6 +45,16 @@ def test_what_is_written_on_paper_stands_out():
         assert palette.contrast(ink, "#FFFFFF") >= TEXT
 
 
+def test_both_inks_can_be_read_on_every_colour_of_every_scale():
+    """The middle of the dark scale of times had dark words on brown."""
+    for ramps in RAMPS.values():
+        for ramp in ramps:
+            for step in range(101):
+                fill = palette.blend(ramp, step / 100)
+                for ink in (palette.ink_on(fill), palette.faint_on(fill)):
+                    assert palette.contrast(ink, fill) >= TEXT, (ramp, step)
+
+
 def test_a_signed_scale_is_lightest_or_darkest_in_its_middle():
     for theme in THEMES.values():
         ramp = RAMPS["signed"][theme.dark]

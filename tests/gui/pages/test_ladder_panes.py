@@ -4,9 +4,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QSplitter
 
+from gui.base.boxes import as_column, scrolled
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader, LadderTable
 from gui.plots.chart import ChartView
+from gui.widgets.controls import Lines
 from tests.gui.pages.test_ladder_charts import long_ladder
 
 # Of the panes, what a window of 1920×1080, 1366×768, 1000×650 and 800×600 leaves them.
@@ -188,3 +190,28 @@ def test_the_reader_s_tabs_keep_their_places_whatever_there_is_to_show(panes):
     reader._set_tabs(False, False, False)
     reader._set_tabs(True, False, False)
     assert tabs.currentWidget() is reader.source
+
+
+def test_a_page_that_gets_lower_settles_on_one_way(qtbot, panes, monkeypatch):
+    """The height that a way wants made room for another, whose height took it away again: the window hung
+    when its text was enlarged."""
+    arranged, arrange = [], LadderPanes._arrange
+
+    def counted(self, way):
+        arranged.append(way)
+        if len(arranged) < 20:  # without an end, if it does not settle
+            arrange(self, way)
+
+    monkeypatch.setattr(LadderPanes, "_arrange", counted)
+    page = scrolled(as_column(Lines(3), (panes, 1)))
+    qtbot.addWidget(page)
+    page.resize(800, 600)
+    page.show()
+    QApplication.processEvents()
+    arranged.clear()
+    for height in range(600, 240, -20):
+        page.resize(800, height)
+        QApplication.processEvents()
+        assert page.verticalScrollBar().maximum() == 0, "it takes what room there is"
+    assert len(arranged) == len({*arranged}), "each way once, while it gets lower"
+    panes.setParent(None)  # it is closed by itself

@@ -158,6 +158,10 @@ def test_the_table_has_the_times_of_every_backend_and_the_rates_of_one(shown):
     assert row.speedup == pytest.approx(row.times_ns["ort-cpu"] / layer.time_ns)
     assert sum(r.share or 0 for r in table.source.rows) == pytest.approx(1)
     assert column(table, "kernel")[0] == layer.rung
+    names = [each.heading for each in table.source.columns]
+    assert names[3:6] == ["engine-cpu", "ort-cpu", "speed-up"], "what is compared is seen without scrolling"
+    rows = table.verticalHeader().length() + table.horizontalHeader().height()
+    assert table.maximumHeight() < rows + 40, "what room it does not need is the bars'"
     shown.choose("focus", "ort-cpu")
     assert table.isColumnHidden(heading(table, "kernel"))
     assert table.isColumnHidden(heading(table, "speed-up"))

@@ -331,7 +331,7 @@ def test_what_cannot_be_read_is_told_and_nothing_raises(tmp_path):
 def test_it_opens_on_what_differs_or_is_wrong_says_so_and_follows_the_model_chosen(shown):
     page = shown.page
     assert page._choices["shown"].currentText() in ("Backends disagree", "Wrong on any backend")
-    assert f"only: {page._choices['shown'].currentText().lower()}" in page.count.text()
+    assert f"images: {page._choices['shown'].currentText().lower()}" in page.count.text()
     shown.choose("shown", "All images")
     assert "only:" not in page.count.text()
     shown.state.add(shown.state.measurements)  # the same run goes on

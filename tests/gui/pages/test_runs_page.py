@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication
 
 from bench.results import baseline
@@ -331,9 +331,14 @@ def test_a_deleted_run_comes_back_by_undo(qtbot, window, runs, tmp_path, monkeyp
     assert answers.asked == [("Delete a run", "Move second to the trash?")]
     assert not (runs / "second").exists()
     assert not baseline.kept(runs)
-    window.banner.button.click()
+    undo = window.menu_actions.by_name["undo-delete"]
+    assert undo.isEnabled()
+    assert undo.shortcut() == QKeySequence(QKeySequence.StandardKey.Undo)
+    undo.trigger()
     until(qtbot, window, lambda: "second is back." in window.banner.text)
+    assert "in the trash" not in window.banner.text
     assert {path.name: path.read_bytes() for path in (runs / "second").iterdir()} == before
+    assert not undo.isEnabled()
     assert [path.name for path in baseline.kept(runs)] == ["second"]
     assert not [*tmp_path.rglob("*.trashinfo")]
     assert "second" in {line["name"] for line in listed(page)}

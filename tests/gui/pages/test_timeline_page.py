@@ -295,6 +295,13 @@ def test_what_holds_an_operator_back_is_said(made, tmp_path):
     assert cells(table, "nodes") == ["conv2", "conv1", "fc1", "pool1"]
     assert "far from every limit (14 % of arithmetic)" in cells(table, "sentence")[0]
     assert "1.00 T" in page.details._note.text()
+    page.details.setCurrentWidget(table.parentWidget())
+    for width, spared in ((700, True), (1400, False)):
+        table.setFixedWidth(width)
+        QApplication.processEvents()
+        QApplication.processEvents()
+        at = [column.name for column in table.source.columns].index("launches")
+        assert table.isColumnHidden(at) is spared, "figures give way to the sentence"
 
 
 def test_operators_stand_under_the_roofline(made, tmp_path):

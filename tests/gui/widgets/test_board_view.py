@@ -54,7 +54,7 @@ def test_cells_have_the_text_the_colour_and_what_is_behind_them(window):
     for row, line in enumerate(compared):
         for cell in line.cells:
             short = f"▼ {cell.text.removesuffix(' slower')}" if cell.grade == "slower" else cell.text
-            assert data(board, row, cell.batch) == ("" if cell.grade == "undecided" else short)
+            assert data(board, row, cell.batch) == ("?" if cell.grade == "undecided" else short)
             colour = data(board, row, cell.batch, Qt.ItemDataRole.BackgroundRole)
             assert colour == (QColor(fill(cell)) if fill(cell) else None)
             tip = data(board, row, cell.batch, Qt.ItemDataRole.ToolTipRole)
@@ -90,7 +90,7 @@ def test_a_cell_leads_to_its_case_and_a_case_to_its_cell(make_window):
     board.setCurrentIndex(board.source.index(0, places.index(16)))
     assert (window.state.case.backend, window.state.case.batch) == ("engine-cpu", 16)
     seen = board.grab(board.visualRect(board.currentIndex()).translated(board.viewport().pos())).toImage()
-    inside = seen.pixelColor(6, seen.height() // 2)
+    inside = seen.pixelColor(4, 4)  # beside the text
     assert inside == data(board, 0, 16, Qt.ItemDataRole.BackgroundRole), "the colour of its verdict"
     assert seen.pixelColor(0, seen.height() // 2) == QColor(window.theming.theme.ink), "in a frame"
     of = {"model": "lenet5-digits", "precision": "fp32", "batch": 1, "images": 200}
@@ -144,6 +144,26 @@ def test_columns_grow_narrow_before_any_is_out_of_sight(make_window):
     board.setFixedWidth(wide)
     QApplication.processEvents()
     assert board.columnWidth(1) == usual
+
+
+def test_boards_below_each_other_have_their_columns_in_line_and_say_the_batch_sizes_once(make_window):
+    window = make_window("ok", begin=False)
+    models, backends = ("lenet5-digits", "alexnet"), ("engine-cpu", "ort-cpu")
+    run, found = synthetic.run(models=models, backends=backends, batches=(1, 16, 256), images=(200,))
+    window.state.open(run, Path("a-run"), found)
+    window.redraw.flush()
+    QApplication.processEvents()
+    first, second = (row.board for row in window.pages[0].cards.rows)
+    widths = [[board.columnWidth(place) for place in range(4)] for board in (first, second)]
+    assert widths[0] == widths[1]
+    heads = [board.horizontalHeader() for board in (first, second)]
+    assert [head.isHidden() for head in heads] == [False, True]
+    assert first.source.headerData(0, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole) == "batch"
+    # Of other batch sizes, it has headings of its own.
+    fewer = [m for m in found if m.case.model == models[0] or m.case.batch == 1]
+    window.state.open(msgspec.structs.replace(run, cases=tuple(m.case for m in fewer)), Path("b"), fewer)
+    window.redraw.flush()
+    assert not any(row.board.horizontalHeader().isHidden() for row in window.pages[0].cards.rows)
 
 
 def test_a_board_with_many_batch_sizes_scrolls_and_pushes_nothing_away(make_window):

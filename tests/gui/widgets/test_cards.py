@@ -3,10 +3,12 @@ the table."""
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from bench.results.messages import Provisional
@@ -14,6 +16,7 @@ from bench.results.records import Validity
 from bench.results.summaries import SAMPLE
 from bench.run import beforehand
 from bench.views.cards import FAST, HELD, RIGHT
+from gui.pages.ladder import LadderPage
 from gui.shell import remedies
 from tests.bench import synthetic
 from tests.gui import screenshots
@@ -21,6 +24,7 @@ from tests.gui import screenshots
 MODELS = ("lenet5-digits", "alexnet")
 FEW = "only 3 samples fit the budget; a larger --budget helps"
 MOST_WORDS = 40
+FIELDS = (QAccessible.Role.ComboBox, QAccessible.Role.SpinBox, QAccessible.Role.CheckBox)
 
 
 def opened(window):
@@ -46,10 +50,10 @@ def texts(row):
 def test_each_model_has_three_answers_and_the_sentence_behind_them(same_window):
     cards = same_window.pages[0].cards
     first, second = cards.rows
-    assert texts(first)[:2] == ["lenet5-digits", "✓ same answers, 200 images accuracy 97.25 %"]
-    assert first.cells[FAST].words.endswith("× slower than ort-cpu, 2 of 3 batch sizes")
+    assert texts(first)[:2] == ["lenet5-digits", "✓ same answers 200 images, accuracy 97.25 %"]
+    assert first.cells[FAST].words.endswith("× engine-cpu slower than ort-cpu, 2 of 3 batch sizes")
     assert first.cells[HELD].words.startswith("conv, ")
-    assert second.cells[FAST].words.endswith("× slower than ort-cpu"), "nothing of it is doubted"
+    assert second.cells[FAST].words.endswith("× engine-cpu slower than ort-cpu"), "nothing of it is doubted"
     theme = same_window.theming.theme
     assert (first.cells[RIGHT].ink, first.cells[FAST].ink, first.cells[HELD].ink) == (
         theme.good, theme.failed, theme.ink
@@ -104,15 +108,19 @@ def test_it_says_from_the_start_what_is_to_come_and_follows_the_theme(make_windo
     window.theming.choose("light")
 
 
-def words(widget):
-    """Words with at least two letters in what is visible of a widget and its buttons."""
-    page = widget.window().pages[0]
-    shown = [cell.words for row in widget.rows for cell in (row.name, *row.cells.values())]
-    for source in (row.board.source for row in widget.rows):
-        shown += [source.index(line, 0).data() for line in range(source.rowCount())]
-    shown += [RIGHT, FAST, HELD, widget.where.text()]
-    beside = (page.stopped, page.resume, page.retry, page.doubts)
-    shown += [each.text() for each in beside if each.isVisible()]
+def words(*widgets):
+    """Words with at least two letters of what the screen reader's tree has visible in these widgets; not what
+    is chosen in fields."""
+    shown, left = [], [QAccessible.queryAccessibleInterface(widget) for widget in widgets]
+    while left:
+        at = left.pop()
+        children = [] if at.role() in FIELDS else [at.child(place) for place in range(at.childCount())]
+        visible = [child for child in children if child is not None and not child.state().invisible]
+        left += visible
+        if not visible and not at.state().invisible and at.role() not in FIELDS:
+            name = at.text(QAccessible.Text.Name)
+            shown += [name.removeprefix(next(filter(name.startswith, (RIGHT, FAST, HELD)), ""))
+                      if at.role() == QAccessible.Role.Button else name]  # fmt: skip
     return [word for text in shown for word in text.split() if len(re.findall("[a-zA-Z]", word)) > 1]
 
 
@@ -121,12 +129,21 @@ def test_on_a_laptop_the_cards_are_few_words_and_five_rows_of_the_table_remain(m
     window.resize(1366, 768)
     screenshots.open_run(window, SAMPLE)
     qtbot.waitUntil(lambda: not window.form.isVisible())
+    page = window.pages[0]
+    window.redraw.flush()
+    window.room.show_form()
+    QApplication.processEvents()
+    for row in page.cards.rows:
+        assert row.board.horizontalScrollBar().maximum() == 0, "all batch sizes are seen beside the form, too"
+    window.form_dock.close()
     screenshots.select(window)  # the inspector stands beside it
     window.redraw.flush()
     QApplication.processEvents()
     window.redraw.flush()
-    page = window.pages[0]
-    assert len(words(page.cards)) <= MOST_WORDS, words(page.cards)
+    beside = (page.stopped, page.resume, page.retry, page.doubts)
+    said = words(page.cards, *(each for each in beside if each.isVisible()))
+    assert {"copy", "batch", "engine-cuda", "copies"} <= {*said}, "the tree has what is seen"
+    assert len(said) <= MOST_WORDS, said
     table = page.table
     line = table.verticalHeader().defaultSectionSize()
     assert table.viewport().height() >= 5 * line
@@ -136,6 +153,29 @@ def test_on_a_laptop_the_cards_are_few_words_and_five_rows_of_the_table_remain(m
     for row in page.cards.rows:
         for cell in row.cells.values():
             assert cell.width() >= cell.sizeHint().width(), "nothing is cut"
+
+
+def test_a_ladder_opens_with_few_words_and_the_foot_says_what_its_page_can_do(make_window, tmp_path, qtbot):
+    window = make_window("ok", begin=False)
+    window.resize(1366, 768)
+    page = window.page_of(LadderPage)
+    foot = window.progress.words
+    assert "F5 runs the comparison" in foot.text()
+    window.tabs.setCurrentWidget(page)
+    assert foot.text() == page.ready == "Ready. Ctrl+Shift+R runs the ladder."
+    screenshots.open_beside(window, tmp_path)
+    qtbot.waitUntil(lambda: page.at_rest and page.answers.isVisible())
+    window.redraw.flush()
+    assert "Rung" in {find.kind for find in page.findable()}
+    said = words(page.answers, page.words)
+    assert {"whole_image", "faster", "multiprocessors"} <= {*said}
+    assert len(said) <= MOST_WORDS, said
+    before = window.sessions
+    busy = SimpleNamespace(active=True, busy_words="A ladder is running")
+    window.sessions = [busy]
+    page.session.stands.emit(page.session.standing)
+    assert foot.text() == "A ladder is running.", "and not that one can be started"
+    window.sessions = before
 
 
 def test_doubts_are_a_badge_that_opens_the_list_whose_buttons_start_again(make_window, qtbot, monkeypatch):
@@ -214,7 +254,7 @@ def test_figures_are_shown_before_the_images_are_looked_at_and_go_with_their_wor
     window.state.turn(first[0].case, "prepare")
     window.state.expect(Provisional(case=first[1].case, median_ns=5e4))
     window.redraw.flush()
-    results = [row.split("|")[3].strip() for row in shown(page.table)]
+    results = [row.split("|")[2].strip() for row in shown(page.table)]
     assert results == ["measuring…", "preparing"]
     for measured in first:
         early = msgspec.structs.replace(measured, accuracy=None, layers=())
@@ -222,15 +262,15 @@ def test_figures_are_shown_before_the_images_are_looked_at_and_go_with_their_wor
         window.state.turn(measured.case, "check", 0.25)
     window.redraw.flush()
     (row,) = page.cards.rows
-    assert row.cells[FAST].words.endswith("× slower than ort-cpu, 1 of 2 batch sizes")
+    assert row.cells[FAST].words.endswith("× engine-cpu slower than ort-cpu, 1 of 2 batch sizes")
     assert row.cells[RIGHT].words == "✓ as float64"
-    assert [line.split("|")[3].strip() for line in shown(page.table)] == ["checking 25 %"] * 2
+    assert [line.split("|")[2].strip() for line in shown(page.table)] == ["checking 25 %"] * 2
     assert page.table.part_of(0) == 0.25
     assert page.exported().charts == (), "it may come to another result"
     assert window.state.missing == 4
     window.state.add(first[:1])
     window.redraw.flush()
-    assert sorted(line.split("|")[3].strip() for line in shown(page.table)) == ["checking 25 %", "ok"]
+    assert sorted(line.split("|")[2].strip() for line in shown(page.table)) == ["checking 25 %", "ok"]
     window.state.settle()  # the worker has ended
     window.redraw.flush()
     assert [row.case for row in window.state.rows()] == [first[0].case]

@@ -53,6 +53,8 @@ def test_the_source_is_shown_in_colours_of_the_theme_that_is_on(qtbot, theming):
     view.show_source(NAIVE, "01_naive.cu", ".cu")
     assert view.code.toPlainText() == NAIVE
     assert view.title.text() == "01_naive.cu"
+    first = view.code.firstVisibleBlock().text()
+    assert first == '#include "common.cuh"', "the kernel, and not its settings, is what one came to read"
     include = NAIVE.split("\n").index('#include "common.cuh"')
     before = colours(view.code, include)
     assert set(colours(view.code, 1).values()) == {LIGHT.muted.upper()}  # the header
