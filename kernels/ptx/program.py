@@ -141,11 +141,10 @@ class Report:
 
 
 class Program:
-    """PTX, read. Kernels are translated and compiled when they are first asked for. quick: compiled in a
-    third of the time, for what runs a short time."""
+    """PTX, read. Kernels are translated and compiled when they are first asked for."""
 
-    def __init__(self, text: str, quick: bool = False) -> None:
-        self.module, self.quick = reader.read(text), quick
+    def __init__(self, text: str) -> None:
+        self.module = reader.read(text)
         self._translated: dict[str, Translated] = {}
         self._addresses: dict[str, int] = {}
 
@@ -180,9 +179,8 @@ class Program:
         if name not in self._addresses:
             made = self.translated(name)
             _bind(made.helpers)
-            level = 0 if self.quick or len(made.sites) > LARGE else 1
-            key = compiled.digest(f"{name} {level}", made.text)
-            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made, level), MOST_KEPT)
+            key = compiled.digest(f"{name} {_optimized(made)}", made.text)
+            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made), MOST_KEPT)
         return self._addresses[name]
 
     @property
@@ -191,7 +189,11 @@ class Program:
         return min((self.translated(name).granule for name in self.module.kernels), default=2)
 
 
-def _machine_code(made: Translated, optimized: int) -> bytes:
+def _optimized(made: Translated) -> int:
+    return 0 if len(made.sites) > LARGE else 1
+
+
+def _machine_code(made: Translated) -> bytes:
     import llvmlite.binding as llvm
 
     try:
@@ -199,7 +201,7 @@ def _machine_code(made: Translated, optimized: int) -> bytes:
         module.verify()
     except RuntimeError as error:
         raise PtxError(f"the PTX cannot be translated: {str(error).strip().splitlines()[0]}") from None
-    return bytes(compiled.target(optimized).emit_object(module))
+    return bytes(compiled.target(_optimized(made)).emit_object(module))
 
 
 _bound: set[str] = set()
@@ -256,20 +258,11 @@ class Device:
             self.buffer(variable.name, content, 4, writable=not constant, written=True)
 
     def buffer(
-        self,
-        name: str,
-        content: np.ndarray,
-        itemsize: int,
-        writable: bool = False,
-        written: bool = True,
-        copied: bool = True,
+        self, name: str, content: np.ndarray, itemsize: int, writable: bool = False, written: bool = True
     ) -> Buffer:
-        """A new buffer with this content, or (copied: False) of these bytes themselves. written: reading it
-        is no mistake."""
-        held = content
-        if copied:
-            held = _aligned(max(content.nbytes, 1))[: content.nbytes]
-            held[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        """A new buffer with this content. written: reading it is no mistake."""
+        held = _aligned(max(content.nbytes, 1))[: content.nbytes]
+        held[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
         shadow = None
         if writable:
             shadow = _aligned(32 * (-(-held.nbytes >> self._granule) + 1 if held.nbytes else 1)).view(
