@@ -77,8 +77,8 @@ L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERI
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
-L_WAYS = 47  # how many places' shapes are kept of an instruction
-L_WORDS = 48
+L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
+L_WORDS = 49
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
@@ -850,9 +850,10 @@ def shaped(warp, mask, packed, space, stores, number):
     for lane in range(32):
         sum_ += addresses[lane]
     # Of one instruction several are kept: warps, and turns of a loop, begin at other places of a row.
-    place = ((packed & 0xFFFFFF) * SHAPES + number) * launch[L_WAYS]
+    place = ((packed & 0xFFFFFF) * SHAPES + number) * launch[L_KEPT]
     mixed = (sum_ ^ at ^ mask << 40) * SPREADS
-    place += (mixed ^ mixed >> 32) & launch[L_WAYS] - 1
+    way = (mixed ^ mixed >> 32) & launch[L_WAYS] - 1
+    place += warp[W_INDEX] * launch[L_WAYS] + way & launch[L_KEPT] - 1
     kept = launch[L_SHAPES] + 8 * H_WORDS * place
     shape = simd.integers(kept)
     other = shape[H_KEY] ^ key

@@ -23,6 +23,7 @@ MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
+WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE = 2000
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
@@ -464,7 +465,9 @@ class _Run:
             owners[made.dynamic : made.dynamic + shared_nbytes] = 255
         self.dynamic_nbytes = shared_nbytes
         each = 8 * len(made.sites) * m.SHAPES * m.H_WORDS
-        ways = next(count for count in (16, 8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1)
+        shaped = next(
+            count for count in (8 * WAYS, 8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1
+        )
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
@@ -479,8 +482,8 @@ class _Run:
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, ways, m.H_WORDS))),
-            m.L_WAYS: ways,
+            m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))),
+            m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: room.addresses.ctypes.data,
