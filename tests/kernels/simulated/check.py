@@ -127,7 +127,12 @@ def speed(rung: Rung) -> Speed:
             passes += 1
     rate, running = passes * done / taken, passes * done / inside
     slow = sampled.ABLE and running < FAST
-    shares = sampled.shares(lambda: [one_pass() for _ in range(passes)]) if slow else {}
+
+    def again() -> None:
+        for _ in range(passes):
+            one_pass()
+
+    shares = sampled.shares(again) if slow else {}
     return Speed(rung.label, params.words, rate, running, done, shares)
 
 
