@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from kernels.cpu import simd
-from kernels.ptx.native import compiled, inlined, lowest, ones
+from kernels.ptx.native import compiled, inlined, lowest, of_half, ones
 
 # --- the state of a warp: 64-bit words ---
 W_ACTIVE, W_LIVE, W_NEXT, W_BUDGET, W_FLIP, W_PARKED, W_BARRED, W_STATUS = range(8)
@@ -40,6 +40,7 @@ W_TID = 32  # three times 32 of 32 bits
 W_A, W_V = 80, 112  # 32 addresses; up to eight times 32 words: values, 32 bits each where they have no more
 W_SEEN = 368  # of a request: sectors or words; then a counter a bank
 W_LOCAL_INIT, W_WHERE, W_TRUES, W_ARRIVED, W_YIELDS, W_SAID = range(500, 506)
+W_LIKE = 506  # of a record that may be read in the background its four words, and the last two then
 W_GROUPS, W_QUEUE, W_QUEUED = 512, 544, 545  # copies that go on by themselves: closed groups of each lane
 W_PRODUCTS, W_PRODUCTS_BEGUN, W_PRODUCT_GROUPS, W_PROXY, W_WIDE, W_STRONG, W_CLUSTER_PHASE = range(
     546, 553
@@ -76,7 +77,7 @@ L_BLOCK_STATES, L_RESIDENT, L_BLOCKS, L_GX, L_GY, L_GZ, L_BX, L_BY, L_BZ, L_SERI
 L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAMS_NBYTES = range(26, 34)
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
-L_SITES, L_SHAPE_WARPS = 47, 48
+L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
 L_WORDS = 49
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
@@ -110,10 +111,11 @@ M_WORDS = 5
 H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_COUNT = range(6)
 H_APART = 8  # how far each lane's address is from the first one
 H_RECORDS = 40  # of each record how far it is from the first one's << 16, the lane, and whether it is several
-MOST_RECORDS = 128
+MOST_RECORDS = 256  # 16 bytes of each lane, of which two are one
 ONCE, TWICE = -1, -2  # how often lanes must lie so before it is worth while to list their records
 H_WORDS = H_RECORDS + MOST_RECORDS
 SHAPES = 2  # of an instruction: one that copies has places that it reads, and places that it writes
+SPREADS = 0x9E3779B97F4A7C15  # 2⁶⁴ by the golden ratio: D. Knuth, "The Art of Computer Programming", 6.4
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
 VOLATILE, IN_PARTS = 1, 2
@@ -835,12 +837,7 @@ def shaped(warp, mask, packed, space, stores, number):
     """What is kept of how an instruction's lanes lie beside each other (H_…), made anew where they lie
     otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
     lane takes part."""
-    launch = simd.integers(warp[W_LAUNCH])
-    place = (packed & 0xFFFFFF) * SHAPES + number
-    if launch[L_SHAPE_WARPS]:  # warps begin at other places of a row
-        place += (warp[W_INDEX] & launch[L_SHAPE_WARPS]) * launch[L_SITES] * SHAPES
-    kept = launch[L_SHAPES] + 8 * H_WORDS * place
-    shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
+    launch, addresses = simd.integers(warp[W_LAUNCH]), simd.shifted(warp, W_A)
     base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
         last = base
@@ -849,7 +846,17 @@ def shaped(warp, mask, packed, space, stores, number):
                 last = addresses[lane]
             else:
                 addresses[lane] = last
-    other, at = shape[H_KEY] ^ key, base & 31 if space == GLOBAL else 0
+    at, sum_ = base & 31 if space == GLOBAL else 0, -32 * base
+    for lane in range(32):
+        sum_ += addresses[lane]
+    # Of one instruction several are kept: warps, and turns of a loop, begin at other places of a row.
+    place = ((packed & 0xFFFFFF) * SHAPES + number) * launch[L_KEPT]
+    mixed = (sum_ ^ at ^ mask << 40) * SPREADS
+    way = (mixed ^ mixed >> 32) & launch[L_WAYS] - 1
+    place += warp[W_INDEX] * launch[L_WAYS] + way & launch[L_KEPT] - 1
+    kept = launch[L_SHAPES] + 8 * H_WORDS * place
+    shape = simd.integers(kept)
+    other = shape[H_KEY] ^ key
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
     if other == 0 and at == shape[H_PLACE]:
@@ -1749,16 +1756,6 @@ TF32, HALF, BFLOAT, WHOLE = range(4)  # the last and three more: bytes, of which
 
 
 @inlined
-def of_half(bits):
-    exponent, rest = bits >> 10 & 31, bits & 1023
-    if exponent == 0:
-        value = np.float32(rest) * np.float32(5.9604644775390625e-08)
-    else:
-        value = simd.from_bits(np.int32((255 if exponent == 31 else exponent + 112) << 23 | rest << 13))
-    return -value if bits & 0x8000 else value
-
-
-@inlined
 def factor(word, which, kind):
     """A number of a register of a factor, the second of two where `which` says so."""
     if kind == TF32:
@@ -1846,9 +1843,16 @@ def chunk_of(descriptor, outer, inner, transposed):
 
 
 @inlined
+def unlike(warp):
+    """Nothing is known yet of the records that are watched next in the background."""
+    warp[W_LIKE + 1] = -1
+
+
+@inlined
 def background_read(warp, launch, block, address, site, since):
     """Watch 16 bytes that are read in the background. since: at the end, the block's clock at the beginning;
-    0 at the beginning. The place, or −1."""
+    0 at the beginning. The place, or −1. Neighbours are mostly written and read by the same: W_LIKE, which
+    holds for one site, clock and `since` (`unlike`)."""
     at = shared_at(warp, launch, address, 16, site, 0, 0xFFFFFFFF)
     if at < 0:
         return at
@@ -1857,9 +1861,13 @@ def background_read(warp, launch, block, address, site, since):
     slot = (simd.integers(warp[W_BLOCK])[B_SLOT]) * launch[L_WARPS]
     own, warps, known = block[B_SERIAL], launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
     least, first = block[B_FIRST_OF], simd.integers(block[B_SHADOW] + 32 * (address >> granule))
-    plain = True
+    plain, like = True, simd.shifted(warp, W_LIKE)
     for j in range(16 >> granule):
         record = simd.shifted(first, 4 * j)
+        writer_then, who_then, reader_then, how_then = record[0], record[1], record[2], record[3]
+        if (writer_then ^ like[0] | who_then ^ like[1] | reader_then ^ like[2] | how_then ^ like[3]) == 0:
+            record[2], record[3] = like[4], like[5]
+            continue
         clock, its = record[1] >> 32, record[1] & 0xFFFFFFFF
         if since:
             plain = plain and clock < since
@@ -1872,6 +1880,8 @@ def background_read(warp, launch, block, address, site, since):
         if read_plainly(record, 0, least, least, warp, known, warps, own, block[B_CLOCK], site, thread):
             plain = False
             break
+        like[0], like[1], like[2], like[3] = writer_then, who_then, reader_then, how_then
+        like[4], like[5] = record[2], record[3]
     if plain:
         return at
     for j in range(16 >> granule):
@@ -1908,6 +1918,7 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
     numbers side by side."""
     each = 4 if kind == TF32 else 2
     depth, pieces = 32 // each, 16 // each
+    unlike(warp)
     outer = count // pieces if transposed else count
     for o in range(outer):
         for i in range(depth if transposed else 2):
@@ -1916,17 +1927,17 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             at = background_read(warp, launch, block, address, site, since)
             if since:
                 continue
-            for e in range(pieces):
-                value = 0.0
-                if at >= 0:
-                    word = simd.words(at)[e if each == 4 else e >> 1]
-                    value = np.float64(factor(word, e & 1, kind))
-                if negated:
-                    value = -value
-                if transposed:
-                    into[i * count + o * pieces + e] = value
+            word, first_of, step = simd.words(at), (i * pieces) * count + o, count
+            if transposed:
+                first_of, step = i * count + o * pieces, 1
+            sign = -1.0 if negated else 1.0
+            for e in range(4):
+                number = 0 if at < 0 else word[e]
+                if kind == TF32:
+                    into[first_of + e * step] = sign * np.float64(factor(number, 0, kind))
                 else:
-                    into[(i * pieces + e) * count + o] = value
+                    into[first_of + 2 * e * step] = sign * np.float64(factor(number, 0, kind))
+                    into[first_of + (2 * e + 1) * step] = sign * np.float64(factor(number, 1, kind))
 
 
 @compiled
@@ -1969,19 +1980,24 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     )  # fmt: skip
     more = values[64] != 0
     for row in range(16):
-        for n in range(columns):
-            totals[n] = 0.0
-        if more:
+        # Of eight columns a row lies in four lanes of two registers.
+        its = simd.shifted(sums, 64 * (row >> 3) + 4 * (row & 7))
+        for group in range(columns >> 3):
+            pair, total = simd.shifted(its, 128 * group), simd.shifted(totals, 8 * group)
+            for lane in range(4):
+                total[2 * lane] = np.float64(pair[lane]) if more else 0.0
+                total[2 * lane + 1] = np.float64(pair[32 + lane]) if more else 0.0
+        for four in range(depth >> 2):
+            by, column = simd.shifted(rows, 64 * four + row), simd.shifted(others, 4 * four * columns)
+            second, third = simd.shifted(column, columns), simd.shifted(column, 2 * columns)
+            fourth, b0, b1, b2, b3 = simd.shifted(column, 3 * columns), by[0], by[16], by[32], by[48]
             for n in range(columns):
-                lane = (row & 7) * 4 + (n >> 1 & 3)
-                totals[n] = np.float64(sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane])
-        for k in range(depth):
-            factor_, column = rows[k * 16 + row], simd.shifted(others, k * columns)
-            for n in range(columns):
-                totals[n] += factor_ * column[n]
-        for n in range(columns):
-            lane = (row & 7) * 4 + (n >> 1 & 3)
-            sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane] = np.float32(totals[n])
+                totals[n] = totals[n] + b0 * column[n] + b1 * second[n] + b2 * third[n] + b3 * fourth[n]
+        for group in range(columns >> 3):
+            pair, total = simd.shifted(its, 128 * group), simd.shifted(totals, 8 * group)
+            for lane in range(4):
+                pair[lane] = np.float32(total[2 * lane])
+                pair[32 + lane] = np.float32(total[2 * lane + 1])
     block[B_CLOCK] += 1
     count = warp[W_PRODUCTS_BEGUN]
     if count >= PRODUCTS:
@@ -2094,6 +2110,7 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
                 record = simd.integers(block[B_SHADOW] + 32 * ((to >> granule) + j))
                 record[0] = block[B_SERIAL] << 32 | site
                 record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
+    unlike(mine)
     for i in range(0 if copied_already else nbytes >> 4):
         if into_shared:
             addresses[lane] = of + 16 * i
@@ -2249,6 +2266,7 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
             else:
                 entry[2] = inside
+                unlike(warp)
                 for j in range(nbytes >> 4):
                     background_read(warp, launch, block, inside + 16 * j, site, 0)
             block[B_BULK_COUNT] = count + 1

@@ -26,7 +26,7 @@ import numpy as np
 from kernels.cpu import simd
 from kernels.cpu.compiled import ENTRY, Compiled, Inlined, inlined, target
 
-__all__ = ["compiled", "inlined", "lowest", "ones"]
+__all__ = ["compiled", "inlined", "lowest", "of_half", "ones"]
 
 INT, UINT, BOOL, F32, F64, VOID = "int", "uint", "bool", "f32", "f64", "void"
 LLVM = {INT: "i64", UINT: "i64", BOOL: "i1", F32: "float", F64: "double", VOID: "void"}
@@ -67,6 +67,11 @@ def lowest(mask: int) -> int:
 def ones(mask: int) -> int:
     """How many bits are set."""
     return mask.bit_count()
+
+
+def of_half(bits: int) -> float:
+    """The float32 of the 16 bits of a half."""
+    return float(np.uint16(bits).view(np.float16))
 
 
 COUNTS = {lowest: ("cttz", ", i1 false"), ones: ("ctpop", "")}  # functions, and what LLVM has of them
@@ -543,6 +548,10 @@ class Function:
                 count, more = COUNTS[of]
                 own = self.module.intrinsic(f"llvm.{count}.i64", "i64", "i64", *(["i1"] if more else []))
                 return self.emit(f"call i64 @{own}(i64 {self.as_(given[0], INT)}{more})"), INT
+            case ast.Name(id=name) if self.module.names.get(name) is of_half:
+                bits = self.emit(f"trunc i64 {self.as_(given[0], INT)} to i16")
+                half = self.emit(f"bitcast i16 {bits} to half")
+                return self.emit(f"fpext half {half} to float"), F32
             case ast.Name(id="abs"):
                 own = self.module.intrinsic("llvm.fabs.f64", "double", "double")
                 return self.emit(f"call double @{own}(double {self.as_(given[0], F64)})"), F64

@@ -25,9 +25,16 @@ class Written:
     @property
     def address(self) -> int:
         if not self._address:
-            text = self._text()
-            self._address = compiled.kept(f"ptx-{compiled.digest(self.name, text)}", lambda: _object(text))
+            self._address = compiled.kept(*self._kept())
         return self._address
+
+    def code(self) -> bytes:
+        """The object file, which defines ENTRY for this machine."""
+        return compiled.object_file(*self._kept())
+
+    def _kept(self) -> tuple[str, Callable[[], bytes]]:
+        text = self._text()
+        return f"ptx-{compiled.digest(self.name, text)}", lambda: _object(text)
 
 
 def _object(text: str) -> bytes:

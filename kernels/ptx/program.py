@@ -22,6 +22,8 @@ from kernels.ptx.translate import Site, Translated
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
+MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
+WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE = 2000
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
@@ -247,6 +249,7 @@ class Device:
         self._first = HOST + 1
         self.buffers: list[Buffer] = []
         self._shapes: dict[int, np.ndarray] = {}
+        self.rooms: dict[tuple[int, ...], _Room] = {}  # by kernel and sizes
         self.report = Report()
         for variable in translate.variables_of(program.module):
             content = np.zeros(variable.nbytes, np.uint8)
@@ -334,6 +337,79 @@ class Device:
         return self._shapes[id(made)]
 
 
+class _Room:
+    """The memory of the warps and blocks that run at once. It is kept from launch to launch: to clear it
+    takes longer than many a kernel. The clocks of its blocks go on, so that what was before counts as
+    before."""
+
+    def __init__(
+        self,
+        made: Translated,
+        warps: int,
+        resident: int,
+        shared_nbytes: int,
+        owners: np.ndarray,
+        block: Sequence[int],
+    ) -> None:
+        m = machine
+        count = warps * resident
+        wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
+        self.own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        each = self.own + -(-wide // 64) * 64
+        shared_each = -(-(shared_nbytes + 16) // 128) * 128
+        shared = _aligned(shared_each * resident, 128)
+        grains = (shared_nbytes >> made.shared_granule) + 1
+        shadows = _aligned(32 * grains * resident)
+        whole = np.zeros(grains << made.shared_granule, bool)
+        whole[: min(whole.size, owners.size)] = owners[: whole.size] != 0
+        nobodys = ~whole.reshape(grains, -1).all(axis=1)
+        shadows.view(np.int64).reshape(resident, grains, 4)[:, nobodys] = m.NOBODYS << 32
+        queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
+        known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
+        bulk = np.zeros((resident if "bulk" in made.helpers else 1, m.BULK * m.K_WORDS), np.int64)
+        self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
+        self.addresses = self.states.ctypes.data + each * np.arange(count)
+        self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
+        self.held = [shared, shadows, queues, known, bulk]
+        slots = np.arange(resident)
+        self.blocks[:, m.B_SHARED] = shared.ctypes.data + slots * shared_each
+        self.blocks[:, m.B_SHADOW] = shadows.ctypes.data + slots * 32 * grains
+        self.blocks[:, m.B_KNOWN] = known.ctypes.data + slots * known.strides[0]
+        self.blocks[:, m.B_BULK] = bulk.ctypes.data + slots * (bulk.strides[0] if len(bulk) > 1 else 0)
+        self.blocks[:, m.B_SLOT] = slots
+        # What each warp's state begins with, in words.
+        begins = np.zeros((count, m.W_WORDS), np.int64)
+        begins[:, m.W_BLOCK] = self.blocks.ctypes.data + 8 * m.B_WORDS * np.repeat(slots, warps)
+        begins[:, m.W_INDEX] = np.tile(np.arange(warps), resident)
+        begins[:, m.W_FRAME] = self.addresses + 8 * m.W_WORDS
+        begins[:, m.W_LOCAL] = begins[:, m.W_FRAME] + made.frame_nbytes
+        if made.copies:
+            begins[:, m.W_QUEUE] = queues.ctypes.data + queues.strides[0] * np.arange(count)
+        if made.products:
+            begins[:, m.W_WIDE] = self.addresses + self.own
+            begins[:, m.W_PRODUCTS] = self.addresses + self.own + m.WIDE_NBYTES
+        if made.local_nbytes:
+            begins[:, m.W_LOCAL_INIT] = begins[:, m.W_LOCAL] + 32 * made.local_nbytes
+        places = np.arange(32 * warps, dtype=np.int32)
+        x, y = block[0], block[1]
+        for axis, of in enumerate((places % x, places // x % y, places // (x * y))):
+            words = begins[:, m.W_TID + 16 * axis : m.W_TID + 16 * axis + 16]
+            words[:] = np.tile(of.view(np.int64).reshape(warps, 16), (resident, 1))
+        self._begins = begins
+
+    @property
+    def worn(self) -> bool:
+        """Whether its clocks may soon have more bits than they have room for."""
+        return bool(self.blocks[:, machine.B_CLOCK].max() > MOST_CLOCK)
+
+    def ready(self, launch: np.ndarray) -> None:
+        """As at the beginning of a launch."""
+        m = machine
+        self.states[:, m.W_WORDS : self.own // 8] = 0
+        self._begins[:, m.W_LAUNCH] = launch.ctypes.data
+        self.states[:, : m.W_WORDS] = self._begins
+
+
 class _Run:
     """The memory of one launch."""
 
@@ -389,72 +465,29 @@ class _Run:
             owners[made.dynamic : made.dynamic + shared_nbytes] = 255
         self.dynamic_nbytes = shared_nbytes
         each = 8 * len(made.sites) * m.SHAPES * m.H_WORDS
-        shaped = next(count for count in (8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1)
+        shaped = next(
+            count for count in (8 * WAYS, 8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1
+        )
         self.executed = np.zeros((len(made.blocks), 3), np.int64)
         self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
         self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
         self.said = np.zeros((m.MOST_SAID if "printed" in made.helpers else 0, m.S_WORDS), np.int64)
-        wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
-        own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
-        each = own + -(-wide // 64) * 64
-        states = _aligned(each * warps * resident)
-        addresses = np.zeros(warps * resident, np.int64)
-        shared_each = -(-(self.shared_nbytes + 16) // 128) * 128
-        shared = _aligned(shared_each * resident, 128)
-        grains = (self.shared_nbytes >> made.shared_granule) + 1
-        shadow_each = 32 * grains
-        shadows = _aligned(shadow_each * resident)
-        whole = np.zeros(grains << made.shared_granule, bool)
-        whole[: min(whole.size, owners.size)] = owners[: whole.size] != 0
-        nobodys = ~whole.reshape(grains, -1).all(axis=1)
-        shadows.view(np.int64).reshape(resident, grains, 4)[:, nobodys] = m.NOBODYS << 32
-        queues = np.zeros(m.QUEUE * m.Q_WORDS * warps * resident if made.copies else 0, np.int64)
-        block_states = np.zeros((resident, m.B_WORDS), np.int64)
-        known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
-        bulk = np.zeros((resident if "bulk" in made.helpers else 0, m.BULK * m.K_WORDS), np.int64)
-        nothing = np.zeros(m.K_WORDS, np.int64)
-        places = np.arange(32 * warps)
-        tid = [
-            places % self.block[0],
-            places // self.block[0] % self.block[1],
-            places // (self.block[0] * self.block[1]),
-        ]
-        for slot in range(resident):
-            block_states[slot, m.B_SHARED] = shared.ctypes.data + slot * shared_each
-            block_states[slot, m.B_SLOT] = slot
-            block_states[slot, m.B_KNOWN] = known[slot].ctypes.data
-            block_states[slot, m.B_BULK] = (bulk[slot] if len(bulk) else nothing).ctypes.data
-            block_states[slot, m.B_SHADOW] = shadows.ctypes.data + slot * shadow_each
-            for w in range(warps):
-                at = each * (slot * warps + w)
-                state = states[at : at + 8 * m.W_WORDS].view(np.int64)
-                base = state.ctypes.data
-                addresses[slot * warps + w] = base
-                state[m.W_BLOCK] = block_states.ctypes.data + 8 * m.B_WORDS * slot
-                state[m.W_LAUNCH] = launch.ctypes.data
-                state[m.W_INDEX] = w
-                state[m.W_FRAME] = base + 8 * m.W_WORDS
-                state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
-                if made.copies:
-                    state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
-                if made.products:
-                    state[m.W_WIDE] = base + own
-                    state[m.W_PRODUCTS] = base + own + m.WIDE_NBYTES
-                if made.local_nbytes:
-                    state[m.W_LOCAL_INIT] = state[m.W_LOCAL] + 32 * made.local_nbytes
-                for axis in range(3):
-                    words = state[m.W_TID + 16 * axis : m.W_TID + 16 * axis + 16].view(np.int32)
-                    words[:] = tid[axis][32 * w : 32 * w + 32]
+        size = id(made), warps, resident, self.shared_nbytes, *self.block
+        room = device.rooms.get(size)
+        if room is None or room.worn:
+            room = device.rooms[size] = _Room(made, warps, resident, self.shared_nbytes, owners, self.block)
+        room.ready(launch)
         for word, value in {
             m.L_BUFFERS: kept(table), m.L_COUNT: len(table), m.L_FIRST: device.first,
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
-            m.L_SHAPES: kept(device.shapes(made, (shaped, len(made.sites), m.SHAPES, m.H_WORDS))),
-            m.L_SITES: len(made.sites), m.L_SHAPE_WARPS: shaped - 1,
+            m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))),
+            m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
             m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
-            m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
+            m.L_THREADS: threads, m.L_WARP_STATES: room.addresses.ctypes.data,
+            m.L_BLOCK_STATES: room.blocks.ctypes.data,
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
             m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
             m.L_EXECUTED: kept(self.executed), m.L_PARAMS: kept(params), m.L_LIMIT: 1 << 20, m.L_SEED: seed,
@@ -463,7 +496,7 @@ class _Run:
             **{m.L_CLUSTERS + i: g // c for i, (g, c) in enumerate(shares)},
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [known, bulk, nothing, queues, states, shared, shadows, launch]
+        self.held += [room, launch]
 
     # --- what came of it ---
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -16,16 +17,19 @@ from kernels import launch, nvrtc, registry
 from kernels.errors import UnsupportedError
 from kernels.ops import OPS, Params
 from kernels.ops.gemm import Gemm
+from kernels.ptx import machine
 from kernels.ptx.program import Device, Finding, Program, packed
 from kernels.registry import Rung
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import small
+from tests.kernels.simulated import sampled
 from tests.kernels.simulated.planted import Planted
 
 RUNGS = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
 MOST_OUTPUTS = 4_000
 AT_LEAST_S = 0.2  # of passes whose speed is told
+FAST = 20e6  # warp instructions a second and core
 # The second convolution of LeNet-5 at batch 16, and its first product at batch 64.
 LAYERS: dict[str, Params] = {
     "conv": ladder_plan.conv_of((16, 6, 14, 14, 16, 5)),
@@ -65,25 +69,71 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
     )
 
 
-def speed(rung: Rung) -> tuple[float, str]:
-    """Warp instructions a second of the processor's time, of passes that take AT_LEAST_S together, and on
-    what: a layer of LeNet-5 where the rung takes it, else its small case, of which much is not the kernel's.
-    Compiling is not counted."""
+@dataclass(frozen=True)
+class Speed:
+    """rate: warp instructions a second of the processor's time, of passes that take AT_LEAST_S together;
+    compiling is not counted. running: the same of the machine alone, without what Python does before and
+    after each launch. instructions: of a pass. shares: where its time goes (sampled.shares), of a rung that
+    is slow. on: a layer of LeNet-5 where the rung takes it, else its largest small case."""
+
+    label: str
+    on: str
+    rate: float
+    running: float
+    instructions: int
+    shares: dict[str, float]
+
+    @property
+    def reason(self) -> str:
+        """Why a rung is slower than FAST, as it was measured."""
+        if self.rate >= FAST:
+            return ""
+        if self.running >= FAST:
+            return (
+                f"{1 - self.rate / self.running:.0%} of the time prepares launches, "
+                f"for {self.instructions:,} warp instructions a pass"
+            )
+        return ", ".join(f"{share:.0%} {part}" for part, share in self.shares.items() if share >= 0.1)
+
+
+def speed(rung: Rung) -> Speed:
     params = LAYERS.get(rung.op)
     if params is None or not cuda_cases.takes(rung, params):
-        case = case_of(rung)
+        case = max(cases_of(rung), key=lambda case: (case.params.flops, case.expected.size))
         params, given = case.params, _given(case)
     else:
         draw = np.random.default_rng(0)
         given = [draw.standard_normal(shape).astype(np.float32) for shape in params.input_shapes]
     session = SimulatedRungSession(rung, params, given)
     session.run()
-    done, passes, started = session.report.total.instructions, 0, time.process_time()
-    while (taken := time.process_time() - started) < AT_LEAST_S or not passes:
+    done, passes = session.report.total.instructions, 0
+
+    def one_pass() -> None:
         session.poison(0xFF)
         session.run()
-        passes += 1
-    return passes * done / taken, params.words
+
+    inside, ran = 0.0, machine.run
+
+    def timed(*given: int) -> None:
+        nonlocal inside
+        before = time.process_time()
+        ran(*given)
+        inside += time.process_time() - before
+
+    started = time.process_time()
+    with mock.patch.object(machine, "run", timed):
+        while (taken := time.process_time() - started) < AT_LEAST_S or not passes:
+            one_pass()
+            passes += 1
+    rate, running = passes * done / taken, passes * done / inside
+    slow = sampled.ABLE and running < FAST
+
+    def again() -> None:
+        for _ in range(passes):
+            one_pass()
+
+    shares = sampled.shares(again) if slow else {}
+    return Speed(rung.label, params.words, rate, running, done, shares)
 
 
 @functools.cache
