@@ -91,10 +91,16 @@ def _all_right(tried: Sequence[RungRow], rungs: Sequence[RungRow]) -> Answer:
         why = "\n".join(f"{row.case.label}: {row.measurement.reason}" for row in wrong)
         names = orders.listed([row.case.label for row in wrong])
         return Answer(
-            f"✕ {len(wrong)} of {len(able)} not right", names, "bad", why, tuple(r.case.key for r in wrong)
+            f"✕ {len(wrong)} of {len(able)} rungs not right",
+            names,
+            "bad",
+            why,
+            tuple(r.case.key for r in wrong),
         )
     role: Role = "good" if not left else ""
-    return Answer(f"✓ {len(right)} of {len(able)} right", detail, role, "", tuple(r.case.key for r in right))
+    return Answer(
+        f"✓ {len(right)} of {len(able)} rungs right", detail, role, "", tuple(r.case.key for r in right)
+    )
 
 
 def nearest_idea(own: RungRow, others: Sequence[RungRow]) -> RungRow | None:

@@ -20,6 +20,8 @@ from kernels.precision import EXACT
 POINTS = 0.05  # of occupancy: a smaller change is not told
 TIMES = 1.25  # by which a number of threads or blocks has to change to be told
 FEW_WARPS = 0.5  # of those that a multiprocessor has room for
+MOST_BUSY = 0.9  # from so many of the multiprocessors on it is no finding that the others have nothing to do
+ONE_BLOCK = 512  # threads; a multiprocessor has room for three or four times as many
 
 
 def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
@@ -165,8 +167,12 @@ def holding(row: RungRow) -> list[str]:
     found = row.measurement.compiled
     there, blocks = int(row.measurement.facts.get("multiprocessors", "0")), _blocks(row)
     said = []
+    threads = int(found.get("threads", 0))
     if blocks and there and blocks < there:
-        said.append(f"only {units.count(blocks, 'block')} for {there} multiprocessors")
+        if blocks < MOST_BUSY * there or not threads:
+            said.append(f"only {units.count(blocks, 'block')} for {there} multiprocessors")
+        elif threads <= ONE_BLOCK:  # nearly all have one: it is not their number that is missing
+            said.append(f"one block of {threads} threads a multiprocessor")
     if spills := found.get("spill_nbytes"):
         said.append(f"{units.nbytes(spills)} of spill stores and loads a thread")
     if (occupancy := found.get("occupancy")) and occupancy < FEW_WARPS:

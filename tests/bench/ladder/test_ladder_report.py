@@ -59,6 +59,7 @@ def test_a_sentence_tells_the_gain_and_the_figures_that_changed() -> None:
         compiled(measured("same", 4, 5.01e6), "900×1×1", CRAMPED),
         compiled(measured("lost", 5, 9e6), "900×1×1", CRAMPED),
         compiled(measured("few", 6, 1e6), "20×1×1", {"occupancy": 0.5, "spill_nbytes": 64.0}),
+        compiled(measured("one", 7, 9e6), "128×1×1", {"threads": 416.0}),
     )  # fmt: skip
     assert told["naive"] == (
         "takes 8.02 ms, 125 GFLOP/s, far from every limit (12 % of arithmetic); only 50 blocks for 132 "
@@ -77,6 +78,7 @@ def test_a_sentence_tells_the_gain_and_the_figures_that_changed() -> None:
     assert "no figure recorded here says why" in told["lost"]
     assert "more occupancy (25 % → 50 %), despite only 20 blocks for 132 multiprocessors" in told["few"]
     assert "bound by arithmetic (99 % of that limit)" in told["few"]
+    assert "; one block of 416 threads a multiprocessor" in told["one"]
 
 
 def test_nothing_is_said_of_a_gain_that_the_samples_do_not_show() -> None:
@@ -109,7 +111,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
         ladder,
         job=job,
         cases=tuple(m.case for m in found),
-        limits={"cuda": ladder.limits["cpu"]},
+        limits={"cuda": msgspec.structs.replace(ladder.limits["cpu"], device="cuda")},
         reference="ONNX Runtime (CUDA)",
         command=f"python main.py ladder conv --batch {batch}",
         environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),

@@ -73,7 +73,7 @@ def test_a_ladder_opens_with_its_fastest_rung_or_with_the_user_s_own():
     found = [m for m in found if not m.case.user]
     who, answers = ladder_cards.answers(ladder, ladder_rows(ladder, found))
     assert who == "02 better"
-    assert told(answers[RIGHT]) == ("✓ 3 of 3 right", "1 refused")
+    assert told(answers[RIGHT]) == ("✓ 3 of 3 rungs right", "1 refused")
     assert told(answers[FAST]) == ("2.00×", "slower than ONNX Runtime (CPU)")
     assert (
         told(answers[HELD]) == ("arithmetic, 50 % of the limit", "02 better") or "%" in answers[HELD].detail
