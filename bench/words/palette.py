@@ -90,7 +90,7 @@ def backend(name: str, user: bool = False) -> str:
 
 def marker(precision: str) -> str:
     """The point shape of a precision, as a letter that matplotlib and pyqtgraph both have."""
-    return precisions.of(precision).marker if precisions.known(precision) else "v"
+    return precisions.of(precision).marker if precisions.known(precision) else "h"
 
 
 def dash(precision: str) -> Any:

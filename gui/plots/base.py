@@ -109,7 +109,18 @@ def widest_side(value: QRect, room: QRect) -> int:
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
 FAILED_HEIGHT = 20.0  # pixels of the band in which failures are marked
-SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star", "P": "+"}
+SYMBOLS = {
+    "o": "o",
+    "s": "s",
+    "^": "t1",
+    "D": "d",
+    "v": "t",
+    "<": "t3",
+    ">": "t2",
+    "*": "star",
+    "P": "+",
+    "h": "h",
+}
 
 
 class PanelPlot(pg.PlotWidget):

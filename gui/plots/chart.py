@@ -814,6 +814,17 @@ def _star() -> list[tuple[float, float]]:
     return [(r * math.cos(turn), r * math.sin(turn)) for turn, r in turns]
 
 
+def _hexagon() -> list[tuple[float, float]]:
+    return [(1.2 * math.sin(math.pi * k / 3), 1.2 * math.cos(math.pi * k / 3)) for k in range(6)]
+
+
+def _plus() -> list[tuple[float, float]]:
+    arm, half = 1.3, 0.45
+    quarter = [(-half, -arm), (half, -arm), (half, -half)]
+    turns = ((1, 0), (0, 1), (-1, 0), (0, -1))  # cosine and sine
+    return [(c * x - s * y, s * x + c * y) for c, s in turns for x, y in quarter]
+
+
 def _marker(painter: QPainter, marker: str, at: QPointF, r: float = 3.4) -> None:
     corners: dict[str, Sequence[tuple[float, float]]] = {
         "s": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -823,6 +834,8 @@ def _marker(painter: QPainter, marker: str, at: QPointF, r: float = 3.4) -> None
         "<": ((-1.2, 0), (0.9, 1.1), (0.9, -1.1)),
         ">": ((1.2, 0), (-0.9, 1.1), (-0.9, -1.1)),
         "*": _star(),
+        "h": _hexagon(),
+        "P": _plus(),
     }
     if marker in corners:
         painter.drawPolygon(

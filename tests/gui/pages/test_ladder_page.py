@@ -142,7 +142,7 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
         qtbot.waitUntil(lambda: page.session.state.ladder.job.op != "net" and page.at_rest)
         window.redraw.flush()
     assert page.session.state.ladder.job.title == page.bar.node.currentData() == sizes
-    assert [shown.row.case.rung for shown in page.table.source.rows] == ["numpy", "pieces"]
+    assert [shown.row.case.rung for shown in page.table.source.rows] == ["numpy", "pieces", "reference"]
     page.table.setCurrentIndex(page.table.model().index(0, 1))
     window.redraw.flush()
     assert page.reader.title.text() == "01 numpy"
