@@ -636,6 +636,46 @@ def _products_of_bytes(t: Translator, i: Instruction) -> None:
     t.put(d, total, "i32")
 
 
+_SIMD = {"vadd": "add", "vsub": "sub", "vavrg": "avrg", "vabsdiff": "apart", "vmin": "min", "vmax": "max"}
+
+
+@TABLE.of(*(f"{name}{count}" for name in _SIMD for count in (2, 4)))
+def _several_at_once(t: Translator, i: Instruction) -> None:
+    """vadd2, vabsdiff4 and so on: of two halves or four bytes of 32 bits, which may be added up (.add)."""
+    d, x, y, z = _count(t, 4)
+    first, count = _SIMD[i.op[0][:-1]], int(i.op[0][-1])
+    kinds = [word for word in i.op[1:] if word in ("s32", "u32")]
+    if len(kinds) != 3 or {*i.op[1:]} - {"s32", "u32", "sat", "add"} or ("sat" in i.op and "add" in i.op):
+        raise missing(i)
+    bits = 32 // count
+    a, b, c = (t.get(o, "i32") for o in (x, y, z))
+    result, total = "zeroinitializer", c
+    for n in range(count):
+        pair = []
+        for value, kind in ((a, kinds[1]), (b, kinds[2])):
+            left = 32 - bits * (n + 1)
+            up = t.two("shl", "i32", value, f"splat (i32 {left})") if left else value
+            pair.append(t.two("ashr" if kind == "s32" else "lshr", "i32", up, f"splat (i32 {32 - bits})"))
+        if first in ("add", "sub"):
+            value = t.two(first, "i32", *pair)
+        elif first == "avrg":
+            more = t.two("add", "i32", t.two("add", "i32", *pair), "splat (i32 1)")
+            value = t.two("ashr", "i32", more, "splat (i32 1)")
+        elif first == "apart":
+            value = t.two("sub", "i32", t.vector("smax", "i32", *pair), t.vector("smin", "i32", *pair))
+        else:
+            value = t.vector(f"s{first}", "i32", *pair)
+        if "sat" in i.op:
+            signed = kinds[0] == "s32"
+            least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+            value = t.vector("smax", "i32", t.vector("smin", "i32", value, f"splat (i32 {most})"), f"splat (i32 {least})")
+        total = t.two("add", "i32", total, value)
+        cut = t.two("and", "i32", value, f"splat (i32 {(1 << bits) - 1})")
+        placed = t.two("shl", "i32", cut, f"splat (i32 {bits * n})") if n else cut
+        result = t.two("or", "i32", result, placed)
+    t.put(d, total if "add" in i.op else result, "i32")
+
+
 @TABLE.of("dp2a")
 def _products_of_two(t: Translator, i: Instruction) -> None:
     d, x, y, z = _count(t, 4)
@@ -1340,10 +1380,17 @@ def _load(t: Translator, i: Instruction) -> None:
         t.put(target, t.load_slot(n, kind), kind, signed)
 
 
+def _released(t: Translator, i: Instruction) -> None:
+    """Whatever stands in front of .release is seen by whoever sees it, as in front of a fence."""
+    if {"release", "acq_rel"} & {*i.op}:
+        t.machine("fence", t.site())
+
+
 @TABLE.of("st")
 def _store(t: Translator, i: Instruction) -> None:
     a, x = _count(t, 2)
     space, word, part, count, flags = _access(t, i)
+    _released(t, i)
     kind = TYPES[part]
     size = BITS[kind] // 8
     values = x.parts if x.kind == "vector" else (x,)
@@ -1363,38 +1410,48 @@ _ATOMICS = {
 
 @TABLE.of("atom", "red")
 def _atomic(t: Translator, i: Instruction) -> None:
-    space, word, do = machine.GENERIC, "generic", -1
+    space, word, do, vector = machine.GENERIC, "generic", -1, 1
     for part in i.op[1:-1]:
         if part.split("::")[0] in ("global", "shared"):
-            if part == "shared::cluster":
-                raise missing(i)
             word = part.split("::")[0]
             space = _SPACES[word]
         elif part in _ATOMICS:
             do = _ATOMICS[part]
-        elif part not in _STRONG and part not in _SCOPES:
+        elif part in ("v2", "v4", "v8"):
+            vector = int(part[1])
+        elif part not in _STRONG and part not in _SCOPES and part != "noftz":
             raise missing(i)
     part = i.op[-1]
     d, a, *values = i.operands if i.op[0] == "atom" else (Operand("none"), *i.operands)
     kinds = {
         "u32": machine.UNSIGNED, "b32": machine.UNSIGNED, "u64": machine.UNSIGNED, "b64": machine.UNSIGNED,
-        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64,
+        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64, "f16":
+        machine.F16, "bf16": machine.BF16, "f16x2": machine.F16X2, "bf16x2": machine.BF16X2, "b16":
+        machine.UNSIGNED,
     }  # fmt: skip
-    if part not in kinds or do < 0 or (part[0] == "f" and do != machine.ADD):
+    halves = part.startswith(("f16", "bf16"))
+    allowed = (machine.ADD, machine.MIN, machine.MAX) if halves else (machine.ADD,)
+    if part not in kinds or do < 0 or (("f" in part) and do not in allowed):
+        raise missing(i)
+    if (halves and vector == 1 and do != machine.ADD) or (part == "b16" and do not in (machine.CAS, machine.EXCH)):
         raise missing(i)
     if len(values) != (2 if do == machine.CAS else 1):
         raise PtxError(f"PTX line {i.line}: {i.words} has {len(i.operands)} operands")
     kind = TYPES[part]
     size = BITS[kind] // 8
-    t.store_addresses(t.address(a))
-    for n, value in enumerate(values):
-        t.store_slot(n, t.fit(t.get(value, kind), kind, "i64"), "i64")
-    t.machine(
-        "atomic",
-        machine.pack(t.site(word, size, True), size, 1, space, used=0) | do << 48 | kinds[part] << 52,
-    )
-    if d.kind != "none":
-        t.put(d, t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
+    _released(t, i)
+    given = values[0].parts if vector > 1 else values[:1]
+    back = d.parts if vector > 1 and d.kind == "vector" else [d] * vector
+    if len(given) != vector or len(back) != vector:
+        raise missing(i)
+    site, start = t.site(word, size, True), t.address(a)
+    for n in range(vector):
+        t.store_addresses(t.two("add", "i64", start, t.splat("i64", n * size)) if n else start)
+        for slot, value in enumerate((given[n], *values[1:])):
+            t.store_slot(slot, t.fit(t.get(value, kind), kind, "i64"), "i64")
+        t.machine("atomic", machine.pack(site, size, 1, space, used=0) | do << 48 | kinds[part] << 52)
+        if back[n].kind != "none":
+            t.put(back[n], t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
 
 
 @TABLE.of("membar", "fence")

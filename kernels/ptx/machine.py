@@ -48,7 +48,16 @@ W_TILE = 576  # of a product
 W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
 W_BULK_GROUPS = 832  # closed groups of bulk copies of each lane
 W_RECENT = 864  # the block's clock when this warp last learned what others had done
-W_WORDS = 896
+W_STACK = 865  # where the lanes' returns from functions lie
+W_LEVEL, W_DEPTH = (
+    872,
+    888,
+)  # of each lane how many functions that call themselves are open, and its stack's depth
+W_WORDS = 912
+STACK, LEVELS = (
+    1024,
+    512,
+)  # words of 64 bits of a lane's stack; times that functions may be open which call themselves
 QUEUE = 256  # copies that a warp may have under way
 Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
 Q_WORDS = 136
@@ -95,8 +104,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED, OVERRUN,
-) = range(1, 19)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY,
+) = range(1, 21)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -122,9 +131,10 @@ WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
 OFFSETS = (1 << WINDOW) - 1
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = 1 << 20, (1 << 20) + 1, (1 << 20) + 2
+CODE_WINDOW = (1 << 20) + 3  # of functions
 
 ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
-SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
+SIGNED, UNSIGNED, F32, F64, F16, BF16, F16X2, BF16X2 = range(8)
 
 NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
 NOBODYS = 0x7FFFFFFE  # the clock, and the block, of what lies between arrays
@@ -1082,8 +1092,46 @@ def as_signed(value, size):
 
 
 @inlined
+def half_of(value):
+    """The bits of float32 as a half, rounded to the nearest."""
+    bits = simd.bits(value)
+    sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
+    if size > 0x7F800000:
+        return 0x7FFF
+    if size >= 0x477FF000:
+        return sign | 0x7C00
+    if size < 0x38800000:  # a multiple of 2⁻²⁴, as the last place of numbers from 0.5 on is
+        return sign | simd.bits(np.float32(simd.from_bits(size) + np.float32(0.5))) - 0x3F000000
+    return sign | size + 0xFFF + (size >> 13 & 1) - 0x38000000 >> 13
+
+
+@inlined
+def bfloat_of(value):
+    bits = simd.bits(value) & 0xFFFFFFFF
+    return 0x7FFF if bits & 0x7FFFFFFF > 0x7F800000 else bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
+@inlined
+def of_bits(old, b, do, bfloat):
+    """Of two numbers of 16 bits the sum, the smaller or the larger one."""
+    x = simd.from_bits(old << 16) if bfloat else of_half(old)
+    y = simd.from_bits(b << 16) if bfloat else of_half(b)
+    if do == MIN:
+        return old if x < y else b
+    if do == MAX:
+        return old if x > y else b
+    value = np.float32(x + y)
+    return bfloat_of(value) if bfloat else half_of(value)
+
+
+@inlined
 def combined(old, b, c, size, do, kind):
     """What an atomic operation writes."""
+    if kind == F16 or kind == BF16:
+        return of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16)
+    if kind == F16X2 or kind == BF16X2:
+        high = of_bits(old >> 16 & 0xFFFF, b >> 16 & 0xFFFF, do, kind == BF16X2)
+        return high << 16 | of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16X2)
     if kind == F32:
         x, y = simd.from_bits(np.int32(old)), simd.from_bits(np.int32(b))
         if do == ADD:
@@ -1130,6 +1178,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     warp[W_STRONG] = 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
+    own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1137,6 +1186,10 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if its == GENERIC:
             its = space_of(address)
             address = address & OFFSETS if its != GLOBAL else address
+        if its == SHARED and launch[L_CLUSTER] > 1:
+            addresses[lane] = address
+            lent(warp, launch, block, lane)
+            address = addresses[lane]
         thread = (warp[W_INDEX] << 5) + lane
         shadow, granule, buffer, offset, initialised = 0, 0, 0, address, True
         if its == SHARED:
@@ -1167,6 +1220,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         else:
             at = -1
             found(launch, OUTSIDE, site, 0, -its, address, block[B_SERIAL], thread, 0, 0, mask, size)
+        block[B_SHARED], block[B_SHADOW] = own_shared, own_shadow
         if at < 0:
             values[64 + lane] = 0
             continue
@@ -1187,8 +1241,8 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             simd.doubles(at)[0] = simd.number(old) + simd.number(values[lane])
         else:
             b, c = values[lane], values[32 + lane]
-            if size == 4:
-                b, c = b & 0xFFFFFFFF, c & 0xFFFFFFFF
+            if size < 8:
+                b, c = b & (1 << 8 * size) - 1, c & (1 << 8 * size) - 1
             put(at, size, combined(old, b, c, size, do, kind))
 
 
@@ -1383,6 +1437,8 @@ def begin(launch, slot):
         warp[W_STRONG], warp[W_RECENT] = 0, block[B_CLOCK]
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
+        for i in range(16):
+            warp[W_LEVEL + i], warp[W_DEPTH + i] = 0, 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -2321,6 +2377,61 @@ def trapped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         0,
     )  # fmt: skip
     launch[L_ENDED] = 1
+
+
+# --- functions ---
+
+
+@compiled
+def pushed(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Keep what is in slot 0 (64 bits) on the lanes' stacks. A lane whose stack is full ends."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    depth, stack = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_DEPTH), simd.integers(warp[W_STACK])
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        if depth[lane] >= STACK or simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_LEVEL)[lane] >= LEVELS:
+            if warp[W_LIVE] >> lane & 1:
+                found(
+                    launch, TOO_DEEP, packed & 0xFFFFFF, 0, 0, 0, block[B_SERIAL],
+                    (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+                )  # fmt: skip
+                warp[W_LIVE] &= ~(1 << lane)
+            continue
+        stack[32 * depth[lane] + lane] = values[lane]
+        depth[lane] += 1
+
+
+@compiled
+def popped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """What was kept last, to slot 0."""
+    values = simd.shifted(warp, W_V)
+    depth, stack = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_DEPTH), simd.integers(warp[W_STACK])
+    for lane in range(32):
+        if mask >> lane & 1 and depth[lane] > 0:
+            depth[lane] -= 1
+            values[lane] = stack[32 * depth[lane] + lane]
+
+
+@compiled
+def astray(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Lanes whose function is none (slot 0 is below zero; its address in slot 1) end."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    for lane in range(32):
+        if mask >> lane & 1 and values[lane] < 0:
+            found(
+                launch, ASTRAY, packed & 0xFFFFFF, 0, 0, values[32 + lane], block[B_SERIAL],
+                (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+            )  # fmt: skip
+            warp[W_LIVE] &= ~(1 << lane)
 
 
 # --- textures ---

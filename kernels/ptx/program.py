@@ -50,6 +50,8 @@ _WORDS = {
     machine.FAILED: "assert",
     machine.TRAPPED: "trap",
     machine.OVERRUN: "stuck",
+    machine.TOO_DEEP: "endless",
+    machine.ASTRAY: "outside",
 }
 
 
@@ -252,6 +254,8 @@ class Device:
             content = np.zeros(variable.nbytes, np.uint8)
             if variable.content is not None:
                 content[:] = np.frombuffer(variable.content, np.uint8)
+            for offset, name, more in variable.references:
+                content[offset : offset + 8].view(np.uint64)[:] = self._address_of(name) + more
             constant = variable.space == "const"
             self.buffer(variable.name, content, 4, writable=not constant, written=True)
 
@@ -270,6 +274,17 @@ class Device:
         flags = (0 if writable else machine.READ_ONLY) | (machine.INITIALISED if written else 0)
         self.buffers.append(Buffer(name, address, held, itemsize, shadow, flags))
         return self.buffers[-1]
+
+    def _address_of(self, name: str) -> int:
+        """Of a variable or a function of the program."""
+        module = self.program.module
+        functions = list(module.functions)
+        if name in functions:
+            return (machine.CODE_WINDOW << machine.WINDOW) + functions.index(name) + 1
+        known = translate.addresses_of(module)
+        if name not in known:
+            raise PtxError(f"a variable begins with the address of {name}, which has none")
+        return known[name]
 
     def forget(self, buffer: Buffer) -> None:
         """Its content counts as never written."""
@@ -396,6 +411,7 @@ class _Run:
         self.said = np.zeros((m.MOST_SAID if "printed" in made.helpers else 0, m.S_WORDS), np.int64)
         wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
         own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
+        stacks = np.zeros((warps * resident if made.calls else 0, m.STACK, 32), np.int64)
         each = own + -(-wide // 64) * 64
         states = _aligned(each * warps * resident)
         addresses = np.zeros(warps * resident, np.int64)
@@ -437,6 +453,8 @@ class _Run:
                 state[m.W_LOCAL] = state[m.W_FRAME] + made.frame_nbytes
                 if made.copies:
                     state[m.W_QUEUE] = queues.ctypes.data + 8 * m.QUEUE * m.Q_WORDS * (slot * warps + w)
+                if made.calls:
+                    state[m.W_STACK] = stacks[slot * warps + w].ctypes.data
                 if made.products:
                     state[m.W_WIDE] = base + own
                     state[m.W_PRODUCTS] = base + own + m.WIDE_NBYTES
@@ -463,7 +481,7 @@ class _Run:
             **{m.L_CLUSTERS + i: g // c for i, (g, c) in enumerate(shares)},
         }.items():  # fmt: skip
             launch[word] = value
-        self.held += [known, bulk, nothing, queues, states, shared, shadows, launch]
+        self.held += [known, bulk, nothing, queues, stacks, states, shared, shadows, launch]
 
     # --- what came of it ---
 
@@ -610,6 +628,13 @@ class _Run:
                 "lies between"
             )
             words = f"{at}: {why} ({who}){again}"
+        elif kind == m.TOO_DEEP:
+            words = (
+                f"{at}: {who} calls functions in each other until its stack is full; a loop, or a call that ends "
+                f"sooner, works{again}"
+            )
+        elif kind == m.ASTRAY:
+            words = f"{at}: {who} calls a function at {offset & (1 << 64) - 1:#x}, where there is none{again}"
         elif kind == m.TOO_MANY:
             words = f"{at}: {who} begins more copies or products than it waits for"
         else:
