@@ -3,8 +3,8 @@ whose lanes went apart meets again.
 
 A warp always runs the lanes whose block is first in this order. So that lanes that wait lie behind those that
 run, the order is a topological one in which the blocks of a loop stand together, its header first (a weak
-topological order: F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993). Functions stand
-in front of those that call them.
+topological order: F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993). Functions
+stand in front of those that call them.
 
 A call: the caller moves what it hands over to registers that all functions share, and lanes go on at the
 function's first block, which takes it from there; what comes back goes the same way.
@@ -48,9 +48,9 @@ class Block:
     after: int | None = None
     ends: bool = False
     waits: bool = False
-    # Of a function's block whether lanes go back from it; of one that calls the instruction, and the first
-    # blocks of the functions that it may be; of the one behind it where it was called; of a jump by number the
-    # blocks.
+    # Of a function's block whether lanes go back from it. Of one that calls the instruction, and the first
+    # blocks of the functions that it may be; of the one behind it where it was called. Of a jump by number
+    # the instruction, and the blocks.
     returns: bool = False
     call: Instruction | None = None
     entries: tuple[int, ...] = ()
@@ -133,8 +133,8 @@ def linked(kernel: Kernel, functions: Mapping[str, Kernel], taken: Collection[st
                 at = block.call.place
                 where = f" ({at.file.rsplit('/', 1)[-1]}:{at.line})" if at else ""
                 raise PtxError(
-                    f"PTX line {block.call.line}{where}: a call of {unknown[0]}, which the text does not have, is "
-                    "missing; a function that is in the same file works"
+                    f"PTX line {block.call.line}{where}: a call of {unknown[0]}, which the text does not "
+                    "have, is missing; a function that is in the same file works"
                 )
             calls[name] += names
             left += [(n, functions[n]) for n in names]
@@ -220,9 +220,8 @@ def _first_moves(kernel: Kernel) -> list[Instruction]:
     for n, name in enumerate(kernel.given):
         kind, shared = _shared(kernel, f"given {n}", name)
         moves.append(_move(start, kind, Operand("register", name), shared))
-    for name in kernel.back:
-        if name in kernel.arrays:
-            moves.append(_move(start, "b64", Operand("register", name), _shared(kernel, "into", "")[1]))
+    into = _shared(kernel, "into", "")[1]
+    moves += [_move(start, "b64", Operand("register", n), into) for n in kernel.back if n in kernel.arrays]
     return moves
 
 

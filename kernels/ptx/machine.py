@@ -63,7 +63,7 @@ Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of on
 Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
 WIDE_NBYTES = 4 * 128 * 32 + 8 * (
-    16 * 16 + 256 * 16 + 256
+    16 * 32 + 256 * 32 + 256
 )  # sums, rows, columns, a row's sums of one of them
 
 # --- of a block ---
@@ -125,7 +125,7 @@ H_WORDS = H_RECORDS + MOST_RECORDS
 SHAPES = 2  # of an instruction: one that copies has places that it reads, and places that it writes
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
-VOLATILE, IN_PARTS = 1, 2
+VOLATILE, IN_PARTS, EXPECTED = 1, 2, 4
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
@@ -642,7 +642,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
     slow, records = 0, size * count >> granule
-    if shadow and packed >> 40 & VOLATILE:
+    if shadow and packed >> 40 & (VOLATILE | EXPECTED):
         return mask
     watched = shadow == 0
     if not watched and shape:
@@ -758,7 +758,8 @@ def read_lanes(warp, mask, packed, space, shape):
                     first = offset + (i << granule) if first < 0 else first
                 else:
                     known += 1
-                read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
+                looked = packed >> 40 & (VOLATILE | EXPECTED)
+                read_now(launch, block, record, site, thread, epoch, looked, buffer, offset + (i << granule))
             # Of several elements that are read at once the last may be what fills a row up.
             if first >= 0 and (known == 0 or packed >> 40 & IN_PARTS) and not initialised:
                 found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
@@ -1127,9 +1128,9 @@ def of_bits(old, b, do, bfloat):
 @inlined
 def combined(old, b, c, size, do, kind):
     """What an atomic operation writes."""
-    if kind == F16 or kind == BF16:
+    if kind in (F16, BF16):
         return of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16)
-    if kind == F16X2 or kind == BF16X2:
+    if kind in (F16X2, BF16X2):
         high = of_bits(old >> 16 & 0xFFFF, b >> 16 & 0xFFFF, do, kind == BF16X2)
         return high << 16 | of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16X2)
     if kind == F32:
@@ -1801,7 +1802,8 @@ def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- products of matrices ---
 
-TF32, HALF, BFLOAT = range(3)
+TF32, HALF, BFLOAT, S8, U8, S4, U4, E4M3, E5M2 = range(9)
+SATURATED = 32
 
 
 @inlined
@@ -1815,14 +1817,86 @@ def of_half(bits):
 
 
 @inlined
+def of_eighth(bits, kind):
+    """float32 of 8 bits of floating point."""
+    if kind == E5M2:
+        return of_half(bits << 8)
+    if bits & 0x7F == 0x7F:
+        return simd.from_bits(0x7FC00000)
+    value = np.float32(of_half((bits & 0x7F) << 7) * np.float32(256.0))
+    return -value if bits & 0x80 else value
+
+
+@inlined
 def factor(word, which, kind):
-    """A number of a register of a factor, the second of two where `which` says so."""
+    """A number of a register of a factor, of several so many further on."""
+    if kind >= S8:
+        if kind >= E4M3:
+            return of_eighth(word >> 8 * which & 0xFF, kind)
+        bits = 4 if kind in (S4, U4) else 8
+        value = word >> bits * which & (1 << bits) - 1
+        signed = 1 if kind in (S8, S4) else 0
+        value -= (value >> bits - 1 & signed) << bits
+        return np.float32(value)
     if kind == TF32:
         return simd.from_bits(np.int32(word & -8192))
     bits = word >> 16 & 0xFFFF if which else word & 0xFFFF
     if kind == BFLOAT:
         return simd.from_bits(np.int32(bits << 16))
     return of_half(bits)
+
+
+@inlined
+def limited(value, saturated):
+    """32 bits of a sum of whole numbers."""
+    return max(-2147483648, min(2147483647, value)) if saturated else value
+
+
+@compiled
+def multiply_any(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync of 16 rows and 8 columns, of numbers of any kind, with so many steps as the size says: rows in
+    slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results in 10 to 13 (32 bits each). Which lane has what:
+    PTX ISA, "Matrix Fragments for mma.m16n8k32" and others: they differ in how many numbers a register has."""
+    low, numbers = (
+        simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
+        simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
+    )
+    depth, kind, other = packed >> 24 & 0xFF, packed >> 36 & 0xF, packed >> 40 & 0xF
+    whole = kind in (S8, U8, S4, U4)
+    each = 1 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 8 if kind in (S4, U4) else 4
+    for lane in range(32):
+        for e in range(4):
+            row, column = lane // 4 + 8 * (e >> 1), 2 * (lane % 4) + (e & 1)
+            total, count = 0.0, 0
+            if whole:
+                count = low[32 * (6 + e) + lane]
+            else:
+                total = np.float64(numbers[32 * (6 + e) + lane])
+            for k in range(depth):
+                part, t, i = k // (4 * each), k // each % 4, k % each
+                a = factor(low[32 * ((row >> 3) + 2 * part) + (row & 7) * 4 + t], i, kind)
+                b = factor(low[32 * (4 + part) + column * 4 + t], i, other)
+                if whole:
+                    count += np.int64(a) * np.int64(b)
+                else:
+                    total += np.float64(a) * np.float64(b)
+            if whole:
+                low[32 * (10 + e) + lane] = limited(count, packed >> 40 & SATURATED)
+            else:
+                numbers[32 * (10 + e) + lane] = np.float32(total)
+
+
+@compiled
+def multiply_double(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync.m8n8k4 of float64: rows in slot 0, columns in 1, sums in 2 and 3, results there, too."""
+    numbers = simd.doubles(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    for lane in range(32):
+        for e in range(2):
+            row, column = lane // 4, 2 * (lane % 4) + e
+            total = numbers[32 * (2 + e) + lane]
+            for k in range(4):
+                total += numbers[row * 4 + k] * numbers[32 + column * 4 + k]
+            numbers[32 * (2 + e) + lane] = total
 
 
 @compiled
@@ -1876,7 +1950,7 @@ def store_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- products of matrices in shared memory, which a warpgroup has done in the background ---
 
-REGISTERS, TRANSPOSED_A, TRANSPOSED_B, NEGATED_A, NEGATED_B = 1, 2, 4, 8, 16
+REGISTERS, TRANSPOSED_A, TRANSPOSED_B, NEGATED_A, NEGATED_B, WHOLE_SUMS = 1, 2, 4, 8, 16, 64
 
 
 @inlined
@@ -1962,7 +2036,7 @@ def background_read(warp, launch, block, address, site, since):
 def operand_read(warp, launch, block, descriptor, first, count, transposed, kind, site, since, into, negated):
     """Read a matrix of `count` rows or columns from `first` on: `into` has of each step of the sum `count`
     numbers side by side."""
-    each = 4 if kind == TF32 else 2
+    each = 4 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 1
     depth, pieces = 32 // each, 16 // each
     outer = count // pieces if transposed else count
     for o in range(outer):
@@ -1975,8 +2049,8 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             for e in range(pieces):
                 value = 0.0
                 if at >= 0:
-                    word = simd.words(at)[e if each == 4 else e >> 1]
-                    value = np.float64(factor(word, e & 1, kind))
+                    word = simd.words(at)[e * each >> 2]
+                    value = np.float64(factor(word, 0 if each == 4 else e & (4 // each - 1), kind))
                 if negated:
                     value = -value
                 if transposed:
@@ -2002,16 +2076,17 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     )
     sums = simd.floats(warp[W_WIDE])
     rows = simd.doubles(warp[W_WIDE] + 4 * 128 * 32)
-    others, totals = simd.shifted(rows, 16 * 16), simd.shifted(rows, 16 * 16 + 16 * 256)
-    depth = 8 if kind == TF32 else 16
-    each = 1 if kind == TF32 else 2
+    others, totals = simd.shifted(rows, 16 * 32), simd.shifted(rows, 16 * 32 + 32 * 256)
+    each = 1 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 4
+    depth, other, whole = 8 * each, packed >> 48 & 0xF, flags & WHOLE_SUMS
+    counts = simd.words(warp[W_WIDE])
     if flags & REGISTERS:
         for lane in range(32):
             g, t = lane // 4, lane % 4
             for part in range(4):
                 row, far = g + 8 * (part & 1), part >> 1
                 for i in range(each):
-                    k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                    k = each * t + i + 4 * each * far
                     value = np.float64(factor(low[32 * (6 + part) + lane], i, kind))
                     rows[k * 16 + row] = -value if flags & NEGATED_A else value
     else:
@@ -2020,7 +2095,7 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             rows, flags & NEGATED_A,
         )  # fmt: skip
     operand_read(
-        warp, launch, block, values[32], 0, columns, flags & TRANSPOSED_B, kind, site, 0, others,
+        warp, launch, block, values[32], 0, columns, flags & TRANSPOSED_B, other, site, 0, others,
         flags & NEGATED_B,
     )  # fmt: skip
     more = values[64] != 0
@@ -2030,14 +2105,19 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if more:
             for n in range(columns):
                 lane = (row & 7) * 4 + (n >> 1 & 3)
-                totals[n] = np.float64(sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane])
+                at = 32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane
+                totals[n] = np.float64(counts[at]) if whole else np.float64(sums[at])
         for k in range(depth):
             factor_, column = rows[k * 16 + row], simd.shifted(others, k * columns)
             for n in range(columns):
                 totals[n] += factor_ * column[n]
         for n in range(columns):
             lane = (row & 7) * 4 + (n >> 1 & 3)
-            sums[32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane] = np.float32(totals[n])
+            at = 32 * ((n >> 3) * 4 + (row >> 3) * 2 + (n & 1)) + lane
+            if whole:
+                counts[at] = limited(np.int64(totals[n]), flags & SATURATED)
+            else:
+                sums[at] = np.float32(totals[n])
     block[B_CLOCK] += 1
     count = warp[W_PRODUCTS_BEGUN]
     if count >= PRODUCTS:
@@ -2072,8 +2152,8 @@ def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     site, since, into, 0,
                 )  # fmt: skip
             operand_read(
-                warp, launch, block, entry[2], 0, (its >> 24 & 0xFF) * 8, flags & TRANSPOSED_B, kind, site,
-                since, into, 0,
+                warp, launch, block, entry[2], 0, (its >> 24 & 0xFF) * 8, flags & TRANSPOSED_B,
+                its >> 48 & 0xF, site, since, into, 0,
             )  # fmt: skip
         else:
             stays = simd.shifted(queue, kept * P_WORDS)

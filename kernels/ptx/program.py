@@ -630,8 +630,8 @@ class _Run:
             words = f"{at}: {why} ({who}){again}"
         elif kind == m.TOO_DEEP:
             words = (
-                f"{at}: {who} calls functions in each other until its stack is full; a loop, or a call that ends "
-                f"sooner, works{again}"
+                f"{at}: {who} calls functions in each other until its stack is full; a loop, or a call that "
+                f"ends sooner, works{again}"
             )
         elif kind == m.ASTRAY:
             words = f"{at}: {who} calls a function at {offset & (1 << 64) - 1:#x}, where there is none{again}"

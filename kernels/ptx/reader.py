@@ -1,8 +1,8 @@
 """PTX as text → kernels: their instructions with operands, registers, variables and source lines.
 
-What is read is the language of the PTX ISA 9.0 as far as kernels need it. What is not understood is a PtxError
-that names the line. What is handed to a function, or comes back, is a register here; where it is an array, its
-place in local memory.
+What is read is the language of the PTX ISA 9.0 as far as kernels need it. What is not understood is a
+PtxError that names the line. What is handed to a function, or comes back, is a register here; where it is an
+array, its place in local memory.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """space: "shared", "local", "global", "const", "param". content: what it begins with, or None; references:
-    (offset, name, so much more) where it holds the address of a variable or a function."""
+    """space: "shared", "local", "global", "const", "param". content: what it begins with, or None;
+    references: (offset, name, so much more) where it holds the address of a variable or a function."""
 
     name: str
     space: str
@@ -98,8 +98,8 @@ class Variable:
 @dataclass(slots=True)
 class Kernel:
     """A kernel, or a function. body: instructions, and labels as their names. registers: their types ("f32",
-    "pred", …). cluster: its blocks, by x, y and z. given, back: of a function the registers of what it is given
-    and gives back; of an array that of its address. tables: of a jump by number the labels."""
+    "pred", …). cluster: its blocks, by x, y and z. given, back: of a function the registers of what it is
+    given and gives back; of an array that of its address. tables: of a jump by number the labels."""
 
     name: str
     params: list[Variable] = field(default_factory=list)

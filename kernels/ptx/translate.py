@@ -10,8 +10,9 @@ state). Blocks stand in the order of kernels.ptx.flow; where lanes go apart, tho
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -122,6 +123,8 @@ class Translator:
         self.params_nbytes = end
         self.globals = addresses_of(module)
         each = [i for b in self.blocks for i in b.instructions]
+        # Where an atomic that compares looks again: what is read of it before may be old.
+        self.expected = _expected(each)
         self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self.products = any(i.op[0] == "wgmma" for i in each)
@@ -393,12 +396,14 @@ class Translator:
             return self.scalar("%L", machine.L_WARPS), "i32"
         if name == "WARP_SZ":
             return self.splat("i32", 32), "i32"
-        if name in ("%smid", "%gridid"):
+        if name in ("%smid", "%gridid") or re.fullmatch(r"%envreg\d\d?", name):  # as of a plain launch
             return self.splat("i32", 0), "i32"
         if name == "%nsmid":
             return self.splat("i32", 1), "i32"
         if name == "%dynamic_smem_size":
             return self.scalar("%L", machine.L_DYNAMIC), "i32"
+        if name == "%total_smem_size":
+            return self.scalar("%L", machine.L_SHARED_NBYTES), "i32"
         if name in ("%clock", "%clock_hi"):
             return self.scalar("%L", machine.L_TURNS), "i32"
         if name in ("%clock64", "%globaltimer"):
@@ -746,7 +751,7 @@ class Translator:
 
     def _to_function(self, block: flow.Block) -> None:
         assert block.call is not None
-        i, active = self.index, f"%act{self.index}"
+        active = f"%act{self.index}"
         self.here = block.call
         self.block_sites.append(0)
         site = self.site()
@@ -906,6 +911,17 @@ class Translator:
 def addresses_of(module: Module) -> dict[str, int]:
     """Where the variables in global and constant memory lie, in the order of their buffers."""
     return {v.name: (i << machine.WINDOW) + machine.MIDDLE for i, v in enumerate(variables_of(module), 1)}
+
+
+def _expected(each: Sequence[Instruction]) -> set[str]:
+    """Registers whose value an atomic compares with what is there."""
+    found = {i.operands[2].name for i in each if i.op[0] == "atom" and "cas" in i.op and len(i.operands) > 2}
+    moves = [i.operands for i in each if i.op[0] == "mov" and len(i.operands) == 2]
+    more = True
+    while more:
+        more = {x.name for d, x in moves if d.name in found} - found
+        found |= more
+    return found - {""}
 
 
 def _taken(module: Module) -> list[str]:
