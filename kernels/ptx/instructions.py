@@ -1713,7 +1713,8 @@ def _multiplied(t: Translator, i: Instruction) -> None:
 
 # Of a number of a factor the kind, and its bits.
 _FACTORS = {
-    "f16": (machine.HALF, 16), "bf16": (machine.BFLOAT, 16), "tf32": (machine.TF32, 32), "s8": (machine.S8, 8),
+    "f16": (machine.HALF, 16), "bf16": (machine.BFLOAT, 16), "tf32": (machine.TF32, 32), "s8":
+    (machine.S8, 8),
     "u8": (machine.U8, 8), "s4": (machine.S4, 4), "u4": (machine.U4, 4), "e4m3": (machine.E4M3, 8), "e5m2":
     (machine.E5M2, 8),
 }  # fmt: skip
@@ -1725,8 +1726,8 @@ def _operands(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _multiplied_otherwise(t: Translator, i: Instruction) -> None:
-    """mma of other shapes and types: m16n8 of whole numbers, of 8 bits of floating point, with sums of halves;
-    m8n8k4 of float64."""
+    """mma of other shapes and types: m16n8 of whole numbers, of 8 bits of floating point, with sums of
+    halves; m8n8k4 of float64."""
     words = [word for word in i.op[3:] if word != "satfinite"]
     d, a, b, c = (_operands(o) for o in _count(t, 4))
     if len(words) != 7 or i.op[1:3] != ("sync", "aligned") or words[1:3] != ["row", "col"]:
@@ -1909,7 +1910,7 @@ def _square(t: Translator, i: Instruction) -> None:
         raise missing(i)
     nbytes = 2 if part in ("f16", "bf16") else 4
     count = 4 if part == "tf32" else 8  # numbers of a lane, side by side in its row (or column)
-    if len(values.parts) != (4 if part == "tf32" or (sums and part == "f16") else 8):
+    if len(values.parts) != (4 if part in ("tf32", "bf16") or (sums and part == "f16") else 8):
         raise missing(i)
     stride = t.get(i.operands[2], "i64")
     line = "<" + ", ".join(f"i64 {lane % 16}" for lane in range(32)) + ">"
@@ -1965,7 +1966,7 @@ def _square_product(t: Translator, i: Instruction) -> None:
     sums = (types[0], types[-1])
     kind = _SQUARE_KINDS.get((op[6], factors[0]))
     lengths = [4 if s == "f16" else 8 for s in sums]
-    each = 4 if kind == machine.TF32 else 8
+    each = 8 if kind == machine.HALF else 4
     wanted = [lengths[0], each, each, lengths[1]]
     if kind is None or factors[0] != factors[1] or not {*sums} <= {"f16", "f32"} or len(types) not in (2, 4):
         raise missing(i)

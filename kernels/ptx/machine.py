@@ -1856,7 +1856,8 @@ def limited(value, saturated):
 def multiply_any(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """mma.sync of 16 rows and 8 columns, of numbers of any kind, with so many steps as the size says: rows in
     slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results in 10 to 13 (32 bits each). Which lane has what:
-    PTX ISA, "Matrix Fragments for mma.m16n8k32" and others: they differ in how many numbers a register has."""
+    PTX ISA, "Matrix Fragments for mma.m16n8k32" and others: they differ in how many numbers a register
+    has."""
     low, numbers = (
         simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
         simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
