@@ -142,10 +142,12 @@ class Report:
 
 
 class Program:
-    """PTX, read. Kernels are translated and compiled when they are first asked for."""
+    """PTX, read. Kernels are translated and compiled when they are first asked for. keep: their machine code
+    stays in the cache."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, keep: bool = True) -> None:
         self.module = reader.read(text)
+        self._keep = keep
         self._translated: dict[str, Translated] = {}
         self._addresses: dict[str, int] = {}
 
@@ -180,8 +182,8 @@ class Program:
         if name not in self._addresses:
             made = self.translated(name)
             _bind(made.helpers)
-            key = compiled.digest(f"{name} {_optimized(made)}", made.text)
-            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made), MOST_KEPT)
+            key = f"ptx/{compiled.digest(f'{name} {_optimized(made)}', made.text)}" if self._keep else ""
+            self._addresses[name] = compiled.kept(key, lambda: _machine_code(made), MOST_KEPT)
         return self._addresses[name]
 
     @property

@@ -563,7 +563,7 @@ class Translator:
             self.table.barred(self, instruction)
             return
         self.block_sites.append(0)
-        if instruction.op[0] not in ("bra", "ret", "exit"):
+        if instruction.op[0] not in ("bra", "brx", "ret", "exit"):
             self.guard = self._condition(instruction.guard) if instruction.guard else ""
             handler = self.table.handler(instruction)
             if handler is None:
