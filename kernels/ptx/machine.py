@@ -74,6 +74,8 @@ B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
 B_BULK, B_BULK_COUNT = 96, 97
 B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
+# Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
+B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
 B_WORDS = 128
 BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
@@ -104,8 +106,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY,
-) = range(1, 21)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY, GONE,
+) = range(1, 22)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -179,6 +181,21 @@ def known_of(launch, block, row):
 
 
 @inlined
+def fences_of(launch, serial):
+    """Of each warp of a block up to which clock what it did lies before a fence; behind that up to which it
+    lay so when the block last wrote by an atomic or volatile access: others that see this one know of it."""
+    return simd.integers(launch[L_FENCES] + 16 * launch[L_WARPS] * (serial - launch[L_FIRST]))
+
+
+@inlined
+def told_others(launch, block):
+    """The block writes by an atomic or volatile access."""
+    fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
+    for v in range(warps):
+        fences[warps + v] = fences[v]
+
+
+@inlined
 def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
@@ -211,12 +228,12 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
     if strong[W_STRONG] == 0 or it & _GRID_WIDE:
         return False
-    fences = simd.integers(launch[L_FENCES] + 8 * warps * (serial - launch[L_FIRST]))
+    before = simd.shifted(fences_of(launch, serial), warps)
     if it & _BLOCK_WIDE == 0:
-        return clock < fences[writer]
+        return clock < before[writer]
     least = clock + 1
     for v in range(warps):
-        least = min(least, fences[v])
+        least = min(least, before[v])
     return clock < least
 
 
@@ -798,6 +815,7 @@ def write_lanes(warp, mask, packed, space, shape):
     epoch = warp[W_EPOCH]
     if strong:
         warp[W_STRONG] = 1
+        told_others(launch, block)
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -941,7 +959,7 @@ def tallied(warp, mask, packed, space, stores):
 
 
 @inlined
-def lent(warp, launch, block, lane):
+def lent(warp, launch, block, lane, site):
     """Make the shared memory of the cluster's block that the lane's address names this block's own. Its slot,
     −1 where there is no such block."""
     addresses = simd.shifted(warp, W_A)
@@ -954,7 +972,24 @@ def lent(warp, launch, block, lane):
     of = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     shared, shadow = of[B_SHARED], of[B_SHADOW]
     block[B_SHARED], block[B_SHADOW] = shared, shadow
+    if rank != block[B_RANK]:
+        leader = simd.shifted(of, -rank * B_WORDS)
+        thread = (warp[W_INDEX] << 5) + lane
+        of[B_VISITED], of[B_VISITOR], of[B_VISITING] = site, block[B_SERIAL], thread
+        of[B_VISITED_PHASE] = leader[B_CLUSTER_PHASE] + 1
+        if of[B_DONE]:
+            gone(launch, of)
     return slot
+
+
+@inlined
+def gone(launch, block):
+    """A block has ended: who was in its shared memory since the cluster's last barrier may come too late."""
+    if block[B_VISITED_PHASE]:
+        found(
+            launch, GONE, block[B_VISITED], 0, -SHARED, 0, block[B_VISITOR], block[B_VISITING],
+            block[B_SERIAL], 0, 0, 0,
+        )  # fmt: skip
 
 
 @inlined
@@ -964,7 +999,7 @@ def in_cluster(warp, mask, packed, stores):
     shared, shadow = block[B_SHARED], block[B_SHADOW]
     for lane in range(32):
         if mask >> lane & 1:
-            lent(warp, launch, block, lane)
+            lent(warp, launch, block, lane, packed & 0xFFFFFF)
             if stores:
                 write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
@@ -1177,6 +1212,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     warp[W_STRONG] = 1
+    told_others(launch, block)
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
     own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
@@ -1189,7 +1225,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             address = address & OFFSETS if its != GLOBAL else address
         if its == SHARED and launch[L_CLUSTER] > 1:
             addresses[lane] = address
-            lent(warp, launch, block, lane)
+            lent(warp, launch, block, lane, site)
             address = addresses[lane]
         thread = (warp[W_INDEX] << 5) + lane
         shadow, granule, buffer, offset, initialised = 0, 0, 0, address, True
@@ -1254,7 +1290,7 @@ def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block[B_CLOCK] += 1
     warps = launch[L_WARPS]
     known = known_of(launch, block, warp[W_INDEX])
-    fences = simd.integers(launch[L_FENCES] + 8 * warps * (block[B_SERIAL] - launch[L_FIRST]))
+    fences = fences_of(launch, block[B_SERIAL])
     for v in range(warps):
         fences[v] = max(fences[v], known[v])
     fences[warp[W_INDEX]] = block[B_CLOCK]
@@ -1415,6 +1451,7 @@ def begin(launch, slot):
     rank, cluster = number % launch[L_CLUSTER], number // launch[L_CLUSTER]
     block[B_RANK], block[B_FIRST_OF] = rank, block[B_SERIAL] - rank
     block[B_CLUSTER_EPOCH], block[B_CLUSTER_ARRIVED], block[B_CLUSTER_PHASE] = 0, 0, 0
+    block[B_VISITED_PHASE] = 0
     for axis in range(3):
         blocks, clusters = launch[L_CX + axis], launch[L_CLUSTERS + axis]
         block[B_IN_CLUSTER + axis], block[B_CLUSTER + axis] = rank % blocks, cluster % clusters
@@ -1586,8 +1623,19 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
                 warp[W_FLIP] = 0 if warp[W_FLIP] or warp[W_NEXT] == NOBODY else FLIPPED
             else:
                 warp[W_FLIP] = 0
+                if launch[L_LIMIT] < 0 and warp[W_LIVE]:  # a loop in which there is a barrier
+                    found(
+                        launch, ENDLESS, warp[W_WHERE], 0, 0, 0, block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
+                        warp[W_LIVE], 0,
+                    )  # fmt: skip
+                    launch[L_ENDED] = 1
+                    return
             if block[B_LIVE] == 0:
                 block[B_DONE] = 1
+                if launch[L_CLUSTER] > 1:
+                    phase = simd.shifted(block, -block[B_RANK] * B_WORDS)[B_CLUSTER_PHASE] + 1
+                    if block[B_VISITED_PHASE] == phase:
+                        gone(launch, block)
                 first = slot - slot % launch[L_CLUSTER]
                 others = 0
                 for other in range(first, first + launch[L_CLUSTER]):
@@ -1634,6 +1682,8 @@ def stuck(launch):
         for which in range(16):
             if block[B_ARRIVED + which]:
                 released(launch, slot, which)
+        for w in range(launch[L_WARPS]):  # who waits for the cluster, or for what nobody counts
+            simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])[W_BARRED] = 0
 
 
 # --- copies that go on by themselves ---

@@ -52,6 +52,7 @@ _WORDS = {
     machine.OVERRUN: "stuck",
     machine.TOO_DEEP: "endless",
     machine.ASTRAY: "outside",
+    machine.GONE: "race",
 }
 
 
@@ -329,8 +330,9 @@ class Device:
         deadline = None if seconds is None else time.monotonic() + seconds
         while not launch[machine.L_ENDED]:
             machine.run(launch.ctypes.data, TURNS_AT_ONCE, 0)
-            if deadline is not None and time.monotonic() > deadline:
-                launch[machine.L_LIMIT] = 0  # the next warp that goes round a loop is told to end
+            if deadline is not None and (over := time.monotonic() - deadline) > 0:
+                # The next warp that goes round a loop is told to end; later one that waits at a barrier, too.
+                launch[machine.L_LIMIT] = 0 if over < seconds else -1
         report = run.report()
         self._first += blocks
         self.report.findings += report.findings
@@ -472,7 +474,7 @@ class _Run:
             kept(self.found), m.L_SAID: kept(self.said),
             m.L_SHAPES: kept(device.shapes(made, (shaped, len(made.sites), m.SHAPES, m.H_WORDS))),
             m.L_SITES: len(made.sites), m.L_SHAPE_WARPS: shaped - 1,
-            m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
+            m.L_FENCES: kept(np.zeros(2 * blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: kept(addresses), m.L_BLOCK_STATES: kept(block_states),
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
@@ -634,6 +636,11 @@ class _Run:
             words = (
                 f"{at}: {who} calls functions in each other until its stack is full; a loop, or a call that "
                 f"ends sooner, works{again}"
+            )
+        elif kind == m.GONE:
+            words = (
+                f"{at}: {who} uses the shared memory of another block of its cluster, which may have ended "
+                f"by then; no barrier of the cluster lies between{again}"
             )
         elif kind == m.ASTRAY:
             words = f"{at}: {who} calls a function at {offset & (1 << 64) - 1:#x}, where there is none{again}"
