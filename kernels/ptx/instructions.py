@@ -1672,6 +1672,13 @@ def _copied(t: Translator, i: Instruction) -> None:
         t.machine("arrive", machine.pack(t.site(), min(i.operands[0].value, 254), 1, 0))
     elif op[2:] == ("wait_all",):
         t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+    elif op[2:4] == ("mbarrier", "arrive") and {*op[4:]} <= {"noinc", "shared", "shared::cta", "b64"}:
+        # The copies arrive now, and are counted; without .noinc one more is expected, which is that one.
+        t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+        if "noinc" in op:
+            t.store_addresses(t.address(_count(t, 1)[0]))
+            t.store_slot(0, t.splat("i64", 1), "i64")
+            t.machine("signal", machine.pack(t.site("shared", 8), 8, 1, machine.ARRIVE_ON))
     elif op[2:3] in (("ca",), ("cg",)) and op[3] in ("shared", "shared::cta") and "global" in op:
         if any(p.split("::")[0] not in ("ca", "cg", "shared", "global", "L2") for p in op[2:]):
             raise missing(i)

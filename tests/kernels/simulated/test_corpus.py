@@ -10,7 +10,7 @@ import pytest
 
 from kernels import numba_support, nvrtc
 from kernels.ptx.program import Device, packed
-from tests.kernels.simulated import check, corpus
+from tests.kernels.simulated import check, corpus, forms
 from tests.kernels.simulated.corpus import Case
 
 pytestmark = [
@@ -39,6 +39,13 @@ def test_a_kernel_answers_as_numpy_does(case: Case, arch: str, tmp_path: Path) -
     right = case.right(x, f)
     got = given[2].bytes.view(right.dtype)[: corpus.N]
     assert (np.abs(got - right) <= case.off * np.abs(right)).all() if case.off else (got == right).all()
+
+
+def test_the_page_says_what_is_missing() -> None:
+    """`python -m tests.kernels.simulated.forms` writes it."""
+    missing = forms.missing()
+    assert 0 < len(missing) < len(forms.FORMS)
+    assert forms.page() == forms.PAGE.read_text(encoding="utf-8")
 
 
 # A row of a, and a column of b, lies beside each other in memory. Of any type a register is four bytes of it
