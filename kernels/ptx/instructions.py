@@ -1582,9 +1582,10 @@ def _signalled(t: Translator, i: Instruction) -> None:
     words = [p.split("::")[0] for p in i.op[1:]]
     known = {"init", "inval", "arrive", "expect_tx", "test_wait", "try_wait", "parity", "shared", "b64"}
     known |= {"release", "acquire", "relaxed", "cta", "cluster"}
-    if not {*words} <= known or "shared::cluster" in i.op[1:]:
-        raise missing(i)
     tests = words[0] in ("test_wait", "try_wait")
+    abroad = "shared::cluster" in i.op[1:] and words[0] not in ("arrive", "expect_tx")
+    if not {*words} <= known or abroad:
+        raise missing(i)
     results = tests or words[0] == "arrive"
     d, a, *values = i.operands if results else (Operand("none"), *i.operands)
     do = {
@@ -1605,7 +1606,7 @@ def _signalled(t: Translator, i: Instruction) -> None:
 
 
 def _bulk(t: Translator, i: Instruction) -> None:
-    """cp.async.bulk between a block's shared memory and global memory. Tensors, other blocks: missing."""
+    """cp.async.bulk between global memory and shared memory, of several blocks, too. Tensors: missing."""
     op = [p for p in i.op[3:] if p.split("::")[0] not in ("L2",)]
     if op == ["commit_group"]:
         t.machine("bulk", machine.pack(t.site(), 0, 1, 2))
@@ -1614,18 +1615,21 @@ def _bulk(t: Translator, i: Instruction) -> None:
     elif op in (
         ["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
         ["shared::cta", "global", "mbarrier::complete_tx::bytes"],
+        ["shared::cluster", "global", "mbarrier::complete_tx::bytes", "multicast::cluster"],
         ["global", "shared::cta", "bulk_group"],
     ):
         to, of, count, *signal = i.operands
-        into = op[0] != "global"
-        if len(signal) < into or len(i.operands) > 5:
+        into, several = op[0] != "global", len(op) == 4
+        if len(signal) < into + several or len(i.operands) > 6:
             raise missing(i)
+        if several:
+            t.store_slot(3, t.get(signal[1], "i64"), "i64")
         t.store_addresses(t.address(to))
         t.store_slot(0, t.address(of), "i64")
         t.store_slot(1, t.get(count, "i64"), "i64")
         if into:
             t.store_slot(2, t.address(signal[0]), "i64")
-        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 0 if into else 1))
+        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 4 if several else 0 if into else 1))
     else:
         raise missing(i)
 

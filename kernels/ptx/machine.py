@@ -1286,7 +1286,11 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
-    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]))
+
+
+@inlined
+def fenced(warp, launch, block):
     block[B_CLOCK] += 1
     warps = launch[L_WARPS]
     known = known_of(launch, block, warp[W_INDEX])
@@ -2301,6 +2305,39 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
     addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
 
 
+@inlined
+def signalled_abroad(warp, launch, block, lane, packed, value, mask):
+    """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has done
+    is before what those do who have waited for it."""
+    site, do, own = packed & 0xFFFFFF, packed >> 36 & 0xF, block[B_SERIAL]
+    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    slot, thread = lent(warp, launch, block, lane, site), (warp[W_INDEX] << 5) + lane
+    address = simd.shifted(warp, W_A)[lane]
+    place = shared_at(warp, launch, address, 8, site, lane, mask)
+    record = simd.integers(block[B_SHADOW] + 32 * (address >> launch[L_SHARED_GRANULE]))
+    serial = record[0] >> 32 if place >= 0 else 0
+    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    if place < 0:
+        return
+    target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    if target[B_DONE] == 0 and target[B_VISITOR] == own:
+        target[B_VISITED_PHASE] = 0  # who owns it can wait for this
+    if serial != target[B_SERIAL]:
+        found(launch, UNWRITTEN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)
+    word = simd.integers(place)
+    if do in (EXPECT, ARRIVE_EXPECT):
+        word[0] += value << 40
+    if do in (ARRIVE_ON, ARRIVE_EXPECT):
+        fenced(warp, launch, block)
+        told_others(launch, block)
+        count = value if do == ARRIVE_ON else 1
+        if word[0] & 0xFFFFF < count:
+            found(launch, OVERRUN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)
+            return
+        word[0] -= count
+        completed(launch, target, place, address)
+
+
 @compiled
 def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """mbarrier: addresses in W_A, a count, bytes, a state or a parity in slot 0 (64 bits); what it gives in
@@ -2317,6 +2354,10 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         address = addresses[lane] & OFFSETS if addresses[lane] >> WINDOW == SHARED_WINDOW else addresses[lane]
         thread = (warp[W_INDEX] << 5) + lane
         values[64 + lane] = 0
+        if address >> 24 and launch[L_CLUSTER] > 1:
+            addresses[lane] = address
+            signalled_abroad(warp, launch, block, lane, packed, values[lane], mask)
+            continue
         place = shared_at(warp, launch, address, 8, site, lane, mask)
         if place < 0:
             continue
@@ -2373,6 +2414,8 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     completed(launch, block, place, address)
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane] = 1
+                if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
+                    warp[W_STRONG] = 1
                 mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
                 least = warp[W_RECENT] = block[B_CLOCK]
                 warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
@@ -2382,10 +2425,32 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
 
 
+@inlined
+def bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, signal_at):
+    """Begin a bulk copy to another block of the cluster. Whether others still read there is not looked at."""
+    slot = block[B_SLOT] - block[B_RANK] + rank
+    target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    count, thread = target[B_BULK_COUNT], (warp[W_INDEX] << 5) + lane
+    if count >= BULK or target[B_DONE]:
+        kind = GONE if target[B_DONE] else TOO_MANY
+        found(launch, kind, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, 0, 16)
+        return
+    target[B_CLOCK] += 1
+    entry = simd.shifted(simd.integers(target[B_BULK]), count * K_WORDS)
+    entry[0], entry[1], entry[2], entry[3] = site, inside, of, nbytes
+    entry[4], entry[5], entry[6], entry[7] = (signal_at & 0xFFFFFF) + 1, thread, target[B_CLOCK], 0
+    granule = launch[L_SHARED_GRANULE]
+    for j in range(nbytes >> granule):
+        record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
+        record[0] = target[B_SERIAL] << 32 | site
+        record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
+    target[B_BULK_COUNT] = count + 1
+
+
 @compiled
 def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
-    mbarrier in slot 2; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
+    mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has, each with its own; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
     but the newest are done, whose number is in the size (64 bits each)."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
@@ -2411,10 +2476,20 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             block[B_BULK_COUNT] = left
         else:
             to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
-            inside = (to if do == 0 else of) & OFFSETS
+            inside, blocks = (of if do == 1 else to) & OFFSETS, 1 << block[B_RANK]
+            if do != 1 and inside >> 24 and launch[L_CLUSTER] > 1:
+                blocks = 1 << (inside >> 24 & 0xFF) - 1
+                inside &= 0xFFFFFF
+            if do == 4:
+                blocks = values[96 + lane] & (1 << launch[L_CLUSTER]) - 1
             if (to | of | nbytes) & 15 or nbytes == 0 or inside + nbytes > launch[L_SHARED_NBYTES]:
                 kind = MISALIGNED if (to | of | nbytes) & 15 else OUTSIDE
                 found(launch, kind, site, 0, -SHARED, inside, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            for rank in range(launch[L_CLUSTER] if do != 1 else 0):
+                if blocks >> rank & 1 and rank != block[B_RANK]:
+                    bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, values[64 + lane])
+            if blocks >> block[B_RANK] & 1 == 0:
                 continue
             count = block[B_BULK_COUNT]
             if count >= BULK:
@@ -2425,8 +2500,8 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             entry[0], entry[1], entry[2], entry[3] = site, to, of, nbytes
             entry[4], entry[5], entry[6], entry[7] = 0, thread, block[B_CLOCK], warp[W_BULK_GROUPS + lane]
             granule = launch[L_SHARED_GRANULE]
-            if do == 0:
-                entry[1], entry[4] = inside, (values[64 + lane] & OFFSETS) + 1
+            if do != 1:
+                entry[1], entry[4] = inside, (values[64 + lane] & 0xFFFFFF) + 1
                 for j in range(nbytes >> granule):
                     record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
                     written_now(

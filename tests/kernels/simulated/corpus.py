@@ -1064,12 +1064,14 @@ case(
     """
     __shared__ unsigned long long done;
     __shared__ int s[128];
-    const unsigned on = (unsigned)__cvta_generic_to_shared(&done), to = (unsigned)__cvta_generic_to_shared(&s[t]);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&done);
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[t]);
     if (t == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 128;" ::"r"(on) : "memory");
     __syncthreads();
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + i) : "memory");
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(on) : "memory");
-    asm volatile("{ .reg .pred p; again: mbarrier.test_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again; }"
+    asm volatile("{ .reg .pred p; again: mbarrier.test_wait.parity.shared::cta.b64 p, [%0], 0; "
+                 "@!p bra again; }"
                  ::"r"(on) : "memory");
     y[i] = s[127 - t];""",
     lambda x, f: x.reshape(2, 128)[:, ::-1].reshape(-1),

@@ -48,6 +48,61 @@ def test_the_page_says_what_is_missing() -> None:
     assert forms.page() == forms.PAGE.read_text(encoding="utf-8")
 
 
+TOGETHER = """
+#define WAIT(on, parity) \\
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; " \\
+                 "@!p bra again; }" ::"r"(on), "r"(parity) : "memory")
+extern "C" __global__ void __cluster_dims__(2) mine(const float* x, float* y) {
+    __shared__ alignas(16) float s[64];
+    __shared__ unsigned long long full, empty;
+    const int t = threadIdx.x, rank = blockIdx.x % 2;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const unsigned off = (unsigned)__cvta_generic_to_shared(&empty);
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(on) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 128;" ::"r"(off) : "memory");
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        if (t == 0) asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], 256; }"
+                                 ::"r"(on) : "memory");
+        if (rank == 0 && t == 0) {
+            if (k) WAIT(off, k - 1 & 1);
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                         "[%0], [%1], 256, [%2], %3;"
+                         ::"r"(to), "l"(x + 64 * k), "r"(on), "h"((short)3) : "memory");
+        }
+        «|WAIT(on, k & 1);»
+        sum += s[63 - t] * (k + 1);
+        asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %0, 0; "
+                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [u]; }" ::"r"(off) : "memory");
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    y[blockIdx.x * 64 + t] = sum + rank;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_copy_comes_to_all_blocks_of_a_cluster(seed: int, tmp_path: Path) -> None:
+    x = np.arange(192, dtype=np.float32) % 23
+    for waits in (True, False):
+        text = TOGETHER.replace("«|", "" if waits else "//").replace("»", "")
+        device = Device(check.program(tmp_path, text, "sm_90"))
+        given = device.buffer("x", x, 4)
+        y = device.buffer("y", np.zeros(256, np.float32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(given.address), np.uint64(y.address)])
+        device.launch("mine", (4,), (64,), arguments, seed=seed, seconds=5)
+        if not waits:
+            assert {finding.kind for finding in device.report.findings} & {"race", "uninitialised"}
+            continue
+        assert [finding.words for finding in device.report.findings] == []
+        once = (x.reshape(3, 64)[:, ::-1] * [[1], [2], [3]]).sum(0)
+        assert (y.bytes.view(np.float32).reshape(4, 64) == once + (np.arange(4) % 2)[:, None]).all()
+
+
 # A row of a, and a column of b, lies beside each other in memory. Of any type a register is four bytes of it
 # (PTX ISA, "Matrix Fragments for mma.m16n8k32").
 PRODUCT = """
