@@ -12,10 +12,15 @@ function's first block, which takes it from there; what comes back goes the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import functools
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from kernels.ptx.reader import Instruction, Kernel, Operand, PtxError
+
+Node = TypeVar("Node", int, str)  # a block, a function
 
 SYNC = {
     "shfl",
@@ -146,15 +151,15 @@ def linked(kernel: Kernel, functions: Mapping[str, Kernel], taken: Collection[st
         order += component
         if len(component) > 1 or component[0] in calls[component[0]]:
             recursive.update(component)
-    firsts, at = {}, 1
+    firsts, first = {}, 1
     for name in order:
-        firsts[name] = at
-        at += len(parts[name])
+        firsts[name] = first
+        first += len(parts[name])
     blocks, function_of = [Block(after=firsts[""])], [""]
     for name in order:
         far = firsts[name]
         for block in parts[name]:
-            _moved(block, lambda index, far=far: index + far)
+            _moved(block, functools.partial(operator.add, far))
             if block.call is not None:
                 to = block.call.operands[1]
                 names = [to.name] if to.kind == "symbol" else [n for n in taken if n in functions]
@@ -170,7 +175,7 @@ def linked(kernel: Kernel, functions: Mapping[str, Kernel], taken: Collection[st
     return Linked(own, blocks, function_of, frozenset(recursive), owner)
 
 
-def _moved(block: Block, to) -> None:
+def _moved(block: Block, to: Callable[[int], int]) -> None:
     """The block with other numbers of blocks."""
     block.after = None if block.after is None else to(block.after)
     block.target = None if block.target is None else to(block.target)
@@ -416,18 +421,20 @@ def _laid_out(starts: Iterable[int], nodes: set[int], out: Mapping[int, Sequence
     return order
 
 
-def _components(starts: Iterable[int], nodes: set[int], out: Mapping[int, Sequence[int]]) -> list[list[int]]:
+def _components(
+    starts: Iterable[Node], nodes: set[Node], out: Mapping[Node, Sequence[Node]]
+) -> list[list[Node]]:
     """Strongly connected components in topological order, of each the block first that was reached first
     (Tarjan's algorithm, without recursion)."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on: set[int] = set()
-    found: list[list[int]] = []
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    on: set[Node] = set()
+    found: list[list[Node]] = []
     for start in [*starts, *sorted(nodes)]:
         if start in index or start not in nodes:
             continue
-        work = [(start, iter(out[start]))]
+        work: list[tuple[Node, Iterator[Node]]] = [(start, iter(out[start]))]
         index[start] = low[start] = len(index)
         stack.append(start)
         on.add(start)

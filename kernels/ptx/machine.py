@@ -1589,12 +1589,13 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
     if launch[L_TURNS] == 0:
         for slot in range(resident):
             begin(launch, slot)
-    total, random, before = warps * resident, launch[L_SEED], launch[L_TURNS]
+    total, before = warps * resident, launch[L_TURNS]
     while launch[L_ENDED] == 0:
         if launch[L_TURNS] - before >= most_turns:
             return
         moved, left = False, False
-        random = (random * 1103515245 + 12345) & 0x7FFFFFFF
+        # Of the turns alone, and not of how many this call makes.
+        random = (launch[L_SEED] + launch[L_TURNS]) * 1103515245 + 12345 >> 8 & 0x7FFFFF
         shift = 0 if launch[L_SEED] < 2 else random % total
         for i in range(total):
             at = (i + shift) % total
@@ -1922,7 +1923,7 @@ def multiply_any(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     for lane in range(32):
         for e in range(4):
             row, column = lane // 4 + 8 * (e >> 1), 2 * (lane % 4) + (e & 1)
-            total, count = 0.0, 0
+            total, count = 0.0, np.int64(0)
             if whole:
                 count = low[32 * (6 + e) + lane]
             else:
@@ -2307,8 +2308,8 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
 
 @inlined
 def signalled_abroad(warp, launch, block, lane, packed, value, mask):
-    """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has done
-    is before what those do who have waited for it."""
+    """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has
+    done is before what those do who have waited for it."""
     site, do, own = packed & 0xFFFFFF, packed >> 36 & 0xF, block[B_SERIAL]
     shared, shadow = block[B_SHARED], block[B_SHADOW]
     slot, thread = lent(warp, launch, block, lane, site), (warp[W_INDEX] << 5) + lane
@@ -2450,8 +2451,9 @@ def bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, signa
 @compiled
 def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
-    mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has, each with its own; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
-    but the newest are done, whose number is in the size (64 bits each)."""
+    mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has, each with its own; 1:
+    to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups but the newest are
+    done, whose number is in the size (64 bits each)."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, do = packed & 0xFFFFFF, packed >> 36 & 0xF

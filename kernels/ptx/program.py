@@ -22,7 +22,7 @@ from kernels.ptx.translate import Site, Translated
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
-TURNS_AT_ONCE = 2000
+TURNS_AT_ONCE, LONG = 2000, 0.05  # between looks at the clock, and how many seconds they should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
@@ -327,12 +327,18 @@ class Device:
         if only is not None:
             launch[machine.L_BLOCKS] = min(blocks, only)
             launch[machine.L_RESIDENT] = min(launch[machine.L_RESIDENT], launch[machine.L_BLOCKS])
-        deadline = None if seconds is None else time.monotonic() + seconds
+        started, turns = time.monotonic(), TURNS_AT_ONCE if seconds is None else 1
         while not launch[machine.L_ENDED]:
-            machine.run(launch.ctypes.data, TURNS_AT_ONCE, 0)
-            if deadline is not None and (over := time.monotonic() - deadline) > 0:
+            before = time.monotonic()
+            machine.run(launch.ctypes.data, turns, 0)
+            now = time.monotonic()
+            if seconds is None:
+                continue
+            if now - started > seconds:
                 # The next warp that goes round a loop is told to end; later one that waits at a barrier, too.
-                launch[machine.L_LIMIT] = 0 if over < seconds else -1
+                launch[machine.L_LIMIT] = 0 if now - started < 2 * seconds else -1
+            # A turn in which much is found takes a thousand times as long as one in which nothing is.
+            turns = min(2 * turns, TURNS_AT_ONCE) if now - before < LONG else max(turns // 4, 1)
         report = run.report()
         self._first += blocks
         self.report.findings += report.findings

@@ -287,7 +287,8 @@ class _Reader:
                 self.expect("]")
             if count * size > MOST_VARIABLE:
                 raise self.bad(f"{name} of {count * size:,} bytes is too large")
-            content, references = None, ()
+            content: bytes | None = None
+            references: tuple[tuple[int, str, int], ...] = ()
             if self.peek() == "=":
                 self.take()
                 content, references = self.content(self.size_of(kind), count * size)

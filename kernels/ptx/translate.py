@@ -917,9 +917,7 @@ def _expected(each: Sequence[Instruction]) -> set[str]:
     """Registers whose value an atomic compares with what is there."""
     found = {i.operands[2].name for i in each if i.op[0] == "atom" and "cas" in i.op and len(i.operands) > 2}
     moves = [i.operands for i in each if i.op[0] == "mov" and len(i.operands) == 2]
-    more = True
-    while more:
-        more = {x.name for d, x in moves if d.name in found} - found
+    while more := {x.name for d, x in moves if d.name in found} - found:
         found |= more
     return found - {""}
 

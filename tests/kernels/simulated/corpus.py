@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 N, THREADS = 256, 128
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -53,7 +54,7 @@ def _u(x: np.ndarray) -> np.ndarray:
     return x.view(np.uint32)
 
 
-def _each(of: Callable[..., float | int], dtype: object) -> Answer:
+def _each(of: Callable[..., float | int], dtype: DTypeLike) -> Answer:
     return lambda x, f: np.array([of(int(a), float(b)) for a, b in zip(x, f, strict=True)], dtype)
 
 
@@ -61,7 +62,7 @@ def _warps(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1, 32)
 
 
-def _of_warp(of: Callable[[np.ndarray], np.ndarray]) -> Answer:
+def _of_warp(of: Callable[[np.ndarray], np.integer]) -> Answer:
     def right(x: np.ndarray, f: np.ndarray) -> np.ndarray:
         return np.concatenate([np.broadcast_to(of(w), (32,)) for w in _warps(x)])
 
@@ -79,8 +80,8 @@ def _half(f: np.ndarray) -> np.ndarray:
 
 def _bf16(f: np.ndarray) -> np.ndarray:
     bits = f.astype(np.float32).view(np.uint32).astype(np.uint64)
-    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
-    return bits.astype(np.uint32).view(np.float32)
+    near = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    return near.astype(np.uint32).view(np.float32)
 
 
 # --- whole numbers ---
@@ -273,7 +274,7 @@ def _h(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).view(np.int16).reshape(-1, 2).astype(np.int64)
 
 
-def _packed(values: np.ndarray, dtype: object) -> np.ndarray:
+def _packed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     return np.ascontiguousarray(values).astype(np.int64).astype(dtype).reshape(-1).view(np.int32)
 
 

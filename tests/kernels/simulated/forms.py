@@ -31,7 +31,8 @@ FORMS = {
         cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d1], [%r1], 64;""",
     "stores that another block's mbarrier counts (`st.async`)": """
         st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];""",
-    "mbarriers of another block of the cluster": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+    "mbarriers of another block of the cluster": """
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];""",
     "an mbarrier that counts `cp.async` (`cp.async.mbarrier.arrive`)": """
         cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r1];""",
     "tensor cores of Blackwell (`tcgen05`)": "tcgen05.wait::ld.sync.aligned;",
@@ -50,8 +51,8 @@ FORMS = {
     "`wmma` of other shapes than 16×16, and of whole numbers": """
         wmma.load.a.sync.aligned.row.m32n8k16.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%d1], %r9;""",
     "products of whole numbers, of 8 bits of floating point, of float64 (8×8×4), with sums of halves": """
-        mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4}, {%r5, %r6},
-        {%r1, %r2, %r3, %r4};
+        mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4},
+        {%r5, %r6}, {%r1, %r2, %r3, %r4};
         mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4},
         {%r5, %r6}, {%f1, %f2, %f3, %f4};
         mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e1, %e2}, {%e3}, {%e4}, {%e1, %e2};

@@ -265,7 +265,9 @@ def main() -> int:
             now = now[: now.index(at.value) + 1] if at.value in now else now
         numbers = numbers[len(now) :]
     names = ("refused", "translated", "ran")
-    came = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+    came = ", ".join(
+        f"{name} {count:,}" for name, count in zip(names, (counts[n] for n in range(3)), strict=True)
+    )
     print(f"{came}; {bad} crashed, {time.monotonic() - started:.0f} s")
     return 1 if bad else 0
 

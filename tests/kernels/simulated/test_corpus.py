@@ -70,8 +70,8 @@ extern "C" __global__ void __cluster_dims__(2) mine(const float* x, float* y) {
                                  ::"r"(on) : "memory");
         if (rank == 0 && t == 0) {
             if (k) WAIT(off, k - 1 & 1);
-            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                         "[%0], [%1], 256, [%2], %3;"
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         ".multicast::cluster [%0], [%1], 256, [%2], %3;"
                          ::"r"(to), "l"(x + 64 * k), "r"(on), "h"((short)3) : "memory");
         }
         «|WAIT(on, k & 1);»
@@ -128,8 +128,8 @@ def _drawn(kind: str, count: int, draw: np.random.Generator) -> tuple[np.ndarray
         return bits, bits.view(np.int8 if kind == "s8" else np.uint8).astype(np.float64)
     if kind in ("s4", "u4"):
         bits = draw.integers(0, 256, count // 2).astype(np.uint8)
-        values = np.stack([bits & 15, bits >> 4], 1).reshape(-1).astype(np.int64)
-        return bits, np.where((values > 7) & (kind == "s4"), values - 16, values).astype(np.float64)
+        both = np.stack([bits & 15, bits >> 4], 1).reshape(-1).astype(np.int64)
+        return bits, np.where((both > 7) & (kind == "s4"), both - 16, both).astype(np.float64)
     if kind in ("e4m3", "e5m2"):
         bits = (
             draw.integers(0, 0x70, count).astype(np.uint8) | draw.integers(0, 2, count).astype(np.uint8) << 7
@@ -184,8 +184,8 @@ def test_products_of_each_type_are_numpys(words: str, tmp_path: Path) -> None:
     text = text.replace("WORDS", str(4 * registers))
     draw = np.random.default_rng(3)
     (a, left), (b, right) = _drawn(of_a, 16 * depth, draw), _drawn(of_b, 8 * depth, draw)
-    begin = draw.integers(-50, 50, 128)
-    begin = np.where(np.arange(128) % 5, begin, 2**31 - 90) if "satfinite" in words else begin
+    small = draw.integers(-50, 50, 128)
+    begin = np.where(np.arange(128) % 5, small, 2**31 - 90) if "satfinite" in words else small
     dtype = {"s32": np.int32, "f32": np.float32, "f16": np.float16}[sums]
     memory = np.concatenate([a, b, begin.astype(dtype).view(np.uint8)])
     device = Device(check.program(tmp_path, text, "sm_89" if "e4m3" in words else "sm_80"))
