@@ -131,9 +131,8 @@ def _drawn(kind: str, count: int, draw: np.random.Generator) -> tuple[np.ndarray
         both = np.stack([bits & 15, bits >> 4], 1).reshape(-1).astype(np.int64)
         return bits, np.where((both > 7) & (kind == "s4"), both - 16, both).astype(np.float64)
     if kind in ("e4m3", "e5m2"):
-        bits = (
-            draw.integers(0, 0x70, count).astype(np.uint8) | draw.integers(0, 2, count).astype(np.uint8) << 7
-        )
+        signs = draw.integers(0, 2, count) * 128
+        bits = (draw.integers(0, 0x70, count) + signs).astype(np.uint8)
         digits, bias = (3, 7) if kind == "e4m3" else (2, 15)
         exponent, rest = (bits & 0x7F) >> digits, (bits & (1 << digits) - 1) / (1 << digits)
         size = np.where(exponent, (1 + rest) * 2.0 ** (exponent - float(bias)), rest * 2.0 ** (1 - bias))
