@@ -41,6 +41,25 @@ def test_a_kernel_answers_as_numpy_does(case: Case, arch: str, tmp_path: Path) -
     assert (np.abs(got - right) <= case.off * np.abs(right)).all() if case.off else (got == right).all()
 
 
+def test_what_goes_astray_is_ended_and_told(tmp_path: Path) -> None:
+    deep = "__device__ __noinline__ int deep(int v) { return v < 0 ? v : deep(v + 1) + v % 7; }"
+    chosen = "__device__ int (*chosen[2])(int);"
+    for head, body, kind, words in (
+        (deep, "y[i] = deep(t);", "endless", "until its stack is full"),
+        (chosen, "y[i] = chosen[t & 1](t);", "outside", "calls a function at 0x0, where there is none"),
+        ("", "while (n) __syncthreads();", "endless", "does not end"),
+    ):
+        text = corpus.text(Case("astray", body, lambda x, f: x, head))
+        device = Device(check.program(tmp_path, text))
+        y = device.buffer("y", np.zeros(256, np.int32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(0), np.uint64(0), np.uint64(y.address), np.uint64(0), np.int32(1)])
+        device.launch("mine", (1,), (64,), arguments, seconds=0.2)
+        found = [finding for finding in device.report.findings if finding.kind == kind]
+        assert found, [finding.words for finding in device.report.findings]
+        assert words in found[0].words
+        assert found[0].place is not None
+
+
 def test_the_page_says_what_is_missing() -> None:
     """`python -m tests.kernels.simulated.forms` writes it."""
     missing = forms.missing()
