@@ -202,7 +202,8 @@ def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
         a, b = left.reshape(16, 16), right.reshape(16, 16)
         expected = (a if a_order == "row_major" else a.T) @ (b if b_order == "row_major" else b.T)
         expected = 2 * (expected + i.reshape(16, 16) * sums)
-        got = y.bytes.view(np.float32 if kind == "float" else np.float16)[:256].reshape(16, 16)
+        got = y.bytes.view(np.float32 if kind == "float" else np.float16)[:256].astype(np.float64)
+        got = got.reshape(16, 16)
         got = got if stored == "mem_row_major" else got.T
         assert np.abs(got - expected).max() <= np.abs(expected).max() * (0 if kind == "float" else 2**-10)
 
