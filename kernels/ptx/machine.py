@@ -1880,19 +1880,31 @@ def of_eighth(bits, kind):
 
 
 @inlined
-def factor(word, which, kind):
-    """A number of a register of a factor, of several so many further on."""
-    if kind >= E4M3:
-        return of_eighth(word >> 8 * which & 0xFF, kind)
-    if kind >= S8:
-        value = word >> 8 * which & 0xFF
-        return np.float32(value - 256 if kind == S8 and value > 127 else value)
-    if kind == TF32:
-        return simd.from_bits(np.int32(word & -8192))
+def of_pair(word, which, kind):
+    """float32 of one of the two numbers of 16 bits of a register."""
     bits = word >> 16 & 0xFFFF if which else word & 0xFFFF
     if kind == BFLOAT:
         return simd.from_bits(np.int32(bits << 16))
     return of_half(bits)
+
+
+@inlined
+def of_quarter(word, which, kind):
+    """float32 of one of the four numbers of 8 bits of a register."""
+    bits = word >> 8 * which & 0xFF
+    if kind >= E4M3:
+        return of_eighth(bits, kind)
+    return np.float32(bits - 256 if kind == S8 and bits > 127 else bits)
+
+
+@inlined
+def factor(word, which, kind):
+    """A number of a register of a factor, of several so many further on."""
+    if kind == TF32:
+        return simd.from_bits(np.int32(word & -8192))
+    if kind >= S8:
+        return of_quarter(word, which, kind)
+    return of_pair(word, which, kind)
 
 
 @inlined
@@ -2105,15 +2117,15 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             sign = -1.0 if negated else 1.0
             for e in range(4):
                 number = 0 if at < 0 else word[e]
-                if each == 4:
+                if kind == TF32:
                     into[first_of + e * step] = sign * np.float64(factor(number, 0, kind))
                 elif each == 1:
                     for which in range(4):
-                        value = sign * np.float64(factor(number, which, kind))
+                        value = sign * np.float64(of_quarter(number, which, kind))
                         into[first_of + (4 * e + which) * step] = value
                 else:
-                    into[first_of + 2 * e * step] = sign * np.float64(factor(number, 0, kind))
-                    into[first_of + (2 * e + 1) * step] = sign * np.float64(factor(number, 1, kind))
+                    into[first_of + 2 * e * step] = sign * np.float64(of_pair(number, 0, kind))
+                    into[first_of + (2 * e + 1) * step] = sign * np.float64(of_pair(number, 1, kind))
 
 
 @compiled

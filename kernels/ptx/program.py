@@ -24,7 +24,8 @@ MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
 WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
-TURNS_AT_ONCE, LONG = 2000, 0.05  # between looks at the clock, and how many seconds they should take at most
+TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
+LONG = 0.05  # seconds that turns between looks at the clock should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
@@ -330,7 +331,7 @@ class Device:
         if only is not None:
             launch[machine.L_BLOCKS] = min(blocks, only)
             launch[machine.L_RESIDENT] = min(launch[machine.L_RESIDENT], launch[machine.L_BLOCKS])
-        started, turns = time.monotonic(), TURNS_AT_ONCE if seconds is None else 1
+        started, turns = time.monotonic(), TURNS_AT_ONCE if seconds is None else FIRST_TURNS
         while not launch[machine.L_ENDED]:
             before = time.monotonic()
             machine.run(launch.ctypes.data, turns, 0)
@@ -341,7 +342,7 @@ class Device:
                 # The next warp that goes round a loop is told to end; later one that waits at a barrier, too.
                 launch[machine.L_LIMIT] = 0 if now - started < 2 * seconds else -1
             # A turn in which much is found takes a thousand times as long as one in which nothing is.
-            turns = min(2 * turns, TURNS_AT_ONCE) if now - before < LONG else max(turns // 4, 1)
+            turns = min(8 * turns, TURNS_AT_ONCE) if now - before < LONG else max(turns // 4, 1)
         report = run.report()
         self._first += blocks
         self.report.findings += report.findings
@@ -398,7 +399,7 @@ class _Room:
         nobodys = ~whole.reshape(grains, -1).all(axis=1)
         self._shadows, self._nobodys = (
             shadows.view(np.int64).reshape(resident, grains, 4),
-            nobodys.nonzero()[0],
+            np.flatnonzero(nobodys),
         )
         stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
