@@ -17,6 +17,8 @@ def remedy(found: Finding, source: str) -> str:
     """ "" where nothing is known that would help. source: of the kernel's file."""
     if found.kind == "outside":
         return _outside(found.words)
+    if "may have ended by then" in found.words:
+        return "put a barrier of the cluster, as cluster.sync(), between this line and the kernel's end"
     if found.kind == "race":
         return _race(found, source)
     if found.kind == "uninitialised" and "(shared memory)" in found.words:
@@ -29,7 +31,7 @@ def remedy(found: Finding, source: str) -> str:
             "each thread of the block has to reach the same __syncthreads(): take it out of the `if`, and "
             "let no thread return before it"
         )
-    if found.kind == "endless":
+    if found.kind == "endless" and "stack is full" not in found.words:
         return (
             "look at the condition of this loop: what it reads has to change in the loop, or be written by a "
             "thread that runs at the same time"
@@ -40,6 +42,8 @@ def remedy(found: Finding, source: str) -> str:
 
 
 def _outside(words: str) -> str:
+    if "calls a function at" in words:
+        return "give the pointer the address of a function in the kernel, and not of one on the host"
     if (at := _ADDRESS.search(words)) and int(at[1], 16) < NEAR_NULL:
         return (
             "this pointer is null, as that of an input that is absent; ask for it before the access, as in "

@@ -158,8 +158,8 @@ def word(of: int | float | Array) -> int:
 
 
 def kept(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> int:
-    """The address of a compiled file of this name; see object_file."""
-    return _address(object_file(name, make, most))
+    """The address of a compiled file of this name; see object_file. Without a name it is made anew."""
+    return _address(object_file(name, make, most) if name else make())
 
 
 def object_file(name: str, make: Callable[[], bytes], most: int = MOST_FILES) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kernels.ptx import machine
+from kernels.ptx import machine, products
 from kernels.ptx.reader import Instruction, Operand, PtxError
 from kernels.ptx.translate import BITS, TYPES, WHOLE, Handler, Translator, missing
 
@@ -585,7 +585,7 @@ def _sign(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("min", "max")
 def _extreme(t: Translator, i: Instruction) -> None:
-    first, part = i.op[0], i.op[-1]
+    first, part = i.op[0], i.op[-2] if i.op[-1] == "relu" else i.op[-1]
     _only(t, "ftz", "NaN", "u16x2", "s16x2", *("relu",) if part in ("s32", "s16x2") else ())
     _, x, y = _count(t, 3)
     name = f"{first}imum" + ("" if "NaN" in i.op else "num")
@@ -636,6 +636,48 @@ def _products_of_bytes(t: Translator, i: Instruction) -> None:
     t.put(d, total, "i32")
 
 
+_SIMD = {"vadd": "add", "vsub": "sub", "vavrg": "avrg", "vabsdiff": "apart", "vmin": "min", "vmax": "max"}
+
+
+@TABLE.of(*(f"{name}{count}" for name in _SIMD for count in (2, 4)))
+def _several_at_once(t: Translator, i: Instruction) -> None:
+    """vadd2, vabsdiff4 and so on: of two halves or four bytes of 32 bits, which may be added up (.add)."""
+    d, x, y, z = _count(t, 4)
+    first, count = _SIMD[i.op[0][:-1]], int(i.op[0][-1])
+    kinds = [word for word in i.op[1:] if word in ("s32", "u32")]
+    if len(kinds) != 3 or {*i.op[1:]} - {"s32", "u32", "sat", "add"} or ("sat" in i.op and "add" in i.op):
+        raise missing(i)
+    bits = 32 // count
+    a, b, c = (t.get(o, "i32") for o in (x, y, z))
+    result, total = "zeroinitializer", c
+    for n in range(count):
+        pair = []
+        for value, kind in ((a, kinds[1]), (b, kinds[2])):
+            left = 32 - bits * (n + 1)
+            up = t.two("shl", "i32", value, f"splat (i32 {left})") if left else value
+            pair.append(t.two("ashr" if kind == "s32" else "lshr", "i32", up, f"splat (i32 {32 - bits})"))
+        if first in ("add", "sub"):
+            value = t.two(first, "i32", *pair)
+        elif first == "avrg":
+            more = t.two("add", "i32", t.two("add", "i32", *pair), "splat (i32 1)")
+            value = t.two("ashr", "i32", more, "splat (i32 1)")
+        elif first == "apart":
+            value = t.two("sub", "i32", t.vector("smax", "i32", *pair), t.vector("smin", "i32", *pair))
+        else:
+            value = t.vector(f"s{first}", "i32", *pair)
+        if "sat" in i.op:
+            signed = kinds[0] == "s32"
+            least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+            value = t.vector(
+                "smax", "i32", t.vector("smin", "i32", value, f"splat (i32 {most})"), f"splat (i32 {least})"
+            )
+        total = t.two("add", "i32", total, value)
+        cut = t.two("and", "i32", value, f"splat (i32 {(1 << bits) - 1})")
+        placed = t.two("shl", "i32", cut, f"splat (i32 {bits * n})") if n else cut
+        result = t.two("or", "i32", result, placed)
+    t.put(d, total if "add" in i.op else result, "i32")
+
+
 @TABLE.of("dp2a")
 def _products_of_two(t: Translator, i: Instruction) -> None:
     d, x, y, z = _count(t, 4)
@@ -665,6 +707,9 @@ def _roots(t: Translator, i: Instruction) -> None:
         value = t.get(x, "double")
         if first == "rsqrt":
             value = t.vector("sqrt", "double", value)
+            if "ftz" not in i.op:  # that one has all digits
+                t.put(d, t.two("fdiv", "double", t.splat("double", 0x3FF0000000000000), value), "double")
+                return
         elif first != "rcp":
             raise missing(i)
         bits = t.cast(
@@ -1022,9 +1067,36 @@ def _predicate(t: Translator, i: Instruction) -> None:
         t.put(d, value, "i1")
 
 
+def _set_two(t: Translator, i: Instruction) -> None:
+    """set of two pairs of 16 bits: of each half 1.0, or all ones, where the condition holds."""
+    d, x, y = _count(t, 3)
+    to, part = i.op[-2], i.op[-1].removesuffix("x2")
+    one = {"f16x2": 0x3C00, "bf16x2": 0x3F80}.get(to, 0xFFFF)
+    a, b = t.get(x, "i32"), t.get(y, "i32")
+    result = "zeroinitializer"
+    for shift in (0, 16):
+        halves = []
+        for value in (a, b):
+            low = t.two("lshr", "i32", value, f"splat (i32 {shift})") if shift else value
+            wide = _widened(t, t.cast("trunc", low, "i32", "i16"), part)
+            halves.append(_half_flushed(t, wide) if "ftz" in i.op and part == "f16" else wide)
+        holds = t.emit(f"fcmp {_FLOAT_ORDERS[i.op[1]]} <32 x float> {halves[0]}, {halves[1]}")
+        its = t.select(holds, "i32", t.splat("i32", one << shift), t.splat("i32", 0))
+        result = t.two("or", "i32", result, its)
+    t.put(d, result, "i32")
+
+
 @TABLE.of("set")
 def _set(t: Translator, i: Instruction) -> None:
     d, x, y = _count(t, 3)
+    if i.op[-1] in ("f16x2", "bf16x2"):
+        _set_two(t, i)
+        return
+    if i.op[-2] in ("f16", "bf16"):
+        holds = _compared(t, i.op[1], i.op[-1], x, y)
+        one = t.splat("i16", 0x3C00 if i.op[-2] == "f16" else 0x3F80)
+        t.put(d, t.select(holds, "i16", one, t.splat("i16", 0)), "i16")
+        return
     kind, _, real = _type(t, i.op[-2])
     value = _compared(t, i.op[1], i.op[-1], x, y)
     if real:
@@ -1146,6 +1218,9 @@ def _converted(t: Translator, i: Instruction) -> None:
     if to == "tf32":
         _to_tf32(t, modes)
         return
+    if to in _EIGHTS or of in _EIGHTS:
+        _to_or_of_eighths(t, i, to, of, modes)
+        return
     if to in ("f16x2", "bf16x2") and of == "f32":
         if modes - {"rn", "rz", "relu"}:
             raise missing(i)
@@ -1222,6 +1297,72 @@ def _converted(t: Translator, i: Instruction) -> None:
         t.put(d, t.cast("trunc", wide, "i64", kind), kind, signed)
         return
     t.put(d, t.fit(value, its, kind, its_signed), kind, signed)
+
+
+# Numbers of eight bits: digits behind the point, and what is added to the exponent.
+_EIGHTS = {"e4m3x2": (3, 7), "e5m2x2": (2, 15)}
+
+
+def _to_or_of_eighths(t: Translator, i: Instruction, to: str, of: str, modes: set[str]) -> None:
+    """cvt between two numbers of eight bits and two of 16 or 32."""
+    d, *given = _count(t, 3 if of == "f32" else 2)
+    if "rn" not in modes or modes - {"rn", "satfinite", "relu"}:
+        raise missing(i)
+    halves = []
+    if of in _EIGHTS and to == "f16x2":
+        bits = t.fit(t.get(given[0], "i16"), "i16", "i32")
+        for shift in (0, 8):
+            byte = t.two("and", "i32", t.two("lshr", "i32", bits, t.splat("i32", shift)), t.splat("i32", 255))
+            sign = t.two("shl", "i32", t.two("and", "i32", byte, t.splat("i32", 128)), t.splat("i32", 8))
+            left, more = (7, 256.0) if of == "e4m3x2" else (8, 1.0)
+            size = t.two("shl", "i32", t.two("and", "i32", byte, t.splat("i32", 127)), t.splat("i32", left))
+            value = _widened(t, t.cast("trunc", size, "i32", "i16"), "f16")
+            if more != 1.0:
+                value = t.two("fmul", "float", value, t.splat("float", 0x43800000))
+                nan = t.emit(f"icmp eq <32 x i32> {size}, {t.splat('i32', 127 << left)}")
+                value = t.select(nan, "float", t.splat("float", 0x7FC00000), value)
+            half = t.two("or", "i32", t.cast("zext", _narrowed(t, value, "f16"), "i16", "i32"), sign)
+            if "relu" in modes:
+                none = t.emit(f"icmp ne <32 x i32> {sign}, zeroinitializer")
+                half = t.select(none, "i32", t.splat("i32", 0), half)
+            halves.append(half)
+        t.put(d, t.two("or", "i32", halves[0], t.two("shl", "i32", halves[1], t.splat("i32", 16))), "i32")
+        return
+    if to not in _EIGHTS or of not in ("f32", "f16x2") or "satfinite" not in modes:
+        raise missing(i)
+    if of == "f32":
+        values = [t.get(o, "float") for o in given[::-1]]
+    else:
+        whole = t.get(given[0], "i32")
+        parts = (whole, t.two("lshr", "i32", whole, t.splat("i32", 16)))
+        values = [_widened(t, t.cast("trunc", part, "i32", "i16"), "f16") for part in parts]
+    digits, bias = _EIGHTS[to]
+    most = 0x43E00000 if to == "e4m3x2" else 0x47600000  # 448, 57344
+    for value in values:
+        value = _without_negative(t, value) if "relu" in modes else value
+        sign = t.two(
+            "lshr",
+            "i32",
+            t.two("and", "i32", t.cast("bitcast", value, "float", "i32"), t.splat("i32", 1 << 31)),
+            t.splat("i32", 24),
+        )
+        nan = t.emit(f"fcmp uno <32 x float> {value}, {value}")
+        size = t.vector("minnum", "float", t.vector("fabs", "float", value), t.splat("float", most))
+        bits = t.cast("bitcast", size, "float", "i32")
+        cut = 23 - digits
+        odd = t.two("and", "i32", t.two("lshr", "i32", bits, t.splat("i32", cut)), t.splat("i32", 1))
+        up = t.two("add", "i32", t.two("add", "i32", bits, odd), t.splat("i32", (1 << cut - 1) - 1))
+        normal = t.two(
+            "sub", "i32", t.two("lshr", "i32", up, t.splat("i32", cut)), t.splat("i32", 127 - bias << digits)
+        )
+        far = 23 - (bias + digits - 1) + 127 << 23  # a number whose last place is that of the smallest ones
+        added = t.two("fadd", "float", size, t.splat("float", far))
+        small = t.two("sub", "i32", t.cast("bitcast", added, "float", "i32"), t.splat("i32", far))
+        least = t.emit(f"icmp ult <32 x i32> {bits}, {t.splat('i32', 128 - bias << 23)}")
+        code = t.two("or", "i32", t.select(least, "i32", small, normal), sign)
+        halves.append(t.select(nan, "i32", t.splat("i32", 127), code))
+    both = t.two("or", "i32", halves[0], t.two("shl", "i32", halves[1], t.splat("i32", 8)))
+    t.put(d, t.cast("trunc", both, "i32", "i16"), "i16")
 
 
 def _in_doubles(t: Translator, value: str, its: str, signed: bool) -> tuple[str, str]:
@@ -1331,6 +1472,8 @@ def _load(t: Translator, i: Instruction) -> None:
         return
     t.store_addresses(t.address(a))
     used = 0
+    if count == 1 and d.name in t.expected:
+        flags |= machine.EXPECTED
     for n in range(count):
         used |= (i.used >> n * size & (1 << size) - 1 != 0) << n
     t.machine(
@@ -1340,10 +1483,17 @@ def _load(t: Translator, i: Instruction) -> None:
         t.put(target, t.load_slot(n, kind), kind, signed)
 
 
+def _released(t: Translator, i: Instruction) -> None:
+    """Whatever stands in front of .release is seen by whoever sees it, as in front of a fence."""
+    if {"release", "acq_rel"} & {*i.op}:
+        t.machine("fence", t.site())
+
+
 @TABLE.of("st")
 def _store(t: Translator, i: Instruction) -> None:
     a, x = _count(t, 2)
     space, word, part, count, flags = _access(t, i)
+    _released(t, i)
     kind = TYPES[part]
     size = BITS[kind] // 8
     values = x.parts if x.kind == "vector" else (x,)
@@ -1363,38 +1513,50 @@ _ATOMICS = {
 
 @TABLE.of("atom", "red")
 def _atomic(t: Translator, i: Instruction) -> None:
-    space, word, do = machine.GENERIC, "generic", -1
+    space, word, do, vector = machine.GENERIC, "generic", -1, 1
     for part in i.op[1:-1]:
         if part.split("::")[0] in ("global", "shared"):
-            if part == "shared::cluster":
-                raise missing(i)
             word = part.split("::")[0]
             space = _SPACES[word]
         elif part in _ATOMICS:
             do = _ATOMICS[part]
-        elif part not in _STRONG and part not in _SCOPES:
+        elif part in ("v2", "v4", "v8"):
+            vector = int(part[1])
+        elif part not in _STRONG and part not in _SCOPES and part != "noftz":
             raise missing(i)
     part = i.op[-1]
     d, a, *values = i.operands if i.op[0] == "atom" else (Operand("none"), *i.operands)
     kinds = {
         "u32": machine.UNSIGNED, "b32": machine.UNSIGNED, "u64": machine.UNSIGNED, "b64": machine.UNSIGNED,
-        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64,
+        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64, "f16":
+        machine.F16, "bf16": machine.BF16, "f16x2": machine.F16X2, "bf16x2": machine.BF16X2, "b16":
+        machine.UNSIGNED,
     }  # fmt: skip
-    if part not in kinds or do < 0 or (part[0] == "f" and do != machine.ADD):
+    halves = part.startswith(("f16", "bf16"))
+    allowed = (machine.ADD, machine.MIN, machine.MAX) if halves else (machine.ADD,)
+    if part not in kinds or do < 0 or (("f" in part) and do not in allowed):
+        raise missing(i)
+    if (halves and vector == 1 and do != machine.ADD) or (
+        part == "b16" and do not in (machine.CAS, machine.EXCH)
+    ):
         raise missing(i)
     if len(values) != (2 if do == machine.CAS else 1):
         raise PtxError(f"PTX line {i.line}: {i.words} has {len(i.operands)} operands")
     kind = TYPES[part]
     size = BITS[kind] // 8
-    t.store_addresses(t.address(a))
-    for n, value in enumerate(values):
-        t.store_slot(n, t.fit(t.get(value, kind), kind, "i64"), "i64")
-    t.machine(
-        "atomic",
-        machine.pack(t.site(word, size, True), size, 1, space, used=0) | do << 48 | kinds[part] << 52,
-    )
-    if d.kind != "none":
-        t.put(d, t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
+    _released(t, i)
+    given = values[0].parts if vector > 1 else values[:1]
+    back = d.parts if vector > 1 and d.kind == "vector" else [d] * vector
+    if len(given) != vector or len(back) != vector:
+        raise missing(i)
+    site, start = t.site(word, size, True), t.address(a)
+    for n in range(vector):
+        t.store_addresses(t.two("add", "i64", start, t.splat("i64", n * size)) if n else start)
+        for slot, value in enumerate((given[n], *values[1:])):
+            t.store_slot(slot, t.fit(t.get(value, kind), kind, "i64"), "i64")
+        t.machine("atomic", machine.pack(site, size, 1, space, used=0) | do << 48 | kinds[part] << 52)
+        if back[n].kind != "none":
+            t.put(back[n], t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
 
 
 @TABLE.of("membar", "fence")
@@ -1420,9 +1582,10 @@ def _signalled(t: Translator, i: Instruction) -> None:
     words = [p.split("::")[0] for p in i.op[1:]]
     known = {"init", "inval", "arrive", "expect_tx", "test_wait", "try_wait", "parity", "shared", "b64"}
     known |= {"release", "acquire", "relaxed", "cta", "cluster"}
-    if not {*words} <= known or "shared::cluster" in i.op[1:]:
-        raise missing(i)
     tests = words[0] in ("test_wait", "try_wait")
+    abroad = "shared::cluster" in i.op[1:] and words[0] not in ("arrive", "expect_tx")
+    if not {*words} <= known or abroad:
+        raise missing(i)
     results = tests or words[0] == "arrive"
     d, a, *values = i.operands if results else (Operand("none"), *i.operands)
     do = {
@@ -1443,7 +1606,7 @@ def _signalled(t: Translator, i: Instruction) -> None:
 
 
 def _bulk(t: Translator, i: Instruction) -> None:
-    """cp.async.bulk between a block's shared memory and global memory. Tensors, other blocks: missing."""
+    """cp.async.bulk between global memory and shared memory, of several blocks, too. Tensors: missing."""
     op = [p for p in i.op[3:] if p.split("::")[0] not in ("L2",)]
     if op == ["commit_group"]:
         t.machine("bulk", machine.pack(t.site(), 0, 1, 2))
@@ -1452,18 +1615,21 @@ def _bulk(t: Translator, i: Instruction) -> None:
     elif op in (
         ["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
         ["shared::cta", "global", "mbarrier::complete_tx::bytes"],
+        ["shared::cluster", "global", "mbarrier::complete_tx::bytes", "multicast::cluster"],
         ["global", "shared::cta", "bulk_group"],
     ):
         to, of, count, *signal = i.operands
-        into = op[0] != "global"
-        if len(signal) < into or len(i.operands) > 5:
+        into, several = op[0] != "global", len(op) == 4
+        if len(signal) < into + several or len(i.operands) > 6:
             raise missing(i)
+        if several:
+            t.store_slot(3, t.get(signal[1], "i64"), "i64")
         t.store_addresses(t.address(to))
         t.store_slot(0, t.address(of), "i64")
         t.store_slot(1, t.get(count, "i64"), "i64")
         if into:
             t.store_slot(2, t.address(signal[0]), "i64")
-        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 0 if into else 1))
+        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 4 if several else 0 if into else 1))
     else:
         raise missing(i)
 
@@ -1510,6 +1676,13 @@ def _copied(t: Translator, i: Instruction) -> None:
         t.machine("arrive", machine.pack(t.site(), min(i.operands[0].value, 254), 1, 0))
     elif op[2:] == ("wait_all",):
         t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+    elif op[2:4] == ("mbarrier", "arrive") and {*op[4:]} <= {"noinc", "shared", "shared::cta", "b64"}:
+        # The copies arrive now, and are counted; without .noinc one more is expected, which is that one.
+        t.machine("arrive", machine.pack(t.site(), 255, 1, 0))
+        if "noinc" in op:
+            t.store_addresses(t.address(_count(t, 1)[0]))
+            t.store_slot(0, t.splat("i64", 1), "i64")
+            t.machine("signal", machine.pack(t.site("shared", 8), 8, 1, machine.ARRIVE_ON))
     elif op[2:3] in (("ca",), ("cg",)) and op[3] in ("shared", "shared::cta") and "global" in op:
         if any(p.split("::")[0] not in ("ca", "cg", "shared", "global", "L2") for p in op[2:]):
             raise missing(i)
@@ -1537,11 +1710,9 @@ def _multiplied(t: Translator, i: Instruction) -> None:
     op = i.op
     d, a, b, c = _count(t, 4)
     known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
-    if known and op[3] == "m16n8k32" and {op[6], op[9]} == {"s32"} and {*op[7:9]} <= {"s8", "u8"}:
-        _multiplied_wholes(t, i)
-        return
     if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:
-        raise missing(i)
+        _multiplied_otherwise(t, i)
+        return
     if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
         raise missing(i)
     for slot, part in enumerate((*a.parts, *b.parts, *c.parts)):
@@ -1551,20 +1722,92 @@ def _multiplied(t: Translator, i: Instruction) -> None:
         t.put(part, t.load_slot(10 + n, "float"), "float")
 
 
-def _multiplied_wholes(t: Translator, i: Instruction) -> None:
-    """Of bytes, four a register, with sums of 32 bits that wrap around."""
-    d, a, b, c = i.operands
-    if [len(o.parts) for o in (d, a, b, c)] != [4, 4, 2, 4]:
+# Of a number of a factor the kind, and its bits; of 4 bits there are no products but `multiply_whole`'s.
+_FACTORS = {
+    "f16": (machine.HALF, 16), "bf16": (machine.BFLOAT, 16), "tf32": (machine.TF32, 32), "s8":
+    (machine.S8, 8),
+    "u8": (machine.U8, 8), "s4": (machine.S8, 4), "u4": (machine.U8, 4), "e4m3": (machine.E4M3, 8), "e5m2":
+    (machine.E5M2, 8),
+}  # fmt: skip
+_WHOLE_FACTORS = ("s8", "u8", "s4", "u4")
+
+
+def _operands(operand: Operand) -> tuple[Operand, ...]:
+    return operand.parts if operand.kind == "vector" else (operand,)
+
+
+def _multiplied_otherwise(t: Translator, i: Instruction) -> None:
+    """mma of other shapes and types: m16n8 of whole numbers, of 8 bits of floating point, with sums of
+    halves; m8n8k4 of float64."""
+    words = [word for word in i.op[3:] if word != "satfinite"]
+    d, a, b, c = (_operands(o) for o in _count(t, 4))
+    if len(words) != 7 or i.op[1:3] != ("sync", "aligned") or words[1:3] != ["row", "col"]:
         raise missing(i)
-    for slot, part in enumerate((*a.parts, *b.parts, *c.parts)):
+    sums, of_a, of_b, more = words[3:]
+    if words[0] == "m8n8k4" and {*words[3:]} == {"f64"} and [len(o) for o in (d, a, b, c)] == [2, 1, 1, 2]:
+        for slot, part in enumerate((*a, *b, *c)):
+            t.store_slot(slot, t.get(part, "double"), "double")
+        t.machine("multiply_double", machine.pack(t.site(), 8, 1, 0))
+        for n, part in enumerate(d):
+            t.put(part, t.load_slot(2 + n, "double"), "double")
+        return
+    shape = re.fullmatch(r"m16n8k(\d+)", words[0])
+    if shape is None or not {of_a, of_b} <= {*_FACTORS} or sums != more:
+        raise missing(i)
+    (kind_a, bits), (kind_b, bits_b), depth = _FACTORS[of_a], _FACTORS[of_b], int(shape[1])
+    whole = of_a in _WHOLE_FACTORS
+    halves = sums == "f16" and of_a not in ("bf16", "tf32")
+    alike = bits == bits_b and whole == (of_b in _WHOLE_FACTORS) and (bits == 8 or of_a == of_b or whole)
+    count = depth * bits // 128  # registers of a column's part
+    if (
+        not alike
+        or count not in (1, 2)
+        or depth * bits % 128
+        or not (sums == ("s32" if whole else "f32") or halves)
+    ):
+        raise missing(i)
+    if [len(o) for o in (d, a, b, c)] != [2 if halves else 4, 2 * count, count, 2 if halves else 4]:
+        raise missing(i)
+    for slot, part in enumerate(a):
         t.store_slot(slot, t.get(part, "i32"), "i32")
-    kind = machine.WHOLE + 2 * (i.op[7] == "u8") + (i.op[8] == "u8")
-    t.machine("multiply", machine.pack(t.site(), 4, 1, kind))
-    for n, part in enumerate(d.parts):
+    for slot, part in enumerate(b):
+        t.store_slot(4 + slot, t.get(part, "i32"), "i32")
+    for slot, value in enumerate(_sums_of(t, c) if halves else [t.get(part, "i32") for part in c]):
+        t.store_slot(6 + slot, value, "float" if halves else "i32")
+    if whole:
+        case = products.whole_case(bits, count)
+        flags = products.UNSIGNED_ROWS * (kind_a == machine.U8) | products.UNSIGNED_COLUMNS * (
+            kind_b == machine.U8
+        )
+        flags |= products.LIMITED * ("satfinite" in i.op)
+        t.machine("multiply_whole", machine.pack(t.site(), 4, 1, case, flags, 0))
+    else:
+        t.machine("multiply_any", machine.pack(t.site(), depth, 1, kind_a, kind_b, 0))
+    if halves:
+        _put_sums(t, d, [t.load_slot(10 + n, "float") for n in range(4)])
+        return
+    for n, part in enumerate(d):
         t.put(part, t.load_slot(10 + n, "i32"), "i32")
 
 
-_WIDE_KINDS = {("f16", 16): machine.HALF, ("bf16", 16): machine.BFLOAT, ("tf32", 8): machine.TF32}
+def _sums_of(t: Translator, parts: Sequence[Operand]) -> list[str]:
+    """float32 of pairs of halves."""
+    found = []
+    for part in parts:
+        bits = t.get(part, "i32")
+        for shift in (0, 16):
+            low = t.two("lshr", "i32", bits, t.splat("i32", shift)) if shift else bits
+            found.append(_widened(t, t.cast("trunc", low, "i32", "i16"), "f16"))
+    return found
+
+
+def _put_sums(t: Translator, parts: Sequence[Operand], values: Sequence[str]) -> None:
+    for n, part in enumerate(parts):
+        low, high = (t.cast("zext", _narrowed(t, v, "f16"), "i16", "i32") for v in values[2 * n : 2 * n + 2])
+        t.put(part, t.two("or", "i32", low, t.two("shl", "i32", high, "splat (i32 16)")), "i32")
+
+
+_WIDE_KINDS = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}  # steps of a sum
 
 
 @TABLE.of("wgmma")
@@ -1578,26 +1821,36 @@ def _multiplied_by_four_warps(t: Translator, i: Instruction) -> None:
     if op[1] == "wait_group" and len(i.operands) == 1 and i.operands[0].kind == "number":
         t.machine("products", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 1))
         return
+    op = tuple(word for word in op if word != "satfinite")
     shape = re.fullmatch(r"m64n(\d+)k(\d+)", op[4])
-    if op[1] != "mma_async" or shape is None or len(op) != 8 or op[5] != "f32" or op[6] != op[7]:
+    if op[1] != "mma_async" or shape is None or len(op) != 8:
         raise missing(i)
-    columns, kind = int(shape[1]), _WIDE_KINDS.get((op[6], int(shape[2])))
+    columns, (sums, of_a, of_b), whole = int(shape[1]), op[5:], op[6] in _WHOLE_FACTORS
     d, a, b, more, *signs = i.operands
-    if kind is None or columns % 8 or not 8 <= columns <= 256 or len(d.parts) != columns // 2:
+    narrow = sums == "f16" and of_a in ("f16", "e4m3", "e5m2")
+    alike = of_a == of_b or (_WIDE_KINDS.get(of_a) == 32 and whole == (of_b in _WHOLE_FACTORS))
+    if _WIDE_KINDS.get(of_a) != int(shape[2]) or of_b not in _WIDE_KINDS or not alike:
         raise missing(i)
+    if not (sums == ("s32" if whole else "f32") or narrow):
+        raise missing(i)
+    if columns % 8 or not 8 <= columns <= 256 or len(d.parts) != columns // (4 if narrow else 2):
+        raise missing(i)
+    kind, kind_b, two_bytes = _FACTORS[of_a][0], _FACTORS[of_b][0], _WIDE_KINDS[of_a] == 16
     values = [o.value for o in signs]
     held = a.kind == "vector"
-    turned = values[2:] if kind != machine.TF32 else []
+    turned = values[2:] if two_bytes else []
     if (
         any(o.kind != "number" for o in signs)
-        or len(values) != (2 if kind == machine.TF32 else 3 if held else 4)
+        or len(values) != (0 if whole else 2 if not two_bytes else 3 if held else 4)
         or any(v not in (1, -1) for v in values[:2])
         or any(v not in (0, 1) for v in turned)
         or (held and len(a.parts) != 4)
     ):
         raise missing(i)
     flags = machine.REGISTERS * held
+    values = values or [1, 1]
     flags |= machine.NEGATED_A * (values[0] == -1) | machine.NEGATED_B * (values[1] == -1)
+    flags |= machine.WHOLE_SUMS * whole | machine.SATURATED * ("satfinite" in i.op) | kind_b << 8
     if turned:
         flags |= machine.TRANSPOSED_B * turned[-1] | machine.TRANSPOSED_A * (turned[0] if not held else 0)
     if held:
@@ -1608,12 +1861,17 @@ def _multiplied_by_four_warps(t: Translator, i: Instruction) -> None:
     t.store_slot(1, t.get(b, "i64"), "i64")
     t.store_slot(2, t.cast("zext", t.get(more, "i1"), "i1", "i64"), "i64")
     wide = t.emit(f"load ptr, ptr {t.word(machine.W_WIDE)}", "p")
-    places = [t.emit(f"getelementptr i8, ptr {wide}, i64 {128 * n}", "p") for n in range(len(d.parts))]
-    for place, part in zip(places, d.parts, strict=True):
-        t.line(f"store <32 x float> {t.get(part, 'float')}, ptr {place}, align 64")
+    places = [t.emit(f"getelementptr i8, ptr {wide}, i64 {128 * n}", "p") for n in range(columns // 2)]
+    before = _sums_of(t, d.parts) if narrow else [t.get(part, "float") for part in d.parts]
+    for place, value in zip(places, before, strict=True):
+        t.line(f"store <32 x float> {value}, ptr {place}, align 64")
     t.machine("multiply_wide", machine.pack(t.site(), columns // 8, 1, kind, flags, 0))
-    for place, part in zip(places, d.parts, strict=True):
-        t.put(part, t.emit(f"load <32 x float>, ptr {place}, align 64"), "float")
+    after = [t.emit(f"load <32 x float>, ptr {place}, align 64") for place in places]
+    if narrow:
+        _put_sums(t, d.parts, after)
+        return
+    for value, part in zip(after, d.parts, strict=True):
+        t.put(part, value, "float")
 
 
 @TABLE.of("ldmatrix", "stmatrix")
@@ -1670,7 +1928,7 @@ def _square(t: Translator, i: Instruction) -> None:
         raise missing(i)
     nbytes = 2 if part in ("f16", "bf16") else 4
     count = 4 if part == "tf32" else 8  # numbers of a lane, side by side in its row (or column)
-    if len(values.parts) != (4 if part == "tf32" or (sums and part == "f16") else 8):
+    if len(values.parts) != (4 if part in ("tf32", "bf16") or (sums and part == "f16") else 8):
         raise missing(i)
     stride = t.get(i.operands[2], "i64")
     line = "<" + ", ".join(f"i64 {lane % 16}" for lane in range(32)) + ">"
@@ -1726,7 +1984,7 @@ def _square_product(t: Translator, i: Instruction) -> None:
     sums = (types[0], types[-1])
     kind = _SQUARE_KINDS.get((op[6], factors[0]))
     lengths = [4 if s == "f16" else 8 for s in sums]
-    each = 4 if kind == machine.TF32 else 8
+    each = 8 if kind == machine.HALF else 4
     wanted = [lengths[0], each, each, lengths[1]]
     if kind is None or factors[0] != factors[1] or not {*sums} <= {"f16", "f32"} or len(types) not in (2, 4):
         raise missing(i)

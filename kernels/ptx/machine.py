@@ -49,13 +49,22 @@ W_TILE = 576  # of a product
 W_LANE_EPOCH, W_LANE_MASK = 768, 800  # of each lane its last __syncwarp of some lanes, and which
 W_BULK_GROUPS = 832  # closed groups of bulk copies of each lane
 W_RECENT = 864  # the block's clock when this warp last learned what others had done
-W_WORDS = 896
+W_STACK = 865  # where the lanes' returns from functions lie
+W_LEVEL, W_DEPTH = (
+    872,
+    888,
+)  # of each lane how many functions that call themselves are open, and its stack's depth
+W_WORDS = 912
+STACK, LEVELS = (
+    1024,
+    512,
+)  # words of 64 bits of a lane's stack; times that functions may be open which call themselves
 QUEUE = 256  # copies that a warp may have under way
 Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
 Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
 WIDE_NBYTES = 4 * 128 * 32 + 8 * (
-    16 * 16 + 256 * 16 + 256
+    16 * 32 + 256 * 32 + 256
 )  # sums, rows, columns, a row's sums of one of them
 
 # --- of a block ---
@@ -66,6 +75,8 @@ B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
 B_BULK, B_BULK_COUNT = 96, 97
 B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
+# Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
+B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
 B_WORDS = 128
 BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
@@ -96,8 +107,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED, OVERRUN,
-) = range(1, 19)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY, GONE,
+) = range(1, 22)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -118,15 +129,16 @@ SHAPES = 2  # of an instruction: one that copies has places that it reads, and p
 SPREADS = 0x9E3779B97F4A7C15  # 2⁶⁴ by the golden ratio: D. Knuth, "The Art of Computer Programming", 6.4
 
 GLOBAL, SHARED, LOCAL, PARAM, GENERIC, CLUSTER = range(6)
-VOLATILE, IN_PARTS = 1, 2
+VOLATILE, IN_PARTS, EXPECTED = 1, 2, 4
 USED_ALL = 15
 WINDOW = 36  # bits of the offset within a buffer's window
 MIDDLE = 1 << (WINDOW - 1)
 OFFSETS = (1 << WINDOW) - 1
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = 1 << 20, (1 << 20) + 1, (1 << 20) + 2
+CODE_WINDOW = (1 << 20) + 3  # of functions
 
 ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
-SIGNED, UNSIGNED, F32, F64, F16X2, BF16X2 = range(6)
+SIGNED, UNSIGNED, F32, F64, F16, BF16, F16X2, BF16X2 = range(8)
 
 NOBODY, FLIPPED = 0x7FFFFFFF, 0x3FFFFFFF  # the program counter of no lane; what turns the order round
 NOBODYS = 0x7FFFFFFE  # the clock, and the block, of what lies between arrays
@@ -171,6 +183,21 @@ def known_of(launch, block, row):
 
 
 @inlined
+def fences_of(launch, serial):
+    """Of each warp of a block up to which clock what it did lies before a fence; behind that up to which it
+    lay so when the block last wrote by an atomic or volatile access: others that see this one know of it."""
+    return simd.integers(launch[L_FENCES] + 16 * launch[L_WARPS] * (serial - launch[L_FIRST]))
+
+
+@inlined
+def told_others(launch, block):
+    """The block writes by an atomic or volatile access."""
+    fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
+    for v in range(warps):
+        fences[warps + v] = fences[v]
+
+
+@inlined
 def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
@@ -203,12 +230,12 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
     if strong[W_STRONG] == 0 or it & _GRID_WIDE:
         return False
-    fences = simd.integers(launch[L_FENCES] + 8 * warps * (serial - launch[L_FIRST]))
+    before = simd.shifted(fences_of(launch, serial), warps)
     if it & _BLOCK_WIDE == 0:
-        return clock < fences[writer]
+        return clock < before[writer]
     least = clock + 1
     for v in range(warps):
-        least = min(least, fences[v])
+        least = min(least, before[v])
     return clock < least
 
 
@@ -634,7 +661,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
     slow, records = 0, size * count >> granule
-    if shadow and packed >> 40 & VOLATILE:
+    if shadow and packed >> 40 & (VOLATILE | EXPECTED):
         return mask
     watched = shadow == 0
     if not watched and shape:
@@ -750,7 +777,8 @@ def read_lanes(warp, mask, packed, space, shape):
                     first = offset + (i << granule) if first < 0 else first
                 else:
                     known += 1
-                read_now(launch, block, record, site, thread, epoch, strong, buffer, offset + (i << granule))
+                looked = packed >> 40 & (VOLATILE | EXPECTED)
+                read_now(launch, block, record, site, thread, epoch, looked, buffer, offset + (i << granule))
             # Of several elements that are read at once the last may be what fills a row up.
             if first >= 0 and (known == 0 or packed >> 40 & IN_PARTS) and not initialised:
                 found(launch, UNWRITTEN, site, 0, buffer, first, block[B_SERIAL], thread, 0, 0, mask, size)
@@ -789,6 +817,7 @@ def write_lanes(warp, mask, packed, space, shape):
     epoch = warp[W_EPOCH]
     if strong:
         warp[W_STRONG] = 1
+        told_others(launch, block)
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -937,7 +966,7 @@ def tallied(warp, mask, packed, space, stores):
 
 
 @inlined
-def lent(warp, launch, block, lane):
+def lent(warp, launch, block, lane, site):
     """Make the shared memory of the cluster's block that the lane's address names this block's own. Its slot,
     −1 where there is no such block."""
     addresses = simd.shifted(warp, W_A)
@@ -950,7 +979,24 @@ def lent(warp, launch, block, lane):
     of = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
     shared, shadow = of[B_SHARED], of[B_SHADOW]
     block[B_SHARED], block[B_SHADOW] = shared, shadow
+    if rank != block[B_RANK]:
+        leader = simd.shifted(of, -rank * B_WORDS)
+        thread = (warp[W_INDEX] << 5) + lane
+        of[B_VISITED], of[B_VISITOR], of[B_VISITING] = site, block[B_SERIAL], thread
+        of[B_VISITED_PHASE] = leader[B_CLUSTER_PHASE] + 1
+        if of[B_DONE]:
+            gone(launch, of)
     return slot
+
+
+@inlined
+def gone(launch, block):
+    """A block has ended: who was in its shared memory since the cluster's last barrier may come too late."""
+    if block[B_VISITED_PHASE]:
+        found(
+            launch, GONE, block[B_VISITED], 0, -SHARED, 0, block[B_VISITOR], block[B_VISITING],
+            block[B_SERIAL], 0, 0, 0,
+        )  # fmt: skip
 
 
 @inlined
@@ -960,7 +1006,7 @@ def in_cluster(warp, mask, packed, stores):
     shared, shadow = block[B_SHARED], block[B_SHADOW]
     for lane in range(32):
         if mask >> lane & 1:
-            lent(warp, launch, block, lane)
+            lent(warp, launch, block, lane, packed & 0xFFFFFF)
             if stores:
                 write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
@@ -1089,8 +1135,46 @@ def as_signed(value, size):
 
 
 @inlined
+def half_of(value):
+    """The bits of float32 as a half, rounded to the nearest."""
+    bits = simd.bits(value)
+    sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
+    if size > 0x7F800000:
+        return 0x7FFF
+    if size >= 0x477FF000:
+        return sign | 0x7C00
+    if size < 0x38800000:  # a multiple of 2⁻²⁴, as the last place of numbers from 0.5 on is
+        return sign | simd.bits(np.float32(simd.from_bits(size) + np.float32(0.5))) - 0x3F000000
+    return sign | size + 0xFFF + (size >> 13 & 1) - 0x38000000 >> 13
+
+
+@inlined
+def bfloat_of(value):
+    bits = simd.bits(value) & 0xFFFFFFFF
+    return 0x7FFF if bits & 0x7FFFFFFF > 0x7F800000 else bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
+@inlined
+def of_bits(old, b, do, bfloat):
+    """Of two numbers of 16 bits the sum, the smaller or the larger one."""
+    x = simd.from_bits(old << 16) if bfloat else of_half(old)
+    y = simd.from_bits(b << 16) if bfloat else of_half(b)
+    if do == MIN:
+        return old if x < y else b
+    if do == MAX:
+        return old if x > y else b
+    value = np.float32(x + y)
+    return bfloat_of(value) if bfloat else half_of(value)
+
+
+@inlined
 def combined(old, b, c, size, do, kind):
     """What an atomic operation writes."""
+    if kind in (F16, BF16):
+        return of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16)
+    if kind in (F16X2, BF16X2):
+        high = of_bits(old >> 16 & 0xFFFF, b >> 16 & 0xFFFF, do, kind == BF16X2)
+        return high << 16 | of_bits(old & 0xFFFF, b & 0xFFFF, do, kind == BF16X2)
     if kind == F32:
         x, y = simd.from_bits(np.int32(old)), simd.from_bits(np.int32(b))
         if do == ADD:
@@ -1135,8 +1219,10 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     if mask == 0:
         return
     warp[W_STRONG] = 1
+    told_others(launch, block)
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
+    own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1144,6 +1230,10 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if its == GENERIC:
             its = space_of(address)
             address = address & OFFSETS if its != GLOBAL else address
+        if its == SHARED and launch[L_CLUSTER] > 1:
+            addresses[lane] = address
+            lent(warp, launch, block, lane, site)
+            address = addresses[lane]
         thread = (warp[W_INDEX] << 5) + lane
         shadow, granule, buffer, offset, initialised = 0, 0, 0, address, True
         if its == SHARED:
@@ -1174,6 +1264,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         else:
             at = -1
             found(launch, OUTSIDE, site, 0, -its, address, block[B_SERIAL], thread, 0, 0, mask, size)
+        block[B_SHARED], block[B_SHADOW] = own_shared, own_shadow
         if at < 0:
             values[64 + lane] = 0
             continue
@@ -1194,19 +1285,23 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             simd.doubles(at)[0] = simd.number(old) + simd.number(values[lane])
         else:
             b, c = values[lane], values[32 + lane]
-            if size == 4:
-                b, c = b & 0xFFFFFFFF, c & 0xFFFFFFFF
+            if size < 8:
+                b, c = b & (1 << 8 * size) - 1, c & (1 << 8 * size) - 1
             put(at, size, combined(old, b, c, size, do, kind))
 
 
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
-    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]))
+
+
+@inlined
+def fenced(warp, launch, block):
     block[B_CLOCK] += 1
     warps = launch[L_WARPS]
     known = known_of(launch, block, warp[W_INDEX])
-    fences = simd.integers(launch[L_FENCES] + 8 * warps * (block[B_SERIAL] - launch[L_FIRST]))
+    fences = fences_of(launch, block[B_SERIAL])
     for v in range(warps):
         fences[v] = max(fences[v], known[v])
     fences[warp[W_INDEX]] = block[B_CLOCK]
@@ -1367,6 +1462,7 @@ def begin(launch, slot):
     rank, cluster = number % launch[L_CLUSTER], number // launch[L_CLUSTER]
     block[B_RANK], block[B_FIRST_OF] = rank, block[B_SERIAL] - rank
     block[B_CLUSTER_EPOCH], block[B_CLUSTER_ARRIVED], block[B_CLUSTER_PHASE] = 0, 0, 0
+    block[B_VISITED_PHASE] = 0
     for axis in range(3):
         blocks, clusters = launch[L_CX + axis], launch[L_CLUSTERS + axis]
         block[B_IN_CLUSTER + axis], block[B_CLUSTER + axis] = rank % blocks, cluster % clusters
@@ -1390,6 +1486,8 @@ def begin(launch, slot):
         warp[W_STRONG], warp[W_RECENT] = 0, block[B_CLOCK]
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
+        for i in range(16):
+            warp[W_LEVEL + i], warp[W_DEPTH + i] = 0, 0
         if warp[W_LOCAL_INIT]:
             known = simd.octets(warp[W_LOCAL_INIT])
             for i in range(32 * launch[L_LOCAL_NBYTES]):
@@ -1498,12 +1596,13 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
     if launch[L_TURNS] == 0:
         for slot in range(resident):
             begin(launch, slot)
-    total, random, before = warps * resident, launch[L_SEED], launch[L_TURNS]
+    total, before = warps * resident, launch[L_TURNS]
     while launch[L_ENDED] == 0:
         if launch[L_TURNS] - before >= most_turns:
             return
         moved, left = False, False
-        random = (random * 1103515245 + 12345) & 0x7FFFFFFF
+        # Of the turns alone, and not of how many this call makes.
+        random = (launch[L_SEED] + launch[L_TURNS]) * 1103515245 + 12345 >> 8 & 0x7FFFFF
         shift = 0 if launch[L_SEED] < 2 else random % total
         for i in range(total):
             at = (i + shift) % total
@@ -1536,8 +1635,19 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
                 warp[W_FLIP] = 0 if warp[W_FLIP] or warp[W_NEXT] == NOBODY else FLIPPED
             else:
                 warp[W_FLIP] = 0
+                if launch[L_LIMIT] < 0 and warp[W_LIVE]:  # a loop in which there is a barrier
+                    found(
+                        launch, ENDLESS, warp[W_WHERE], 0, 0, 0, block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
+                        warp[W_LIVE], 0,
+                    )  # fmt: skip
+                    launch[L_ENDED] = 1
+                    return
             if block[B_LIVE] == 0:
                 block[B_DONE] = 1
+                if launch[L_CLUSTER] > 1:
+                    phase = simd.shifted(block, -block[B_RANK] * B_WORDS)[B_CLUSTER_PHASE] + 1
+                    if block[B_VISITED_PHASE] == phase:
+                        gone(launch, block)
                 first = slot - slot % launch[L_CLUSTER]
                 others = 0
                 for other in range(first, first + launch[L_CLUSTER]):
@@ -1584,6 +1694,8 @@ def stuck(launch):
         for which in range(16):
             if block[B_ARRIVED + which]:
                 released(launch, slot, which)
+        for w in range(launch[L_WARPS]):  # who waits for the cluster, or for what nobody counts
+            simd.integers(simd.integers(launch[L_WARP_STATES])[slot * launch[L_WARPS] + w])[W_BARRED] = 0
 
 
 # --- copies that go on by themselves ---
@@ -1752,18 +1864,90 @@ def arrive(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- products of matrices ---
 
-TF32, HALF, BFLOAT, WHOLE = range(4)  # the last and three more: bytes, of which rows, columns are unsigned
+TF32, HALF, BFLOAT, S8, U8, E4M3, E5M2 = range(7)
+SATURATED = 32
 
 
 @inlined
-def factor(word, which, kind):
-    """A number of a register of a factor, the second of two where `which` says so."""
-    if kind == TF32:
-        return simd.from_bits(np.int32(word & -8192))
+def of_eighth(bits, kind):
+    """float32 of 8 bits of floating point."""
+    if kind == E5M2:
+        return of_half(bits << 8)
+    if bits & 0x7F == 0x7F:
+        return simd.from_bits(0x7FC00000)
+    value = np.float32(of_half((bits & 0x7F) << 7) * np.float32(256.0))
+    return -value if bits & 0x80 else value
+
+
+@inlined
+def of_pair(word, which, kind):
+    """float32 of one of the two numbers of 16 bits of a register."""
     bits = word >> 16 & 0xFFFF if which else word & 0xFFFF
     if kind == BFLOAT:
         return simd.from_bits(np.int32(bits << 16))
     return of_half(bits)
+
+
+@inlined
+def of_quarter(word, which, kind):
+    """float32 of one of the four numbers of 8 bits of a register."""
+    bits = word >> 8 * which & 0xFF
+    if kind >= E4M3:
+        return of_eighth(bits, kind)
+    return np.float32(bits - 256 if kind == S8 and bits > 127 else bits)
+
+
+@inlined
+def factor(word, which, kind):
+    """A number of a register of a factor, of several so many further on."""
+    if kind == TF32:
+        return simd.from_bits(np.int32(word & -8192))
+    if kind >= S8:
+        return of_quarter(word, which, kind)
+    return of_pair(word, which, kind)
+
+
+@inlined
+def limited(value, saturated):
+    """32 bits of a sum of whole numbers."""
+    return max(-2147483648, min(2147483647, value)) if saturated else value
+
+
+@compiled
+def multiply_any(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync of 16 rows and 8 columns, of numbers of floating point of any kind, with so many steps as the
+    size says: rows in slots 0 to 3, columns in 4 and 5, sums in 6 to 9, results in 10 to 13 (32 bits each).
+    Which lane has what: PTX ISA, "Matrix Fragments for mma.m16n8k32" and others: they differ in how many
+    numbers a register has."""
+    low, numbers = (
+        simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
+        simd.floats(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V),
+    )
+    depth, kind, other = packed >> 24 & 0xFF, packed >> 36 & 0xF, packed >> 40 & 0xF
+    each = 1 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 4
+    for lane in range(32):
+        for e in range(4):
+            row, column = lane // 4 + 8 * (e >> 1), 2 * (lane % 4) + (e & 1)
+            total = np.float64(numbers[32 * (6 + e) + lane])
+            for k in range(depth):
+                part, t, i = k // (4 * each), k // each % 4, k % each
+                a = factor(low[32 * ((row >> 3) + 2 * part) + (row & 7) * 4 + t], i, kind)
+                b = factor(low[32 * (4 + part) + column * 4 + t], i, other)
+                total += np.float64(a) * np.float64(b)
+            numbers[32 * (10 + e) + lane] = np.float32(total)
+
+
+@compiled
+def multiply_double(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """mma.sync.m8n8k4 of float64: rows in slot 0, columns in 1, sums in 2 and 3, results there, too."""
+    numbers = simd.doubles(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
+    for lane in range(32):
+        for e in range(2):
+            row, column = lane // 4, 2 * (lane % 4) + e
+            total = numbers[32 * (2 + e) + lane]
+            for k in range(4):
+                total += numbers[row * 4 + k] * numbers[32 + column * 4 + k]
+            numbers[32 * (2 + e) + lane] = total
 
 
 @compiled
@@ -1817,7 +2001,7 @@ def store_matrices(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- products of matrices in shared memory, which a warpgroup has done in the background ---
 
-REGISTERS, TRANSPOSED_A, TRANSPOSED_B, NEGATED_A, NEGATED_B = 1, 2, 4, 8, 16
+REGISTERS, TRANSPOSED_A, TRANSPOSED_B, NEGATED_A, NEGATED_B, WHOLE_SUMS = 1, 2, 4, 8, 16, 64
 
 
 @inlined
@@ -1916,7 +2100,7 @@ def background_read(warp, launch, block, address, site, since):
 def operand_read(warp, launch, block, descriptor, first, count, transposed, kind, site, since, into, negated):
     """Read a matrix of `count` rows or columns from `first` on: `into` has of each step of the sum `count`
     numbers side by side."""
-    each = 4 if kind == TF32 else 2
+    each = 4 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 1
     depth, pieces = 32 // each, 16 // each
     unlike(warp)
     outer = count // pieces if transposed else count
@@ -1935,9 +2119,13 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
                 number = 0 if at < 0 else word[e]
                 if kind == TF32:
                     into[first_of + e * step] = sign * np.float64(factor(number, 0, kind))
+                elif each == 1:
+                    for which in range(4):
+                        value = sign * np.float64(of_quarter(number, which, kind))
+                        into[first_of + (4 * e + which) * step] = value
                 else:
-                    into[first_of + 2 * e * step] = sign * np.float64(factor(number, 0, kind))
-                    into[first_of + (2 * e + 1) * step] = sign * np.float64(factor(number, 1, kind))
+                    into[first_of + 2 * e * step] = sign * np.float64(of_pair(number, 0, kind))
+                    into[first_of + (2 * e + 1) * step] = sign * np.float64(of_pair(number, 1, kind))
 
 
 @compiled
@@ -1957,16 +2145,17 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     )
     sums = simd.floats(warp[W_WIDE])
     rows = simd.doubles(warp[W_WIDE] + 4 * 128 * 32)
-    others, totals = simd.shifted(rows, 16 * 16), simd.shifted(rows, 16 * 16 + 16 * 256)
-    depth = 8 if kind == TF32 else 16
-    each = 1 if kind == TF32 else 2
+    others, totals = simd.shifted(rows, 16 * 32), simd.shifted(rows, 16 * 32 + 32 * 256)
+    each = 1 if kind == TF32 else 2 if kind in (HALF, BFLOAT) else 4
+    depth, other, whole = 8 * each, packed >> 48 & 0xF, flags & WHOLE_SUMS
+    counts = simd.words(warp[W_WIDE])
     if flags & REGISTERS:
         for lane in range(32):
             g, t = lane // 4, lane % 4
             for part in range(4):
                 row, far = g + 8 * (part & 1), part >> 1
                 for i in range(each):
-                    k = (t + 4 * far) if kind == TF32 else (2 * t + i + 8 * far)
+                    k = each * t + i + 4 * each * far
                     value = np.float64(factor(low[32 * (6 + part) + lane], i, kind))
                     rows[k * 16 + row] = -value if flags & NEGATED_A else value
     else:
@@ -1975,18 +2164,26 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             rows, flags & NEGATED_A,
         )  # fmt: skip
     operand_read(
-        warp, launch, block, values[32], 0, columns, flags & TRANSPOSED_B, kind, site, 0, others,
+        warp, launch, block, values[32], 0, columns, flags & TRANSPOSED_B, other, site, 0, others,
         flags & NEGATED_B,
     )  # fmt: skip
     more = values[64] != 0
     for row in range(16):
         # Of eight columns a row lies in four lanes of two registers.
-        its = simd.shifted(sums, 64 * (row >> 3) + 4 * (row & 7))
+        far = 64 * (row >> 3) + 4 * (row & 7)
+        its = simd.shifted(sums, far)
         for group in range(columns >> 3):
             pair, total = simd.shifted(its, 128 * group), simd.shifted(totals, 8 * group)
+            numbers = simd.shifted(counts, far + 128 * group)
             for lane in range(4):
-                total[2 * lane] = np.float64(pair[lane]) if more else 0.0
-                total[2 * lane + 1] = np.float64(pair[32 + lane]) if more else 0.0
+                if more == 0:
+                    total[2 * lane], total[2 * lane + 1] = 0.0, 0.0
+                elif whole:
+                    total[2 * lane] = np.float64(numbers[lane])
+                    total[2 * lane + 1] = np.float64(numbers[32 + lane])
+                else:
+                    total[2 * lane] = np.float64(pair[lane])
+                    total[2 * lane + 1] = np.float64(pair[32 + lane])
         for four in range(depth >> 2):
             by, column = simd.shifted(rows, 64 * four + row), simd.shifted(others, 4 * four * columns)
             second, third = simd.shifted(column, columns), simd.shifted(column, 2 * columns)
@@ -1995,9 +2192,14 @@ def multiply_wide(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 totals[n] = totals[n] + b0 * column[n] + b1 * second[n] + b2 * third[n] + b3 * fourth[n]
         for group in range(columns >> 3):
             pair, total = simd.shifted(its, 128 * group), simd.shifted(totals, 8 * group)
+            numbers = simd.shifted(counts, far + 128 * group)
             for lane in range(4):
-                pair[lane] = np.float32(total[2 * lane])
-                pair[32 + lane] = np.float32(total[2 * lane + 1])
+                if whole:
+                    numbers[lane] = limited(np.int64(total[2 * lane]), flags & SATURATED)
+                    numbers[32 + lane] = limited(np.int64(total[2 * lane + 1]), flags & SATURATED)
+                else:
+                    pair[lane] = np.float32(total[2 * lane])
+                    pair[32 + lane] = np.float32(total[2 * lane + 1])
     block[B_CLOCK] += 1
     count = warp[W_PRODUCTS_BEGUN]
     if count >= PRODUCTS:
@@ -2032,8 +2234,8 @@ def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     site, since, into, 0,
                 )  # fmt: skip
             operand_read(
-                warp, launch, block, entry[2], 0, (its >> 24 & 0xFF) * 8, flags & TRANSPOSED_B, kind, site,
-                since, into, 0,
+                warp, launch, block, entry[2], 0, (its >> 24 & 0xFF) * 8, flags & TRANSPOSED_B,
+                its >> 48 & 0xF, site, since, into, 0,
             )  # fmt: skip
         else:
             stays = simd.shifted(queue, kept * P_WORDS)
@@ -2131,6 +2333,39 @@ def bulk_arrived(warp, launch, block, entry, into_shared):
     addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
 
 
+@inlined
+def signalled_abroad(warp, launch, block, lane, packed, value, mask):
+    """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has
+    done is before what those do who have waited for it."""
+    site, do, own = packed & 0xFFFFFF, packed >> 36 & 0xF, block[B_SERIAL]
+    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    slot, thread = lent(warp, launch, block, lane, site), (warp[W_INDEX] << 5) + lane
+    address = simd.shifted(warp, W_A)[lane]
+    place = shared_at(warp, launch, address, 8, site, lane, mask)
+    record = simd.integers(block[B_SHADOW] + 32 * (address >> launch[L_SHARED_GRANULE]))
+    serial = record[0] >> 32 if place >= 0 else 0
+    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    if place < 0:
+        return
+    target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    if target[B_DONE] == 0 and target[B_VISITOR] == own:
+        target[B_VISITED_PHASE] = 0  # who owns it can wait for this
+    if serial != target[B_SERIAL]:
+        found(launch, UNWRITTEN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)
+    word = simd.integers(place)
+    if do in (EXPECT, ARRIVE_EXPECT):
+        word[0] += value << 40
+    if do in (ARRIVE_ON, ARRIVE_EXPECT):
+        fenced(warp, launch, block)
+        told_others(launch, block)
+        count = value if do == ARRIVE_ON else 1
+        if word[0] & 0xFFFFF < count:
+            found(launch, OVERRUN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)
+            return
+        word[0] -= count
+        completed(launch, target, place, address)
+
+
 @compiled
 def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """mbarrier: addresses in W_A, a count, bytes, a state or a parity in slot 0 (64 bits); what it gives in
@@ -2147,6 +2382,10 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         address = addresses[lane] & OFFSETS if addresses[lane] >> WINDOW == SHARED_WINDOW else addresses[lane]
         thread = (warp[W_INDEX] << 5) + lane
         values[64 + lane] = 0
+        if address >> 24 and launch[L_CLUSTER] > 1:
+            addresses[lane] = address
+            signalled_abroad(warp, launch, block, lane, packed, values[lane], mask)
+            continue
         place = shared_at(warp, launch, address, 8, site, lane, mask)
         if place < 0:
             continue
@@ -2203,6 +2442,8 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     completed(launch, block, place, address)
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane] = 1
+                if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
+                    warp[W_STRONG] = 1
                 mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
                 least = warp[W_RECENT] = block[B_CLOCK]
                 warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
@@ -2212,11 +2453,34 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
 
 
+@inlined
+def bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, signal_at):
+    """Begin a bulk copy to another block of the cluster. Whether others still read there is not looked at."""
+    slot = block[B_SLOT] - block[B_RANK] + rank
+    target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
+    count, thread = target[B_BULK_COUNT], (warp[W_INDEX] << 5) + lane
+    if count >= BULK or target[B_DONE]:
+        kind = GONE if target[B_DONE] else TOO_MANY
+        found(launch, kind, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, 0, 16)
+        return
+    target[B_CLOCK] += 1
+    entry = simd.shifted(simd.integers(target[B_BULK]), count * K_WORDS)
+    entry[0], entry[1], entry[2], entry[3] = site, inside, of, nbytes
+    entry[4], entry[5], entry[6], entry[7] = (signal_at & 0xFFFFFF) + 1, thread, target[B_CLOCK], 0
+    granule = launch[L_SHARED_GRANULE]
+    for j in range(nbytes >> granule):
+        record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
+        record[0] = target[B_SERIAL] << 32 | site
+        record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
+    target[B_BULK_COUNT] = count + 1
+
+
 @compiled
 def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
-    mbarrier in slot 2; 1: to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups
-    but the newest are done, whose number is in the size (64 bits each)."""
+    mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has, each with its own; 1:
+    to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups but the newest are
+    done, whose number is in the size (64 bits each)."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
@@ -2241,10 +2505,20 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             block[B_BULK_COUNT] = left
         else:
             to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
-            inside = (to if do == 0 else of) & OFFSETS
+            inside, blocks = (of if do == 1 else to) & OFFSETS, 1 << block[B_RANK]
+            if do != 1 and inside >> 24 and launch[L_CLUSTER] > 1:
+                blocks = 1 << (inside >> 24 & 0xFF) - 1
+                inside &= 0xFFFFFF
+            if do == 4:
+                blocks = values[96 + lane] & (1 << launch[L_CLUSTER]) - 1
             if (to | of | nbytes) & 15 or nbytes == 0 or inside + nbytes > launch[L_SHARED_NBYTES]:
                 kind = MISALIGNED if (to | of | nbytes) & 15 else OUTSIDE
                 found(launch, kind, site, 0, -SHARED, inside, block[B_SERIAL], thread, 0, 0, mask, 16)
+                continue
+            for rank in range(launch[L_CLUSTER] if do != 1 else 0):
+                if blocks >> rank & 1 and rank != block[B_RANK]:
+                    bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, values[64 + lane])
+            if blocks >> block[B_RANK] & 1 == 0:
                 continue
             count = block[B_BULK_COUNT]
             if count >= BULK:
@@ -2255,8 +2529,8 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             entry[0], entry[1], entry[2], entry[3] = site, to, of, nbytes
             entry[4], entry[5], entry[6], entry[7] = 0, thread, block[B_CLOCK], warp[W_BULK_GROUPS + lane]
             granule = launch[L_SHARED_GRANULE]
-            if do == 0:
-                entry[1], entry[4] = inside, (values[64 + lane] & OFFSETS) + 1
+            if do != 1:
+                entry[1], entry[4] = inside, (values[64 + lane] & 0xFFFFFF) + 1
                 for j in range(nbytes >> granule):
                     record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
                     written_now(
@@ -2339,6 +2613,61 @@ def trapped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         0,
     )  # fmt: skip
     launch[L_ENDED] = 1
+
+
+# --- functions ---
+
+
+@compiled
+def pushed(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Keep what is in slot 0 (64 bits) on the lanes' stacks. A lane whose stack is full ends."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    depth, stack = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_DEPTH), simd.integers(warp[W_STACK])
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        if depth[lane] >= STACK or simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_LEVEL)[lane] >= LEVELS:
+            if warp[W_LIVE] >> lane & 1:
+                found(
+                    launch, TOO_DEEP, packed & 0xFFFFFF, 0, 0, 0, block[B_SERIAL],
+                    (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+                )  # fmt: skip
+                warp[W_LIVE] &= ~(1 << lane)
+            continue
+        stack[32 * depth[lane] + lane] = values[lane]
+        depth[lane] += 1
+
+
+@compiled
+def popped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """What was kept last, to slot 0."""
+    values = simd.shifted(warp, W_V)
+    depth, stack = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_DEPTH), simd.integers(warp[W_STACK])
+    for lane in range(32):
+        if mask >> lane & 1 and depth[lane] > 0:
+            depth[lane] -= 1
+            values[lane] = stack[32 * depth[lane] + lane]
+
+
+@compiled
+def astray(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """Lanes whose function is none (slot 0 is below zero; its address in slot 1) end."""
+    launch, block, values = (
+        simd.integers(warp[W_LAUNCH]),
+        simd.integers(warp[W_BLOCK]),
+        simd.shifted(warp, W_V),
+    )
+    for lane in range(32):
+        if mask >> lane & 1 and values[lane] < 0:
+            found(
+                launch, ASTRAY, packed & 0xFFFFFF, 0, 0, values[32 + lane], block[B_SERIAL],
+                (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+            )  # fmt: skip
+            warp[W_LIVE] &= ~(1 << lane)
 
 
 # --- textures ---

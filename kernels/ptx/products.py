@@ -14,6 +14,8 @@ from kernels.cpu import compiled
 from kernels.ptx import machine
 
 LANES = 32
+_WORDS = "<32 x i32>"
+UNSIGNED_ROWS, UNSIGNED_COLUMNS, LIMITED = 1, 2, 4  # of `multiply_whole`
 
 
 class Written:
@@ -135,41 +137,68 @@ def _multiply() -> str:
         for e, total in enumerate(totals):
             t.store(10 + e, t.emit(f"fptrunc <32 x double> {total} to <32 x float>"), "float")
         bodies.append((kind, t))
-    bodies += [
-        (machine.WHOLE + 2 * rows + columns, _wholes(rows, columns)) for rows in (0, 1) for columns in (0, 1)
-    ]
     return _function(bodies)
 
 
-def _wholes(unsigned_rows: int, unsigned_columns: int) -> _Text:
-    """The same of bytes, m16n8k32: four a register, sums in 32 bits."""
-    t = _Text()
-    words = "<32 x i32>"
+def whole_case(bits: int, count: int) -> int:
+    """Of `multiply_whole` the body for numbers of so many bits, with columns of so many registers."""
+    return 2 * (bits == 4) + count - 1
 
-    def numbers(slot: int, unsigned: int) -> list[str]:
+
+def _multiply_whole() -> str:
+    """mma.sync of 16 rows and 8 columns, of whole numbers of 8 or 4 bits, with sums of 32 bits that wrap
+    around or, LIMITED, end at the largest and the smallest: rows in slots 0 to 3, columns in 4 and 5, sums in
+    6 to 9, results in 10 to 13. Which lane has what: PTX ISA, "Matrix Fragments for mma.m16n8k32" and
+    others."""
+    bodies = [(whole_case(bits, count), _wholes(bits, count)) for bits in (8, 4) for count in (1, 2)]
+    return f"declare {_WORDS} @llvm.sadd.sat.v32i32({_WORDS}, {_WORDS})\n{_function(bodies)}"
+
+
+def _wholes(bits: int, count: int) -> _Text:
+    t = _Text()
+
+    def flag(which: int) -> str:
+        """All bits of each lane where it is set."""
+        one = t.emit(f"lshr i64 %packed, {40 + which.bit_length() - 1}")
+        some = t.emit(f"sub i64 0, {t.emit(f'and i64 {one}, 1')}")
+        every = t.emit(f"trunc i64 {some} to i32")
+        first = t.emit(f"insertelement {_WORDS} poison, i32 {every}, i32 0")
+        return t.emit(f"shufflevector {_WORDS} {first}, {_WORDS} poison, {_WORDS} zeroinitializer")
+
+    def numbers(slot: int, unsigned: str) -> list[str]:
         word, found = t.load(slot, "i32"), []
-        for byte in range(4):
-            up = t.emit(f"shl {words} {word}, splat (i32 {24 - 8 * byte})")
-            found.append(t.emit(f"{'lshr' if unsigned else 'ashr'} {words} {up}, splat (i32 24)"))
+        kept = t.emit(
+            f"or {_WORDS} {t.emit(f'xor {_WORDS} {unsigned}, splat (i32 -1)')}, splat (i32 {(1 << bits) - 1})"
+        )
+        for place in range(0, 32, bits):
+            up = t.emit(f"shl {_WORDS} {word}, splat (i32 {32 - bits - place})")
+            signed = t.emit(f"ashr {_WORDS} {up}, splat (i32 {32 - bits})")
+            found.append(t.emit(f"and {_WORDS} {signed}, {kept}"))
         return found
 
     def of_lanes(value: str, lanes: Sequence[int]) -> str:
         order = ", ".join(f"i32 {lane}" for lane in lanes)
-        return t.emit(f"shufflevector {words} {value}, {words} poison, {words} <{order}>")
+        return t.emit(f"shufflevector {_WORDS} {value}, {_WORDS} poison, {_WORDS} <{order}>")
 
-    rows = [numbers(n, unsigned_rows) for n in range(4)]
-    columns = [numbers(4 + n, unsigned_columns) for n in range(2)]
-    totals = [t.load(6 + e, "i32") for e in range(4)]
-    for far, quarter, byte in itertools.product(range(2), range(4), range(4)):
+    unsigned_rows, unsigned_columns, limited = flag(UNSIGNED_ROWS), flag(UNSIGNED_COLUMNS), flag(LIMITED)
+    rows = [numbers(n, unsigned_rows) for n in range(2 * count)]
+    columns = [numbers(4 + n, unsigned_columns) for n in range(count)]
+    totals = ["zeroinitializer"] * 4
+    for far, quarter, number in itertools.product(range(count), range(4), range(32 // bits)):
         row = [lane // 4 * 4 + quarter for lane in range(LANES)]
-        a = [of_lanes(rows[lower + 2 * far][byte], row) for lower in range(2)]
+        a = [of_lanes(rows[lower + 2 * far][number], row) for lower in range(2)]
         for odd in range(2):
-            b = of_lanes(columns[far][byte], [(2 * (lane % 4) + odd) * 4 + quarter for lane in range(LANES)])
+            column = [(2 * (lane % 4) + odd) * 4 + quarter for lane in range(LANES)]
+            b = of_lanes(columns[far][number], column)
             for lower in range(2):
                 e = 2 * lower + odd
-                totals[e] = t.emit(f"add {words} {totals[e]}, {t.emit(f'mul {words} {a[lower]}, {b}')}")
+                totals[e] = t.emit(f"add {_WORDS} {totals[e]}, {t.emit(f'mul {_WORDS} {a[lower]}, {b}')}")
+    chosen = t.emit(f"icmp ne {_WORDS} {limited}, zeroinitializer")
     for e, total in enumerate(totals):
-        t.store(10 + e, total, "i32")
+        before = t.load(6 + e, "i32")
+        around = t.emit(f"add {_WORDS} {before}, {total}")
+        ending = t.emit(f"call {_WORDS} @llvm.sadd.sat.v32i32({_WORDS} {before}, {_WORDS} {total})")
+        t.store(10 + e, t.emit(f"select <32 x i1> {chosen}, {_WORDS} {ending}, {_WORDS} {around}"), "i32")
     return t
 
 
@@ -198,4 +227,5 @@ def _multiply_square() -> str:
 
 
 multiply = Written("multiply", _multiply)
+multiply_whole = Written("multiply_whole", _multiply_whole)
 multiply_square = Written("multiply_square", _multiply_square)

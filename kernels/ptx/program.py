@@ -24,7 +24,8 @@ MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
 WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
-TURNS_AT_ONCE = 2000
+TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
+LONG = 0.05  # seconds that turns between looks at the clock should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
@@ -52,6 +53,9 @@ _WORDS = {
     machine.FAILED: "assert",
     machine.TRAPPED: "trap",
     machine.OVERRUN: "stuck",
+    machine.TOO_DEEP: "endless",
+    machine.ASTRAY: "outside",
+    machine.GONE: "race",
 }
 
 
@@ -142,10 +146,12 @@ class Report:
 
 
 class Program:
-    """PTX, read. Kernels are translated and compiled when they are first asked for."""
+    """PTX, read. Kernels are translated and compiled when they are first asked for. keep: their machine code
+    stays in the cache."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, keep: bool = True) -> None:
         self.module = reader.read(text)
+        self._keep = keep
         self._translated: dict[str, Translated] = {}
         self._addresses: dict[str, int] = {}
 
@@ -180,8 +186,8 @@ class Program:
         if name not in self._addresses:
             made = self.translated(name)
             _bind(made.helpers)
-            key = compiled.digest(f"{name} {_optimized(made)}", made.text)
-            self._addresses[name] = compiled.kept(f"ptx/{key}", lambda: _machine_code(made), MOST_KEPT)
+            key = f"ptx/{compiled.digest(f'{name} {_optimized(made)}', made.text)}" if self._keep else ""
+            self._addresses[name] = compiled.kept(key, lambda: _machine_code(made), MOST_KEPT)
         return self._addresses[name]
 
     @property
@@ -255,6 +261,8 @@ class Device:
             content = np.zeros(variable.nbytes, np.uint8)
             if variable.content is not None:
                 content[:] = np.frombuffer(variable.content, np.uint8)
+            for offset, name, more in variable.references:
+                content[offset : offset + 8].view(np.uint64)[:] = self._address_of(name) + more
             constant = variable.space == "const"
             self.buffer(variable.name, content, 4, writable=not constant, written=True)
 
@@ -273,6 +281,17 @@ class Device:
         flags = (0 if writable else machine.READ_ONLY) | (machine.INITIALISED if written else 0)
         self.buffers.append(Buffer(name, address, held, itemsize, shadow, flags))
         return self.buffers[-1]
+
+    def _address_of(self, name: str) -> int:
+        """Of a variable or a function of the program."""
+        module = self.program.module
+        functions = list(module.functions)
+        if name in functions:
+            return (machine.CODE_WINDOW << machine.WINDOW) + functions.index(name) + 1
+        known = translate.addresses_of(module)
+        if name not in known:
+            raise PtxError(f"a variable begins with the address of {name}, which has none")
+        return known[name]
 
     def forget(self, buffer: Buffer) -> None:
         """Its content counts as never written."""
@@ -312,11 +331,18 @@ class Device:
         if only is not None:
             launch[machine.L_BLOCKS] = min(blocks, only)
             launch[machine.L_RESIDENT] = min(launch[machine.L_RESIDENT], launch[machine.L_BLOCKS])
-        deadline = None if seconds is None else time.monotonic() + seconds
+        started, turns = time.monotonic(), TURNS_AT_ONCE if seconds is None else FIRST_TURNS
         while not launch[machine.L_ENDED]:
-            machine.run(launch.ctypes.data, TURNS_AT_ONCE, 0)
-            if deadline is not None and time.monotonic() > deadline:
-                launch[machine.L_LIMIT] = 0  # the next warp that goes round a loop is told to end
+            before = time.monotonic()
+            machine.run(launch.ctypes.data, turns, 0)
+            now = time.monotonic()
+            if seconds is None:
+                continue
+            if now - started > seconds:
+                # The next warp that goes round a loop is told to end; later one that waits at a barrier, too.
+                launch[machine.L_LIMIT] = 0 if now - started < 2 * seconds else -1
+            # A turn in which much is found takes a thousand times as long as one in which nothing is.
+            turns = min(8 * turns, TURNS_AT_ONCE) if now - before < LONG else max(turns // 4, 1)
         report = run.report()
         self._first += blocks
         self.report.findings += report.findings
@@ -339,8 +365,16 @@ class Device:
 
 class _Room:
     """The memory of the warps and blocks that run at once. It is kept from launch to launch: to clear it
-    takes longer than many a kernel. The clocks of its blocks go on, so that what was before counts as
-    before."""
+    takes longer than many a kernel. What a launch leaves is nothing to the next:
+
+    blocks: renewed by `ready`, but for their clocks, which go on, so that what was before counts as before.
+    states: of each warp its words, its frame and its local memory, renewed by `ready`; what products lie in
+    (W_WIDE) is written before it is read.
+    shared: set by `machine.begin` for each block. shadows: older than the launch, by serial and by clock; of
+    what lies between arrays renewed by `ready`.
+    known: set by `machine.begin`. queues, bulk, products that have begun: as many as a counter says, which
+    `machine.begin` sets to zero. stacks: as deep as W_DEPTH says, which it does, too.
+    """
 
     def __init__(
         self,
@@ -363,20 +397,25 @@ class _Room:
         whole = np.zeros(grains << made.shared_granule, bool)
         whole[: min(whole.size, owners.size)] = owners[: whole.size] != 0
         nobodys = ~whole.reshape(grains, -1).all(axis=1)
-        shadows.view(np.int64).reshape(resident, grains, 4)[:, nobodys] = m.NOBODYS << 32
+        self._shadows, self._nobodys = (
+            shadows.view(np.int64).reshape(resident, grains, 4),
+            np.flatnonzero(nobodys),
+        )
+        stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
         bulk = np.zeros((resident if "bulk" in made.helpers else 1, m.BULK * m.K_WORDS), np.int64)
         self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
         self.addresses = self.states.ctypes.data + each * np.arange(count)
         self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
-        self.held = [shared, shadows, queues, known, bulk]
+        self.held = [shared, shadows, queues, known, bulk, stacks]
         slots = np.arange(resident)
         self.blocks[:, m.B_SHARED] = shared.ctypes.data + slots * shared_each
         self.blocks[:, m.B_SHADOW] = shadows.ctypes.data + slots * 32 * grains
         self.blocks[:, m.B_KNOWN] = known.ctypes.data + slots * known.strides[0]
         self.blocks[:, m.B_BULK] = bulk.ctypes.data + slots * (bulk.strides[0] if len(bulk) > 1 else 0)
         self.blocks[:, m.B_SLOT] = slots
+        self._blocks_begin = self.blocks.copy()
         # What each warp's state begins with, in words.
         begins = np.zeros((count, m.W_WORDS), np.int64)
         begins[:, m.W_BLOCK] = self.blocks.ctypes.data + 8 * m.B_WORDS * np.repeat(slots, warps)
@@ -385,6 +424,8 @@ class _Room:
         begins[:, m.W_LOCAL] = begins[:, m.W_FRAME] + made.frame_nbytes
         if made.copies:
             begins[:, m.W_QUEUE] = queues.ctypes.data + queues.strides[0] * np.arange(count)
+        if made.calls:
+            begins[:, m.W_STACK] = stacks.ctypes.data + stacks.strides[0] * np.arange(count)
         if made.products:
             begins[:, m.W_WIDE] = self.addresses + self.own
             begins[:, m.W_PRODUCTS] = self.addresses + self.own + m.WIDE_NBYTES
@@ -405,6 +446,10 @@ class _Room:
     def ready(self, launch: np.ndarray) -> None:
         """As at the beginning of a launch."""
         m = machine
+        clocks = self.blocks[:, m.B_CLOCK].copy()
+        self.blocks[:] = self._blocks_begin
+        self.blocks[:, m.B_CLOCK] = clocks
+        self._shadows[:, self._nobodys] = m.NOBODYS << 32
         self.states[:, m.W_WORDS : self.own // 8] = 0
         self._begins[:, m.W_LAUNCH] = launch.ctypes.data
         self.states[:, : m.W_WORDS] = self._begins
@@ -484,7 +529,7 @@ class _Run:
             kept(self.found), m.L_SAID: kept(self.said),
             m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))),
             m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
-            m.L_FENCES: kept(np.zeros(blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
+            m.L_FENCES: kept(np.zeros(2 * blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
             m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: room.addresses.ctypes.data,
             m.L_BLOCK_STATES: room.blocks.ctypes.data,
@@ -643,6 +688,18 @@ class _Run:
                 "lies between"
             )
             words = f"{at}: {why} ({who}){again}"
+        elif kind == m.TOO_DEEP:
+            words = (
+                f"{at}: {who} calls functions in each other until its stack is full; a loop, or a call that "
+                f"ends sooner, works{again}"
+            )
+        elif kind == m.GONE:
+            words = (
+                f"{at}: {who} uses the shared memory of another block of its cluster, which may have ended "
+                f"by then; no barrier of the cluster lies between{again}"
+            )
+        elif kind == m.ASTRAY:
+            words = f"{at}: {who} calls a function at {offset & (1 << 64) - 1:#x}, where there is none{again}"
         elif kind == m.TOO_MANY:
             words = f"{at}: {who} begins more copies or products than it waits for"
         else:

@@ -1,7 +1,8 @@
 """PTX as text → kernels: their instructions with operands, registers, variables and source lines.
 
-What is read is the language of the PTX ISA 9.0 as far as kernels need it that call no functions. What is not
-understood is a PtxError that names the line.
+What is read is the language of the PTX ISA 9.0 as far as kernels need it. What is not understood is a
+PtxError that names the line. What is handed to a function, or comes back, is a register here; where it is an
+array, its place in local memory.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ MOST_CLUSTER = 16  # blocks
 MOST_VARIABLE = 1 << 30  # bytes of a variable
 KINDS = {"pred", "f16", "bf16", "f16x2", "bf16x2", "f32", "f64"}  # of a register
 KINDS |= {f"{letter}{bits}" for letter in "bsu" for bits in (8, 16, 32, 64)}
+_SPLIT = (
+    ".reg",
+    ".param",
+    ".local",
+    ".shared",
+    ".global",
+    ".const",
+)  # words behind which a type may stand at once
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
@@ -74,7 +83,8 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """space: "shared", "local", "global", "const", "param". content: what it begins with, or None."""
+    """space: "shared", "local", "global", "const", "param". content: what it begins with, or None;
+    references: (offset, name, so much more) where it holds the address of a variable or a function."""
 
     name: str
     space: str
@@ -82,12 +92,14 @@ class Variable:
     align: int
     content: bytes | None = None
     external: bool = False
+    references: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass(slots=True)
 class Kernel:
-    """body: instructions, and labels as their names. registers: their types ("f32", "pred", …). cluster: its
-    blocks, by x, y and z."""
+    """A kernel, or a function. body: instructions, and labels as their names. registers: their types ("f32",
+    "pred", …). cluster: its blocks, by x, y and z. given, back: of a function the registers of what it is
+    given and gives back; of an array that of its address. tables: of a jump by number the labels."""
 
     name: str
     params: list[Variable] = field(default_factory=list)
@@ -96,6 +108,10 @@ class Kernel:
     variables: dict[str, Variable] = field(default_factory=dict)
     local_nbytes: int = 0
     cluster: tuple[int, int, int] = (1, 1, 1)
+    given: list[str] = field(default_factory=list)
+    back: list[str] = field(default_factory=list)
+    arrays: set[str] = field(default_factory=set)
+    tables: dict[str, list[Instruction]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -104,6 +120,7 @@ class Module:
     kernels: dict[str, Kernel]
     variables: dict[str, Variable]
     files: dict[int, str]
+    functions: dict[str, Kernel] = field(default_factory=dict)
 
 
 def read(text: str) -> Module:
@@ -131,8 +148,10 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
         elif kind == "space":
             line += found[0].count("\n")
         else:
-            tokens.append(found[0])
-            lines.append(line)
+            first, dot, rest = found[0][1:].partition(".")
+            words = [f".{first}", f".{rest}"] if dot and f".{first}" in _SPLIT else [found[0]]
+            tokens += words
+            lines += [line] * len(words)
     return tokens, lines
 
 
@@ -141,7 +160,9 @@ class _Reader:
         self.tokens, self.lines = _tokens(text)
         self.at = 0
         self.scopes: list[dict[str, str]] = []
-        self.handed: set[str] = set()  # what is passed to functions
+        self.handed: set[str] = set()  # registers of what is passed to functions
+        self.places: dict[str, Operand] = {}  # what a name that is no register stands for
+        self.arrays: set[str] = set()  # of what is passed the arrays: local variables, registers of addresses
         self.labels: list[tuple[dict[str, str], list[Instruction]]] = []
         self.count = 0
         self.place: Place | None = None
@@ -217,12 +238,7 @@ class _Reader:
                 kernel = self.entry(module)
                 module.kernels[kernel.name] = kernel
             elif word == ".func":
-                while self.peek() not in ("{", ";"):
-                    self.take()
-                if self.peek() == "{":
-                    self.skip_braces()
-                else:
-                    self.take()
+                self.function(module)
             elif word in (".global", ".const", ".shared"):
                 self.variable(word[1:], module.variables)
             elif word == ";":
@@ -271,12 +287,19 @@ class _Reader:
                 self.expect("]")
             if count * size > MOST_VARIABLE:
                 raise self.bad(f"{name} of {count * size:,} bytes is too large")
-            content = None
+            content: bytes | None = None
+            references: tuple[tuple[int, str, int], ...] = ()
             if self.peek() == "=":
                 self.take()
-                content = self.content(self.size_of(kind), count * size)
-            into[name] = Variable(
-                name, space, count * size, max(align, size if size < 32 else 16), content, external
+                content, references = self.content(self.size_of(kind), count * size)
+            own = name
+            if self.scopes and space == "local":  # another function may have one of the same name
+                self.count += 1
+                own = f"{name}'{self.count}"
+                self.scopes[-1][name] = own
+                self.places[own] = Operand("symbol", own)
+            into[own] = Variable(
+                own, space, count * size, max(align, size if size < 32 else 16), content, external, references
             )
             if self.peek() == ",":
                 self.take()
@@ -290,11 +313,13 @@ class _Reader:
             raise self.bad(f"variables of the type .{kind} are not understood")
         return size
 
-    def content(self, size: int, nbytes: int) -> bytes:
+    def content(self, size: int, nbytes: int) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
+        """The bytes of a variable, and where the address of something else stands among them."""
+        values: list[int | tuple[str, int]] = []
         if self.peek() != "{":
-            values = [self.constant()]
+            values.append(self.constant())
         else:
-            values, depth = [], 0
+            depth = 0
             while True:
                 token = self.peek()
                 if token in "{}":
@@ -307,15 +332,33 @@ class _Reader:
                 else:
                     values.append(self.constant())
         mask = (1 << 8 * size) - 1
-        content = b"".join((value & mask).to_bytes(size, "little") for value in values)
+        references = tuple((n * size, *v) for n, v in enumerate(values) if not isinstance(v, int))
+        if references and size != 8:
+            raise self.bad("an address stands where there is no room for one")
+        plain = (value if isinstance(value, int) else 0 for value in values)
+        content = b"".join((value & mask).to_bytes(size, "little") for value in plain)
         if len(content) > nbytes:
             raise self.bad("a variable begins with more than it has room for")
-        return content.ljust(nbytes, b"\0")
+        return content.ljust(nbytes, b"\0"), references
 
-    def constant(self) -> int:
+    def constant(self) -> int | tuple[str, int]:
+        """A number, or the name of something whose address it is, and how much more."""
         token = self.take()
         if token == "-":
-            return -self.constant()
+            value = self.constant()
+            return -value if isinstance(value, int) else value
+        generic = token == "generic" and self.peek() == "("
+        if generic or token[0].isalpha() or token[0] in "_$":
+            name = token
+            if generic:
+                self.take()
+                name = self.take()
+                self.expect(")")
+            more = 0
+            while self.peek() == "+":
+                self.take()
+                more += self.whole(self.take())
+            return name, more
         if token[:2].lower() in ("0f", "0d"):
             return int(token[2:], 16)
         if not token[0].isdigit():
@@ -351,7 +394,37 @@ class _Reader:
         self.used = -1
         self.scopes, self.labels = [], []
         self.scope(kernel)
+        self.scopes = []
         return kernel
+
+    def function(self, module: Module) -> None:
+        """A function that kernels call; of one that is only declared nothing is kept."""
+        function = Kernel("")
+        self.place, self.used = None, -1
+        self.scopes, self.labels = [{}], []
+        while self.peek().startswith("."):
+            self.take()
+        if self.peek() == "(":
+            function.back = self.formals(function)
+        function.name = self.take()
+        if self.peek() == "(":
+            function.given = self.formals(function)
+        self.until("{", ";")
+        if self.peek() == ";":
+            self.take()
+        else:
+            self.scope(function)
+            module.functions[function.name] = function
+        self.scopes = []
+
+    def formals(self, function: Kernel) -> list[str]:
+        self.expect("(")
+        found = []
+        while self.peek() != ")":
+            if self.take() in (".param", ".reg"):
+                found.append(self.passed(function, formal=True))
+        self.take()
+        return found
 
     def parameter(self, into: dict[str, Variable]) -> None:
         align, kind = 0, ""
@@ -413,13 +486,24 @@ class _Reader:
         elif token == ".param":
             self.take()
             self.passed(kernel)
+            self.expect(";")
         elif token.startswith("."):
             raise self.bad(f"{token} is not understood")
         elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ":":
             name = self.take()
             self.take()
             if self.peek() in (".branchtargets", ".calltargets", ".callprototype"):
-                raise self.bad(f"{self.peek()} is not understood")
+                kind, words = self.take(), self.until(";")
+                if kind == ".branchtargets":
+                    # They are of the braces in which the table stands.
+                    jumps = [
+                        Instruction(("bra",), [Operand("symbol", w)], None, 0, None)
+                        for w in words
+                        if w != ","
+                    ]
+                    kernel.tables[name] = jumps
+                    self.labels[-1][1].extend(jumps)
+                return
             known = self.labels[-1][0]
             if name in known:
                 raise self.bad(f"the label {name} stands twice")
@@ -460,20 +544,37 @@ class _Reader:
             if self.take() == ";":
                 return
 
-    def passed(self, kernel: Kernel) -> None:
-        """What is handed to a function, or what it gives back: a register here."""
+    def passed(self, kernel: Kernel, formal: bool = False) -> str:
+        """What is handed to a function, or what it gives back: a register. Of an array the caller has a place
+        in local memory, and the function a register with its address."""
+        align = 0
         while self.peek() == ".align":
             self.take()
+            align = self.whole(self.take())
+        kind, name, nbytes = self.take()[1:], self.take(), -1
+        if kind not in KINDS:
+            raise self.bad(f".{kind} is not understood here")
+        if self.peek() == "[":
             self.take()
-        kind, name = self.take()[1:], self.take()
-        if kind not in KINDS or self.peek() != ";":
-            raise self.bad("a call with an argument that is an array or a struct is missing")
-        self.take()
+            nbytes = 0 if self.peek() == "]" else self.whole(self.take()) * self.size_of(kind)
+            self.expect("]")
+            if nbytes > 1 << 16:
+                raise self.bad(f"{name} of {nbytes:,} bytes is too large for a parameter")
         self.count += 1
         own = f"{name}'{self.count}"
         self.scopes[-1][name] = own
-        self.handed.add(own)
-        kernel.registers[own] = kind
+        if nbytes < 0:
+            self.handed.add(own)
+            kernel.registers[own] = kind
+            return own
+        self.arrays.add(own)
+        kernel.arrays.add(own)
+        if formal:
+            kernel.registers[own] = "b64"
+        else:
+            kernel.variables[own] = Variable(own, "local", nbytes, max(align, 8))
+            self.places[own] = Operand("symbol", own)
+        return own
 
     def call(self, op: tuple[str, ...]) -> list[Operand]:
         """Of a call what it gives (or none), the function's name, and its arguments."""
@@ -486,13 +587,16 @@ class _Reader:
         if self.peek() == ",":
             self.take()
         name, arguments = self.take(), []
+        function = Operand("register", self.named(name)) if name[0] == "%" else Operand("symbol", name)
         if self.peek() == ",":
             self.take()
             self.expect("(")
             arguments = list(self.listed(")", 0))
+        if self.peek() == ",":  # of which functions it may be one
+            self.until(";")
         if len(given) != 1 or self.peek() != ";":
             raise self.bad(f"a call of {name} is not understood")
-        return [given[0], Operand("symbol", name), *arguments]
+        return [given[0], function, *arguments]
 
     def loc(self) -> None:
         file, line = self.whole(self.take()), self.whole(self.take())
@@ -545,9 +649,14 @@ class _Reader:
         self.take()
         if op[:2] in (("ld", "param"), ("st", "param")) and len(operands) == 2:
             place, value = operands if op[0] == "st" else operands[::-1]
-            if place.kind == "address" and place.parts[0].name in self.handed and not place.value:
+            name = place.parts[0].name if place.kind == "address" else ""
+            if name in self.handed:
                 pair = [place.parts[0], value] if op[0] == "st" else [value, place.parts[0]]
+                if place.value or value.kind == "vector":
+                    raise self.bad("a part of a number that is passed is not understood")
                 return Instruction(("mov", op[-1]), pair, guard, line, self.place)
+            if name in self.arrays:
+                op = (op[0], "local", *(word for word in op[2:] if word != "func"))
         used, self.used = (self.used, -1) if op[0] == "ld" else (-1, self.used)
         return Instruction(op, operands, guard, line, self.place, used)
 
@@ -605,7 +714,7 @@ class _Reader:
     def name(self, token: str) -> Operand:
         for scope in reversed(self.scopes):
             if token in scope:
-                return Operand("register", scope[token])
+                return self.places.get(scope[token]) or Operand("register", scope[token])
         if not (token[0].isalpha() or token[0] in "_$%"):
             self.at -= 1
             raise self.bad(f"{token!r} is no operand")

@@ -10,8 +10,9 @@ state). Blocks stand in the order of kernels.ptx.flow; where lanes go apart, tho
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from kernels.ptx import flow, machine
 from kernels.ptx.reader import Instruction, Kernel, Module, Operand, Place, PtxError, Variable, flat
 
 BUDGET, SPINNING = 4096, 64  # turns of loops after which a warp lets others go on; one that may wait for them
+MOST_LOCAL = 1 << 18  # bytes of a thread's local memory where functions call themselves
 GAP = 128  # bytes between two arrays in shared memory, where nothing may be read or written
 TYPES = {
     "pred": "i1", "b8": "i8", "u8": "i8", "s8": "i8", "b16": "i16", "u16": "i16", "s16": "i16", "f16": "i16",
@@ -62,6 +64,7 @@ class Translated:
     spins: bool
     copies: bool
     products: bool
+    calls: bool
     helpers: tuple[str, ...]
 
 
@@ -93,8 +96,12 @@ class Translator:
     """Values are names of LLVM values; every one is a vector of 32, or of 32 conditions."""
 
     def __init__(self, module: Module, kernel: Kernel, entry: str, table: Instructions) -> None:
-        self.module, self.kernel, self.entry, self.table = module, kernel, entry, table
-        self.blocks = flow.blocks_of(kernel)
+        self.module, self.entry, self.table = module, entry, table
+        self.functions = {
+            name: (machine.CODE_WINDOW << machine.WINDOW) + n for n, name in enumerate(module.functions, 1)
+        }
+        self.linked = flow.linked(kernel, module.functions, _taken(module))
+        self.kernel, self.blocks = self.linked.kernel, self.linked.blocks
         self.lines: list[str] = []
         self.number = 0
         self.sites: list[Site] = [Site(0, None, "")]
@@ -114,11 +121,10 @@ class Translator:
             self.params[param.name] = end
             end += param.nbytes
         self.params_nbytes = end
-        self.globals = {
-            name: ((i + 1) << machine.WINDOW) + machine.MIDDLE
-            for i, name in enumerate(n for n, v in module.variables.items() if v.space in ("global", "const"))
-        }
+        self.globals = addresses_of(module)
         each = [i for b in self.blocks for i in b.instructions]
+        # Where an atomic that compares looks again: what is read of it before may be old.
+        self.expected = _expected(each)
         self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self.products = any(i.op[0] == "wgmma" for i in each)
@@ -154,7 +160,11 @@ class Translator:
                 at = -(-at // max(1, variable.align)) * max(1, variable.align)
                 self.local[variable.name] = at
                 at += variable.nbytes
-        self.local_nbytes = -(-at // 16) * 16
+        # Functions that call themselves have a place for each time.
+        self.level_nbytes, deep = -(-at // 16) * 16, self.linked.recursive
+        self.local_nbytes = self.level_nbytes * (machine.LEVELS if deep else 1)
+        if deep and self.local_nbytes > MOST_LOCAL:
+            self.local_nbytes = self.level_nbytes * max(1, MOST_LOCAL // max(1, self.level_nbytes))
 
     # --- which registers live from block to block ---
 
@@ -174,9 +184,14 @@ class Translator:
                 use |= 1 << number[block.guard[0]]
             if block.sync and block.members is not None and block.members.kind == "register":
                 use |= 1 << number[block.members.name]
+            jump = block.by or block.call
+            target = jump.operands[1 if block.call else 0] if jump else None
+            if target is not None and target.kind == "register" and not define >> number[target.name] & 1:
+                use |= 1 << number[target.name]
             uses.append(use)
             sets.append(define)
         live = [0] * len(self.blocks)  # what lives at the beginning
+        behind = [i for i, block in enumerate(self.blocks) if block.called_at is not None]
         self.live_out = [0] * len(self.blocks)
         again = True
         while again:
@@ -184,12 +199,15 @@ class Translator:
             for i in range(len(self.blocks) - 1, -1, -1):
                 block = self.blocks[i]
                 out = 0
-                for successor in (block.after, block.target):
+                for successor in (block.after, block.target, *block.table, *block.entries):
                     if successor is not None:
                         out |= live[successor]
+                for successor in behind if block.returns else ():
+                    out |= live[successor]
                 now = uses[i] | (out & ~sets[i])
                 if now != live[i] or out != self.live_out[i]:
                     live[i], self.live_out[i], again = now, out, True
+        self.live = live
         carried = 0
         for value in live:
             carried |= value
@@ -332,7 +350,16 @@ class Translator:
         if name in self.shared:
             return self.splat("i64", self.shared[name]), "i64"
         if name in self.local:
-            return self.splat("i64", self.local[name]), "i64"
+            place = self.splat("i64", self.local[name])
+            if self.linked.function_of[self.index] in self.linked.recursive:
+                level = self.emit(f"load <32 x i32>, ptr {self.word(machine.W_LEVEL)}, align 64")
+                far = self.two(
+                    "mul", "i64", self.cast("zext", level, "i32", "i64"), self.splat("i64", self.level_nbytes)
+                )
+                place = self.two("add", "i64", place, far)
+            return place, "i64"
+        if name in self.functions:
+            return self.splat("i64", self.functions[name]), "i64"
         if name in self.params:
             return self.splat("i64", self.params[name]), "i64"
         if name in self.globals:
@@ -369,12 +396,14 @@ class Translator:
             return self.scalar("%L", machine.L_WARPS), "i32"
         if name == "WARP_SZ":
             return self.splat("i32", 32), "i32"
-        if name in ("%smid", "%gridid"):
+        if name in ("%smid", "%gridid") or re.fullmatch(r"%envreg\d\d?", name):  # as of a plain launch
             return self.splat("i32", 0), "i32"
         if name == "%nsmid":
             return self.splat("i32", 1), "i32"
         if name == "%dynamic_smem_size":
             return self.scalar("%L", machine.L_DYNAMIC), "i32"
+        if name == "%total_smem_size":
+            return self.scalar("%L", machine.L_SHARED_NBYTES), "i32"
         if name in ("%clock", "%clock_hi"):
             return self.scalar("%L", machine.L_TURNS), "i32"
         if name in ("%clock64", "%globaltimer"):
@@ -507,6 +536,7 @@ class Translator:
             self.spins,
             self.copies,
             self.products,
+            any(block.call is not None for block in self.blocks),
             tuple(sorted(self.helpers)),
         )
 
@@ -520,6 +550,8 @@ class Translator:
         active = self.emit(f"load i32, ptr {self.word(machine.W_ACTIVE)}, align 8")
         self.line(f"%act{i} = add i32 {active}, 0")
         self._count(f"%act{i}")
+        if block.called_at is not None:
+            self._back_from(self.blocks[block.called_at])
         for instruction in block.instructions:
             self._do(instruction)
         self._save(i)
@@ -531,7 +563,7 @@ class Translator:
             self.table.barred(self, instruction)
             return
         self.block_sites.append(0)
-        if instruction.op[0] not in ("bra", "ret", "exit"):
+        if instruction.op[0] not in ("bra", "brx", "ret", "exit"):
             self.guard = self._condition(instruction.guard) if instruction.guard else ""
             handler = self.table.handler(instruction)
             if handler is None:
@@ -654,6 +686,18 @@ class Translator:
             )
             self.table.wait(self, block.instructions[-1])
             self.line("br label %schedule")
+        elif block.call is not None:
+            self._to_function(block)
+        elif block.returns:
+            self.machine("popped", 0, f"%act{i}")
+            self._go_on(self.load_slot(0, "i64"), f"%act{i}")
+        elif block.by is not None:
+            index = self.get(block.by.operands[0], "i32")
+            to = self.splat("i64", block.table[0])
+            for number, place in enumerate(block.table[1:], 1):
+                its = self.emit(f"icmp eq <32 x i32> {index}, {self.splat('i32', number)}")
+                to = self.select(its, "i64", self.splat("i64", place), to)
+            self._go_on(to, f"%act{i}")
         elif block.ends:
             live = self.emit(f"load i32, ptr {self.word(machine.W_LIVE)}, align 8")
             left = self.two_scalars("and", "i32", live, self.two_scalars("xor", "i32", f"%act{i}", "-1"))
@@ -678,6 +722,76 @@ class Translator:
             if back := [to for to in (block.target, block.after) if to <= i]:
                 self.line(f"store i64 {self._said(back[0], i)}, ptr {self.word(machine.W_SAID)}")
             self.line("br label %schedule")
+
+    # --- functions, and jumps by number ---
+
+    def _go_on(self, to: str, active: str) -> None:
+        """Lanes go on at blocks whose numbers they have."""
+        where = self.cast("trunc", to, "i64", "i32")
+        self.masked_store("i32", where, self.word(machine.W_PCS), self.condition(active))
+        self.line("br label %schedule")
+
+    def _level(self, step: int, active: str) -> None:
+        place = self.word(machine.W_LEVEL)
+        level = self.emit(f"load <32 x i32>, ptr {place}, align 64")
+        self.masked_store(
+            "i32", self.two("add", "i32", level, self.splat("i32", step)), place, self.condition(active)
+        )
+
+    def _kept(self, calling: flow.Block) -> list[str]:
+        """The registers of a function that may be called again meanwhile which it needs afterwards."""
+        own = self.linked.function_of[self.blocks.index(calling)]
+        if own not in self.linked.recursive or calling.after is None:
+            return []
+        live = self.live[calling.after]
+        return [n for n in self.places if live >> self.number_of[n] & 1 and self.linked.owner.get(n) == own]
+
+    def _deeper(self, calling: flow.Block) -> bool:
+        return any(self.linked.function_of[entry] in self.linked.recursive for entry in calling.entries)
+
+    def _to_function(self, block: flow.Block) -> None:
+        assert block.call is not None
+        active = f"%act{self.index}"
+        self.here = block.call
+        self.block_sites.append(0)
+        site = self.site()
+        for name in self._kept(block):
+            value, kind = self.register(name)
+            self.store_slot(
+                0,
+                self.fit(value, kind, "i64") if kind != "i1" else self.cast("zext", value, "i1", "i64"),
+                "i64",
+            )
+            self.machine("pushed", site, active)
+        self.store_slot(0, self.splat("i64", block.after or 0), "i64")
+        self.machine("pushed", site, active)
+        if self._deeper(block):
+            self._level(1, active)
+        target = block.call.operands[1]
+        if target.kind == "symbol":
+            self._go_on(self.splat("i64", block.entries[0]), active)
+            return
+        value, to = self.get(target, "i64"), self.splat("i64", -1)
+        for entry in block.entries:
+            its = self.splat("i64", self.functions[self.linked.function_of[entry]])
+            to = self.select(
+                self.emit(f"icmp eq <32 x i64> {value}, {its}"), "i64", self.splat("i64", entry), to
+            )
+        self.store_slot(0, to, "i64")
+        self.store_slot(1, value, "i64")
+        self.machine("astray", site, active)
+        self._go_on(to, active)
+
+    def _back_from(self, calling: flow.Block) -> None:
+        active = f"%act{self.index}"
+        if self._deeper(calling):
+            self._level(-1, active)
+        for name in self._kept(calling)[::-1]:
+            self.machine("popped", 0, active)
+            value, kind = self.load_slot(0, "i64"), TYPES[self.kernel.registers[name]]
+            value = self.cast("trunc", value, "i64", "i1") if kind == "i1" else self.fit(value, "i64", kind)
+            self.known[name] = value, kind
+            self.changed.add(name)
 
     def _edge(self, to: int | None) -> str:
         assert to is not None
@@ -792,6 +906,30 @@ class Translator:
     def _jump(self, pc: str) -> None:
         cases = " ".join(f"i32 {i}, label %b{i}" for i in range(len(self.blocks)))
         self.line(f"switch i32 {pc}, label %over [{cases}]")
+
+
+def addresses_of(module: Module) -> dict[str, int]:
+    """Where the variables in global and constant memory lie, in the order of their buffers."""
+    return {v.name: (i << machine.WINDOW) + machine.MIDDLE for i, v in enumerate(variables_of(module), 1)}
+
+
+def _expected(each: Sequence[Instruction]) -> set[str]:
+    """Registers whose value an atomic compares with what is there."""
+    found = {i.operands[2].name for i in each if i.op[0] == "atom" and "cas" in i.op and len(i.operands) > 2}
+    moves = [i.operands for i in each if i.op[0] == "mov" and len(i.operands) == 2]
+    while more := {x.name for d, x in moves if d.name in found} - found:
+        found |= more
+    return found - {""}
+
+
+def _taken(module: Module) -> list[str]:
+    """The functions whose address something holds."""
+    held = {name for v in module.variables.values() for _, name, _ in v.references}
+    for part in (*module.kernels.values(), *module.functions.values()):
+        for item in part.body:
+            if isinstance(item, Instruction) and item.op[0] != "call":
+                held |= {o.name for o in flat(item.operands) if o.kind == "symbol"}
+    return [name for name in module.functions if name in held]
 
 
 def _signed(value: int) -> int:

@@ -114,14 +114,14 @@ def test_from_python_the_same_is_found_and_there_is_no_time(tmp_path: Path) -> N
 @pytest.mark.sampled(3, "long")
 def test_a_kernel_that_cannot_be_run_is_not_called_right(tmp_path: Path) -> None:
     loop = "    for (int om = 0;"
-    does = "{ .reg .u32 t; vabsdiff4.u32.u32.u32 t, %0, %1, %2; }"
+    does = "{ .reg .u32 t; vmad.u32.u32.u32 t, %0, %1, %2; }"
     rare = f'asm volatile("{does}" :: "r"(p.h), "r"(p.w), "r"(p.m));'
     path = own(tmp_path, "naive", loop, f"    {rare}\n{loop}") / "90_mine.cu"
     judged = ks.judge(path, simulated=True, shape=(1, 2, 6, 6, 2, 3))
     assert judged.right is None, judged
     assert judged.outcome == "unsupported"
     assert "cannot be run without a GPU" in judged.why
-    assert "vabsdiff4" in judged.why
+    assert "vmad" in judged.why
 
 
 def test_simulate_needs_compile(capsys: pytest.CaptureFixture[str]) -> None:

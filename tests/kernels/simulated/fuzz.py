@@ -1,17 +1,34 @@
-"""Damaged PTX: it is read and translated, or refused with its line, and nothing else happens.
+"""Damaged PTX, of shipped kernels and of one text that has something of all: it is read and translated, or
+refused with its line. Some of what was accepted is run, on little memory and for a short time. Nothing else
+happens: the process lives, no exception comes out, and nothing changes beside the kernel's buffers.
 
-python -m tests.kernels.simulated.fuzz --count 100000 --seed 1
+python -m tests.kernels.simulated.fuzz --count 100000 --seed 1 [--part 3/16]
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import random
+import re
 import sys
 import time
+from typing import Any
 
-from kernels.ptx.program import Program
+import numpy as np
+
+from engine.cuda.simulated import ptx_of
+from kernels import launch, nvrtc
+from kernels.errors import KernelError
+from kernels.ops import OPS
+from kernels.ptx.program import Device, Program
 from kernels.ptx.reader import PtxError
+from tests.kernels.simulated import check
+
+MOST_LENGTH = 20_000  # characters of a shipped kernel that is damaged
+NBYTES, GUARD = 4096, 4096  # of a buffer, and in front of it and behind it
+SECONDS, HUNG = 0.2, 60.0  # of a run; after which a text counts as one that does not end
+A_PROCESS = 500  # texts of a process
 
 TEXT = """
 .version 8.0
@@ -20,6 +37,23 @@ TEXT = """
 .global .align 4 .u32 table[4] = {1, 2, 3, -4};
 .extern .shared .align 16 .b8 dynamic[];
 .extern .func (.param .b32 back) vprintf (.param .b64 text, .param .b64 values);
+.global .align 8 .u64 chosen[2] = {twice, generic(table)};
+.func (.param .align 4 .b8 back[8]) deep(.param .b32 n)
+{
+    .reg .pred %p<2>; .reg .b32 %r<4>; .local .align 8 .b8 depot[8];
+    ld.param.u32 %r1, [n];
+    st.param.b32 [back+4], %r1;
+    setp.eq.s32 %p1, %r1, 0;
+    @%p1 ret;
+    { .param .b32 a; .param .align 4 .b8 b[8]; sub.s32 %r2, %r1, 1; st.param.b32 [a+0], %r2;
+    call.uni (b), deep, (a); ld.param.b32 %r3, [b+4]; }
+    st.param.b32 [back+0], %r3;
+    ret;
+}
+.func (.param .b32 back) twice(.param .b32 n)
+{
+    .reg .b32 %r<3>; ld.param.u32 %r1, [n]; add.s32 %r2, %r1, %r1; st.param.b32 [back+0], %r2; ret;
+}
 .visible .entry mine(.param .u64 x, .param .u64 y, .param .align 4 .b8 p[12])
 .maxntid 128, 1, 1
 {
@@ -72,18 +106,52 @@ $again:
     addc.u32 %r7, %r8, %r3;
     lop3.and.b32 %r7|%p1, %r8, %r3, %r2, 0x80, %p2;
     elect.sync %r7|%p1, -1;
+    { .param .b32 a; .param .align 4 .b8 b[8]; st.param.b32 [a+0], 3; call.uni (b), deep, (a);
+    ld.param.b32 %r9, [b+4]; }
+    ld.global.u64 %d6, [chosen];
+    { .param .b32 a; .param .b32 b; st.param.b32 [a+0], %r9;
+    proto : .callprototype (.param .b32 _) _ (.param .b32 _);
+    call (b), %d6, (a), proto; ld.param.b32 %r9, [b+0]; }
+    ways: .branchtargets $one, $two;
+    and.b32 %r9, %r9, 1;
+    brx.idx %r9, ways;
+$one:
+    red.global.add.noftz.f16x2 [%d2], %r9;
+    vabsdiff4.u32.u32.u32.add %r9, %r7, %r8, %r9;
+$two:
+    atom.global.cas.b32 %r10, [%d2], %r9, %r7;
+    mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1, %r2, %r3, %r4}, {%r5, %r6, %r7, %r8},
+        {%r9, %r10}, {%r1, %r2, %r3, %r4};
+    cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;
     @%p3 trap;
     ret;
 }
 """
 
 
-def damaged(random_: random.Random) -> str:
+def real() -> list[str]:
+    """The PTX of shipped kernels, of each operator the first and the last one; none without NVRTC."""
+    if nvrtc.unavailable() is not None:
+        return []
+    found = []
+    for op in OPS:
+        rungs = [rung for rung in check.RUNGS if rung.op == op]
+        for rung in {id(rung): rung for rung in (*rungs[:1], *rungs[-1:])}.values():
+            try:
+                text = ptx_of(rung, launch.launch(check.case_of(rung).params, rung))
+            except (KernelError, ValueError):  # it cannot be compiled here, or takes no small case
+                continue
+            text = text.split(".section", 1)[0]
+            found += [text] if len(text) < MOST_LENGTH else []
+    return found
+
+
+def damaged(random_: random.Random, text: str = TEXT) -> str:
     """The text with a few of its words changed, doubled, left out or exchanged."""
-    words = TEXT.split(" ")
+    words = text.split(" ") if text is TEXT else re.split(r"(?<=\s)", text)
     for _ in range(random_.randint(1, 4)):
         at, other = random_.randrange(len(words)), random_.randrange(len(words))
-        how = random_.randrange(6)
+        how = random_.randrange(7)
         if how == 0:
             del words[at]
         elif how == 1:
@@ -94,40 +162,114 @@ def damaged(random_: random.Random) -> str:
             words[at] = words[at][: random_.randint(0, len(words[at]))]
         elif how == 4:
             words[at] += random_.choice(["0", ".f16", "-", "]", "{", "99999999999", "\x00", ".v4", "%", '"'])
+        elif how == 5:
+            number = random_.choice(["0", "-1", "2147483647", "4294967295", "1073741824", "7", "65536"])
+            words[at] = re.sub(r"(?<![\w$%.])\d+", number, words[at], count=1)
         else:
             place = random_.randint(0, len(words[at]))
             words[at] = words[at][:place] + chr(random_.randint(1, 255)) + words[at][place:]
         if not words:
             break
-    return " ".join(words)
+    return ("" if text is not TEXT else " ").join(words)
 
 
-def read(text: str) -> str:
-    """What came of a text: "translated", or "refused"."""
+def read(text: str, run: bool = False) -> str:
+    """What came of a text: "translated", or "refused"; where its kernels are run "ran"."""
     try:
-        program = Program(text)
+        program = Program(text, keep=False)
         for name in program.module.kernels:
             program.translated(name)
-    except PtxError:
+        if not run:
+            return "translated"
+        for name in program.module.kernels:
+            _ran(program, name)
+    except (PtxError, KernelError, MemoryError):
         return "refused"
-    return "translated"
+    return "ran"
+
+
+def _ran(program: Program, name: str) -> None:
+    """Run a kernel as a stranger's would be: for a short time, on buffers round which nothing may change."""
+    device = Device(program)
+    guarded = []
+    for number in range(4):
+        whole = np.full(NBYTES + 2 * GUARD, 0xA5, np.uint8)
+        buffer = device.buffer(f"b{number}", np.zeros(NBYTES, np.uint8), 4, writable=True)
+        buffer.bytes = whole[GUARD : GUARD + NBYTES]
+        buffer.bytes[:] = number
+        guarded.append((whole, buffer.address))
+    arguments = bytearray(np.full(1024, 3, np.uint32).tobytes())
+    params = program.kernel(name).params
+    end = place = 0
+    for param in params:
+        end = -(-end // max(1, param.align)) * max(1, param.align)
+        if param.nbytes == 8 and end + 8 <= len(arguments):
+            arguments[end : end + 8] = guarded[place % 4][1].to_bytes(8, "little")
+            place += 1
+        end += param.nbytes
+    blocks = [2 * size for size in program.kernel(name).cluster]
+    device.launch(name, blocks, (64,), bytes(arguments), shared_nbytes=4096, seconds=SECONDS)
+    _ = [finding.words for finding in device.report.findings], device.report.lines
+    for whole, _address in guarded:
+        if (whole[:GUARD] != 0xA5).any() or (whole[GUARD + NBYTES :] != 0xA5).any():
+            raise AssertionError(f"{name} has changed what lies beside a buffer")
+
+
+def _work(asked: argparse.Namespace, texts: list[str], numbers: list[int], at: Any, counts: Any) -> None:
+    """What a process does: one text after another; `at` says which it is at."""
+    for number in numbers:
+        at.value = number
+        random_ = random.Random(f"{asked.seed} {number}")
+        text = damaged(random_, random_.choice(texts) if random_.random() < 0.75 else TEXT)
+        try:
+            came = read(text, run=number % asked.run == 0)
+        except Exception:
+            print(f"seed {asked.seed}, number {number}:\n{text}", file=sys.stderr)
+            raise
+        counts[("refused", "translated", "ran").index(came)] += 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="1/1", help="K/N: only each N-th text, from the K-th on")
+    parser.add_argument("--run", type=int, default=10, help="of so many texts one is run, if it is accepted")
+    parser.add_argument("--plain", action="store_true", help="of no shipped kernel, only of one text")
     asked = parser.parse_args()
-    started, outcomes = time.monotonic(), {"refused": 0, "translated": 0}
-    for number in range(asked.count):
-        text = damaged(random.Random(f"{asked.seed} {number}"))
-        try:
-            outcomes[read(text)] += 1
-        except Exception:
-            print(f"seed {asked.seed}, number {number}:\n{text}", file=sys.stderr)
-            raise
-    print(f"{outcomes}, {time.monotonic() - started:.0f} s")
-    return 0
+    which, parts = map(int, asked.part.split("/"))
+    numbers = list(range(which - 1, asked.count, parts))
+    started, bad = time.monotonic(), 0
+    at, counts = multiprocessing.Value("q", -1), multiprocessing.Array("q", 3)
+    texts = [TEXT] if asked.plain else [TEXT, *real()]
+    while numbers:
+        # Machine code stays in memory: a process has so many texts.
+        now = numbers[:A_PROCESS]
+        process = multiprocessing.get_context("fork").Process(
+            target=_work, args=(asked, texts, now, at, counts)
+        )
+        process.start()
+        seen, since = at.value, time.monotonic()
+        while process.is_alive() and time.monotonic() - since < HUNG:
+            process.join(1)
+            if at.value != seen:
+                seen, since = at.value, time.monotonic()
+        hung = process.is_alive()
+        if hung:
+            process.kill()
+            process.join()
+        if hung or process.exitcode:
+            how = "does not end" if hung else f"ended the process ({process.exitcode})"
+            print(f"seed {asked.seed}, number {at.value}: {how}", flush=True)
+            bad += 1
+            now = now[: now.index(at.value) + 1] if at.value in now else now
+        numbers = numbers[len(now) :]
+    names = ("refused", "translated", "ran")
+    came = ", ".join(
+        f"{name} {count:,}" for name, count in zip(names, (counts[n] for n in range(3)), strict=True)
+    )
+    print(f"{came}; {bad} crashed, {time.monotonic() - started:.0f} s")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

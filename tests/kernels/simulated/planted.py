@@ -665,6 +665,100 @@ _BODIES = {
     MEET(on);
     y[i] = v;
 }"""),
+    "a flag that is set before its data": ("race", """
+    const int t = threadIdx.x, b = blockIdx.x;
+    if (t) return;
+    volatile float* flag = z;
+    if (b == 0) {
+        «flag[0] = 1;|»
+        y[0] = x[0];  //! //?
+        __threadfence();
+        «|flag[0] = 1;»
+    }
+    if (b == 1) {
+        while (flag[0] == 0) { }
+        y[1] = y[0];  //! //?
+    }
+}"""),
+    "another block's shared memory that may be gone": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[t]);
+    s[t] = x[i];
+    MEET(on);
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //!
+    «|MEET(on);»
+    y[i] = v;
+}"""),
+    "a phase that is never turned": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, 1);
+    __syncthreads();
+    float a = 0;
+    for (int k = 0; k < 2; ++k) {
+        if (t == 0) { EXPECT(on); FETCH(to, x + blockIdx.x * THREADS, on); }  //! //?
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
+                     "@!p bra again; }" ::"r"(on), "r"(«0|k») : "memory");
+        a += s[THREADS - 1 - t];  //! //?
+        __syncthreads();
+    }
+    y[i] = a;
+}"""),
+    "a scan in its own place": ("race", """
+    __shared__ float s[THREADS];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i]; __syncthreads();
+    for (int far = 1; far < THREADS; far *= 2) {
+        const float v = t >= far ? s[t - far] : 0;  //! //?
+        «|__syncthreads();»
+        s[t] += v;  //! //?
+        __syncthreads();
+    }
+    y[i] = s[t];
+}"""),
+    "a maximum and a sum in one place": ("race", """
+    __shared__ float s[THREADS / 32];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    float v = x[i], m = v;
+    for (int far = 16; far; far /= 2) m = fmaxf(m, __shfl_xor_sync(~0u, m, far));
+    if (t % 32 == 0) s[t / 32] = m;
+    __syncthreads();
+    for (int w = 0; w < THREADS / 32; ++w) m = fmaxf(m, s[w]);  //! //?
+    «|__syncthreads();»
+    float e = expf(v - m);
+    for (int far = 16; far; far /= 2) e += __shfl_xor_sync(~0u, e, far);
+    if (t % 32 == 0) s[t / 32] = e;  //! //?
+    __syncthreads();
+    float sum = 0;
+    for (int w = 0; w < THREADS / 32; ++w) sum += s[w];
+    y[i] = e / sum;
+}"""),
+    "a queue's end without atomics": ("race", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    «const int at = ((int*)z)[0]; ((int*)z)[0] = at + 1;|const int at = atomicAdd((int*)z, 1);»  //! //?
+    y[at % n] = x[i];  //! //?
+}"""),
+    "a row of a tile that begins anywhere": ("misaligned", """
+    __shared__ alignas(16) float s[THREADS + 4];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    s[t] = x[i]; if (t < 4) s[THREADS + t] = 0;
+    __syncthreads();
+    const float4 v = *(const float4*)(s + t / 4 * 4 + «2|0»);  //!
+    y[i] = v.x + v.w;
+}"""),
+    "sums of a thread that begin with nothing": ("uninitialised", """
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    float bins[4];
+    «|for (int k = 0; k < 4; ++k) bins[k] = 0;»
+    #pragma unroll 1
+    for (int k = 0; k < 8; ++k) bins[(i + k) & 3] += x[i];  //!
+    y[i] = bins[i & 3];  //!
+}"""),
     "writes its input": ("input_written", """
     const int i = blockIdx.x * THREADS + threadIdx.x;
     y[i] = x[i];

@@ -26,7 +26,7 @@ ABLE = sys.platform == "linux" and platform.machine() == "x86_64"
 ELSEWHERE = "the kernel itself and Python"
 # In words: what takes part in what.
 PARTS = {
-    "products": ("multiply", "multiply_square", "multiply_wide", "products"),
+    "products": ("multiply", "multiply_whole", "multiply_square", "multiply_wide", "products"),
     "copies in the background": ("copy_later", "arrive", "bulk", "signal", "load_matrices", "store_matrices"),
     "loads, stores and atomics, watched": ("read", "write", "atomic", "texture"),
     "functions": ("function", "divide", "shuffle", "match"),

@@ -202,7 +202,8 @@ def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
         a, b = left.reshape(16, 16), right.reshape(16, 16)
         expected = (a if a_order == "row_major" else a.T) @ (b if b_order == "row_major" else b.T)
         expected = 2 * (expected + i.reshape(16, 16) * sums)
-        got = y.bytes.view(np.float32 if kind == "float" else np.float16)[:256].reshape(16, 16)
+        got = y.bytes.view(np.float32 if kind == "float" else np.float16)[:256].astype(np.float64)
+        got = got.reshape(16, 16)
         got = got if stored == "mem_row_major" else got.T
         assert np.abs(got - expected).max() <= np.abs(expected).max() * (0 if kind == "float" else 2**-10)
 
@@ -305,3 +306,66 @@ def test_blocks_of_a_cluster_add_up_out_of_each_others_memory(seed: int) -> None
     right = a.reshape(4, 2048).astype(np.float64) @ b.reshape(8, 2048).T.astype(np.float64)
     assert np.abs(session.output().reshape(4, 8) - right).max() < 1e-4
     assert session.report.findings == []
+
+
+LEAVES = """
+__device__ __noinline__ int deep(int v) { return v <= 0 ? v : deep(v - 1) + v % 7; }
+extern "C" __global__ void mine(const float* x, float* y, int what) {
+    __shared__ __align__(128) float s[12];  // 16 bytes that are nobody's lie behind it
+    __shared__ __align__(16) float last[4];
+    __shared__ unsigned long long full;
+    const int t = threadIdx.x;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const int size = what == COPY ? 64 : 48;
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(on) : "memory");
+        asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], %1; }"
+                     ::"r"(on), "r"(size) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     ::"r"(to), "l"(x), "r"(size), "r"(on) : "memory");
+    }
+    if (t < 4 && what != UNWRITTEN) last[t] = 0;
+    const int depth = deep(what == CALLS ? 5000 : t % 5);
+    if (what == TRAP && t == 40) asm volatile("trap;");
+    if (what == BARRIER && t > 40) asm volatile("bar.sync 1, 64;" ::: "memory");
+    if (what == OUTSIDE) s[12 + t % 4] = 1;
+    __syncthreads();
+    if (what != COPY)
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; "
+                     "@!p bra again; }" ::"r"(on) : "memory");
+    y[t] = s[t % 12] + depth + last[t % 4];
+}
+"""
+
+
+def test_what_a_launch_leaves_is_nothing_to_the_next(tmp_path: Path) -> None:
+    """Whether or not it went wrong, in the memory of warps and blocks that launches share."""
+    modes = ["RIGHT", "CALLS", "COPY", "TRAP", "BARRIER", "OUTSIDE", "UNWRITTEN"]
+    defines = "".join(f"#define {name} {number}\n" for number, name in enumerate(modes))
+    program = check.program(tmp_path, defines + LEAVES, "sm_90")
+    x = np.arange(16, dtype=np.float32)
+
+    def said(device: Device, what: str) -> list[str]:
+        y = device.named("y")
+        device.forget(y)
+        arguments = packed([np.uint64(device.named("x").address), np.uint64(y.address)])
+        arguments += packed([np.int32(modes.index(what))])
+        report = device.launch("mine", (2,), (64,), arguments, seconds=2)
+        if what == "RIGHT":
+            t = np.arange(64)
+            assert (y.bytes.view(np.float32) == t % 12 + np.array([0, 1, 3, 6, 10])[t % 5]).all()
+        return [finding.words for finding in report.findings]
+
+    def made() -> Device:
+        device = Device(program)
+        device.buffer("x", x, 4)
+        device.buffer("y", np.zeros(64, np.float32), 4, writable=True, written=False)
+        return device
+
+    shared = made()
+    alone = {what: said(made(), what) for what in modes}
+    assert [what for what in modes if not alone[what]] == ["RIGHT"]
+    for what in modes[1:]:
+        assert said(shared, what) == alone[what]
+        assert said(shared, "RIGHT") == alone["RIGHT"] == []

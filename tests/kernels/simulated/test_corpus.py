@@ -1,0 +1,271 @@
+"""What CUDA kernels use of the language, each in a small kernel of its own (corpus), and products of matrices
+in the types that the shipped rungs do not need: right by NumPy, and nothing is found in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import numba_support, nvrtc
+from kernels.ptx.program import Device, packed
+from tests.kernels.simulated import check, corpus, forms
+from tests.kernels.simulated.corpus import Case
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
+    pytest.mark.skipif(numba_support.unavailable() is not None, reason=str(numba_support.unavailable())),
+]
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize(
+    ("case", "arch"),
+    [(c, a) for c in corpus.CASES for a in c.arches],
+    ids=lambda v: str(getattr(v, "name", v)),
+)
+def test_a_kernel_answers_as_numpy_does(case: Case, arch: str, tmp_path: Path) -> None:
+    device = Device(check.program(tmp_path, corpus.text(case), arch))
+    x, f = corpus.inputs()
+    given = [device.buffer("x", x, 4), device.buffer("f", f, 4)]
+    given.append(device.buffer("y", np.zeros(2 * corpus.N, np.int32), 4, writable=True, written=False))
+    given.append(device.buffer("z", np.zeros(corpus.N, np.float32), 4, writable=True))
+    arguments = packed([np.uint64(b.address) for b in given] + [np.int32(corpus.N)])
+    blocks = corpus.N // corpus.THREADS
+    device.launch("mine", (blocks,), (corpus.THREADS,), arguments, shared_nbytes=1024, seconds=10)
+    assert [finding.words for finding in device.report.findings] == []
+    right = case.right(x, f)
+    got = given[2].bytes.view(right.dtype)[: corpus.N]
+    assert (np.abs(got - right) <= case.off * np.abs(right)).all() if case.off else (got == right).all()
+
+
+def test_what_goes_astray_is_ended_and_told(tmp_path: Path) -> None:
+    deep = "__device__ __noinline__ int deep(int v) { return v < 0 ? v : deep(v + 1) + v % 7; }"
+    chosen = "__device__ int (*chosen[2])(int);"
+    for head, body, kind, words in (
+        (deep, "y[i] = deep(t);", "endless", "until its stack is full"),
+        (chosen, "y[i] = chosen[t & 1](t);", "outside", "calls a function at 0x0, where there is none"),
+        ("", "while (n) __syncthreads();", "endless", "does not end"),
+    ):
+        text = corpus.text(Case("astray", body, lambda x, f: x, head))
+        device = Device(check.program(tmp_path, text))
+        y = device.buffer("y", np.zeros(256, np.int32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(0), np.uint64(0), np.uint64(y.address), np.uint64(0), np.int32(1)])
+        device.launch("mine", (1,), (64,), arguments, seconds=0.2)
+        found = [finding for finding in device.report.findings if finding.kind == kind]
+        assert found, [finding.words for finding in device.report.findings]
+        assert words in found[0].words
+        assert found[0].place is not None
+
+
+def test_the_page_says_what_is_missing() -> None:
+    """`python -m tests.kernels.simulated.forms` writes it."""
+    missing = forms.missing()
+    assert 0 < len(missing) < len(forms.FORMS)
+    assert forms.page() == forms.PAGE.read_text(encoding="utf-8")
+
+
+TOGETHER = """
+#define WAIT(on, parity) \\
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; " \\
+                 "@!p bra again; }" ::"r"(on), "r"(parity) : "memory")
+extern "C" __global__ void __cluster_dims__(2) mine(const float* x, float* y) {
+    __shared__ alignas(16) float s[64];
+    __shared__ unsigned long long full, empty;
+    const int t = threadIdx.x, rank = blockIdx.x % 2;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const unsigned off = (unsigned)__cvta_generic_to_shared(&empty);
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(on) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 128;" ::"r"(off) : "memory");
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        if (t == 0) asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], 256; }"
+                                 ::"r"(on) : "memory");
+        if (rank == 0 && t == 0) {
+            if (k) WAIT(off, k - 1 & 1);
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         ".multicast::cluster [%0], [%1], 256, [%2], %3;"
+                         ::"r"(to), "l"(x + 64 * k), "r"(on), "h"((short)3) : "memory");
+        }
+        «|WAIT(on, k & 1);»
+        sum += s[63 - t] * (k + 1);
+        asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %0, 0; "
+                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [u]; }" ::"r"(off) : "memory");
+    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    y[blockIdx.x * 64 + t] = sum + rank;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_copy_comes_to_all_blocks_of_a_cluster(seed: int, tmp_path: Path) -> None:
+    x = np.arange(192, dtype=np.float32) % 23
+    for waits in (True, False):
+        text = TOGETHER.replace("«|", "" if waits else "//").replace("»", "")
+        device = Device(check.program(tmp_path, text, "sm_90"))
+        given = device.buffer("x", x, 4)
+        y = device.buffer("y", np.zeros(256, np.float32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(given.address), np.uint64(y.address)])
+        device.launch("mine", (4,), (64,), arguments, seed=seed, seconds=5)
+        if not waits:
+            assert {finding.kind for finding in device.report.findings} & {"race", "uninitialised"}
+            continue
+        assert [finding.words for finding in device.report.findings] == []
+        once = (x.reshape(3, 64)[:, ::-1] * [[1], [2], [3]]).sum(0)
+        assert (y.bytes.view(np.float32).reshape(4, 64) == once + (np.arange(4) % 2)[:, None]).all()
+
+
+# A row of a, and a column of b, lies beside each other in memory. Of any type a register is four bytes of it
+# (PTX ISA, "Matrix Fragments for mma.m16n8k32").
+PRODUCT = """
+extern "C" __global__ void mine(const unsigned* x, unsigned* y) {
+    const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+    const unsigned* b = x + 16 * WORDS;
+    unsigned a[4], e[2], d[4];
+    for (int r = 0; r < 2 * REGISTERS; ++r) a[r] = x[(g + 8 * (r & 1)) * WORDS + t + 4 * (r >> 1)];
+    for (int r = 0; r < REGISTERS; ++r) e[r] = b[g * WORDS + t + 4 * r];
+    for (int r = 0; r < SUMS; ++r) d[r] = b[8 * WORDS + (g + 8 * (r * 2 / SUMS)) * (2 * SUMS) + t * (SUMS / 2)
+                                             + (r & SUMS / 2 - 1)];
+    asm volatile("mma.sync.aligned.INSTRUCTION {D}, {A}, {B}, {D};" OUTPUTS);
+    for (int r = 0; r < SUMS; ++r)
+        y[(g + 8 * (r * 2 / SUMS)) * (2 * SUMS) + t * (SUMS / 2) + (r & SUMS / 2 - 1)] = d[r];
+}
+"""
+
+
+def _drawn(kind: str, count: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(what lies in memory as bytes, its values)."""
+    if kind in ("s8", "u8"):
+        bits = draw.integers(0, 256, count).astype(np.uint8)
+        return bits, bits.view(np.int8 if kind == "s8" else np.uint8).astype(np.float64)
+    if kind in ("s4", "u4"):
+        bits = draw.integers(0, 256, count // 2).astype(np.uint8)
+        both = np.stack([bits & 15, bits >> 4], 1).reshape(-1).astype(np.int64)
+        return bits, np.where((both > 7) & (kind == "s4"), both - 16, both).astype(np.float64)
+    if kind in ("e4m3", "e5m2"):
+        signs = draw.integers(0, 2, count) * 128
+        bits = (draw.integers(0, 0x70, count) + signs).astype(np.uint8)
+        digits, bias = (3, 7) if kind == "e4m3" else (2, 15)
+        exponent, rest = (bits & 0x7F) >> digits, (bits & (1 << digits) - 1) / (1 << digits)
+        size = np.where(exponent, (1 + rest) * 2.0 ** (exponent - float(bias)), rest * 2.0 ** (1 - bias))
+        return bits, np.where(bits & 0x80, -size, size)
+    values = draw.integers(-8, 9, count) / 4
+    if kind == "bf16":
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint8), values
+    return values.astype(np.float16 if kind == "f16" else np.float32).view(np.uint8), values
+
+
+BITS = {"s4": 4, "u4": 4, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "f16": 16, "bf16": 16, "tf32": 32}
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "m16n8k32.row.col.s32.s8.s8.s32",
+        "m16n8k16.row.col.s32.u8.s8.s32",
+        "m16n8k32.row.col.satfinite.s32.u8.u8.s32",
+        "m16n8k64.row.col.s32.s4.s4.s32",
+        "m16n8k32.row.col.s32.u4.s4.s32",
+        "m16n8k8.row.col.f32.f16.f16.f32",
+        "m16n8k8.row.col.f32.bf16.bf16.f32",
+        "m16n8k4.row.col.f32.tf32.tf32.f32",
+        "m16n8k16.row.col.f16.f16.f16.f16",
+        "m16n8k8.row.col.f16.f16.f16.f16",
+        "m16n8k32.row.col.f32.e4m3.e5m2.f32",
+        "m16n8k32.row.col.f32.e5m2.e4m3.f32",
+        "m16n8k16.row.col.f32.f16.f16.f32",
+        "m16n8k8.row.col.f32.tf32.tf32.f32",
+    ],
+)
+def test_products_of_each_type_are_numpys(words: str, tmp_path: Path) -> None:
+    parts = [part for part in words.split(".") if part != "satfinite"]
+    depth, (sums, of_a, of_b) = int(parts[0][6:]), parts[3:6]
+    registers, count = depth * BITS[of_a] // 128, 2 if sums == "f16" else 4
+    names = {"D": [f"%{n}" for n in range(count)], "A": [f"%{count + n}" for n in range(2 * registers)]}
+    names["B"] = [f"%{count + 2 * registers + n}" for n in range(registers)]
+    asm = f"mma.sync.aligned.{words}"
+    text = PRODUCT.replace("mma.sync.aligned.INSTRUCTION", asm)
+    for name, of in names.items():
+        text = text.replace("{" + name + "}", "{" + ", ".join(of) + "}")
+    outputs = ", ".join(f'"+r"(d[{n}])' for n in range(count))
+    given = [f'"r"(a[{n}])' for n in range(2 * registers)] + [f'"r"(e[{n}])' for n in range(registers)]
+    text = text.replace("OUTPUTS", f": {outputs} : {', '.join(given)}")
+    text = text.replace("REGISTERS", str(registers)).replace("SUMS", str(count))
+    text = text.replace("WORDS", str(4 * registers))
+    draw = np.random.default_rng(3)
+    (a, left), (b, right) = _drawn(of_a, 16 * depth, draw), _drawn(of_b, 8 * depth, draw)
+    small = draw.integers(-50, 50, 128)
+    begin = np.where(np.arange(128) % 5, small, 2**31 - 90) if "satfinite" in words else small
+    dtype = {"s32": np.int32, "f32": np.float32, "f16": np.float16}[sums]
+    memory = np.concatenate([a, b, begin.astype(dtype).view(np.uint8)])
+    device = Device(check.program(tmp_path, text, "sm_89" if "e4m3" in words else "sm_80"))
+    x = device.buffer("x", memory, 4)
+    y = device.buffer("y", np.zeros(128, dtype), 4, writable=True, written=False)
+    device.launch("mine", (1,), (32,), packed([np.uint64(x.address), np.uint64(y.address)]), seconds=10)
+    assert device.report.findings == []
+    expected = left.reshape(16, depth) @ right.reshape(8, depth).T + begin.reshape(16, 8)
+    if "satfinite" in words:
+        assert expected.max() > 2**31
+        expected = np.minimum(expected, 2**31 - 1)
+    got = y.bytes.view(dtype).reshape(16, 8)
+    assert (got == expected.astype(dtype)).all()
+
+
+WIDE = """
+extern "C" __global__ void mine(const uint4* x, unsigned* y) {
+    __shared__ __align__(128) uint4 a[128], b[16];
+    for (int i = threadIdx.x; i < 144; i += 128) {  // 16 bytes of a row: those of eight lie together
+        const int row = i % 128 / 2, half = i & 1;
+        (i < 128 ? a : b)[row / 8 * 16 + half * 8 + row % 8] = x[i];
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    const unsigned long long more = 8ull << 16 | 16ull << 32;
+    const unsigned long long of_a = more | (unsigned)__cvta_generic_to_shared(a) >> 4;
+    const unsigned long long of_b = more | (unsigned)__cvta_generic_to_shared(b) >> 4;
+    unsigned d[4] = {};
+    asm volatile("wgmma.fence.sync.aligned; INSTRUCTION wgmma.commit_group.sync.aligned; "
+                 "wgmma.wait_group.sync.aligned 0;" : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "l"(of_a), "l"(of_b));
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    for (int r = 0; r < SUMS; ++r)
+        y[((row + 8 * (r * 2 / SUMS)) * 4 + t) * SUMS / 2 + (r & SUMS / 2 - 1)] = d[r];
+}
+"""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    "words", ["f32.e4m3.e4m3", "f32.e5m2.e4m3", "s32.s8.u8", "f16.f16.f16", "f16.e4m3.e4m3", "f32.bf16.bf16"]
+)
+def test_products_of_a_warpgroup_of_each_type_are_numpys(words: str, tmp_path: Path) -> None:
+    sums, of_a, of_b = words.split(".")
+    depth, narrow = 32 * 8 // BITS[of_a], sums == "f16"
+    signs = "" if sums == "s32" else ", 1, 1, 0, 0" if BITS[of_a] == 16 else ", 1, 1"
+    places = "{%0, %1}" if narrow else "{%0, %1, %2, %3}"
+    asm = f"wgmma.mma_async.sync.aligned.m64n8k{depth}.{words} {places}, %4, %5, 1{signs};"
+    text = WIDE.replace(
+        "INSTRUCTION", "{ .reg .pred p; setp.eq.s32 p, 1, 1; " + asm.replace(", 1", ", p", 1) + " }"
+    )
+    text = text.replace("SUMS", "2" if narrow else "4")
+    draw = np.random.default_rng(4)
+    (a, left), (b, right) = _drawn(of_a, 64 * depth, draw), _drawn(of_b, 8 * depth, draw)
+    dtype = {"s32": np.int32, "f32": np.float32, "f16": np.float16}[sums]
+    device = Device(check.program(tmp_path, text, "sm_90a"))
+    x = device.buffer("x", np.concatenate([a, b]), 16)
+    y = device.buffer("y", np.zeros(512, dtype), 4, writable=True, written=False)
+    device.launch("mine", (1,), (128,), packed([np.uint64(x.address), np.uint64(y.address)]), seconds=10)
+    assert [finding.words for finding in device.report.findings] == []
+    expected = left.reshape(64, depth) @ right.reshape(8, depth).T
+    got = y.bytes.view(dtype).reshape(64, 8).astype(np.float64)
+    assert np.abs(got - expected).max() <= np.abs(expected).max() * (
+        2**-10 if narrow else 0 if sums == "s32" else 2**-22
+    )
