@@ -80,7 +80,7 @@ def _times(claim: Claim, first: Interval, second: Interval, theirs: float | None
     """By their ends, as they were measured apart: the widest ratio that both intervals allow."""
     low, high = first.low / second.high, first.high / (second.low or second.value)
     ratio = f"{units.times(first.value / second.value)} ({units.times(low)} to {units.times(high)})"
-    told = f"the first takes {ratio} the time of the second"
+    told = f"“{claim.first}” takes {ratio} the time of “{claim.second}”"
     if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
         return _kind(not claim.same and low > 1), told
     if low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
