@@ -27,6 +27,8 @@ from bench.run.kinds.comparison import RunFolder
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.run.kinds.profile import ProfileFolder
+from engine import backends
+from engine.backend import Answering
 from kernels import precision as precisions
 from kernels.errors import InputError
 from kernels.precision import MIXED, budget
@@ -212,11 +214,14 @@ def _comparison(folder: RunFolder, expect: Expect, machine: Machine) -> Iterator
     if left or not measurements:
         yield f"{len(left)} of {len(folder.header.cases)} cases have no result ({', '.join(sorted(left))})"
     offered = {info.name: info.precisions for info in folder.header.environment.backends}
+    answering = {name for name, it in backends.all_backends().items() if isinstance(it, Answering)}
     ran = False
     for m in measurements:
         case = m.case
         wanted = expect.bad if expect.bad and case.backend == machine.backends[0] else "ok"
-        if _unsupported(case, offered.get(case.backend, ()), machine):
+        if case.backend in answering:
+            wanted = "untimed"
+        elif _unsupported(case, offered.get(case.backend, ()), machine):
             wanted = "unsupported"
         ran |= wanted != "unsupported"
         if m.disposition != wanted:

@@ -155,6 +155,22 @@ def test_a_comparison_with_something_wrong_in_it(tmp_path: Path, change, told: s
     assert told in wrong(tmp_path)
 
 
+def test_a_backend_that_has_no_times_is_right_without_them(tmp_path: Path):
+    def renamed(m: Measurement) -> Measurement:
+        if m.case.backend != "engine-cpu":
+            return m
+        case = msgspec.structs.replace(m.case, backend="engine-cuda-simulated")
+        return msgspec.structs.replace(m, case=case, disposition=disposition, samples_ns=())
+
+    for disposition, told in (("untimed", ""), ("ok", "is ok, not untimed"), ("incorrect", "not untimed")):
+        folder = shutil.copytree(DATA / "two_models", tmp_path / "runs" / disposition)
+        changed(folder, renamed)
+        said = wrong(tmp_path)
+        assert told in said
+        assert "untimed, not ok" not in said
+        shutil.rmtree(folder)
+
+
 def test_a_librarys_layer_beyond_its_bound_is_told_and_no_failure(tmp_path: Path):
     def marked(m: Measurement) -> Measurement:
         if m.case.backend == "engine-cpu":
