@@ -87,6 +87,8 @@ def ladder(
     if new:
         if folder is None:
             raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
+        from kernels import tasks
+
         meant = device or ladder_plan.device_of("")
         path = ladder_template.write(op, meant, folder)
         print(path)
@@ -95,7 +97,7 @@ def ladder(
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: {CALLED} ladder {shlex.quote(typed)} {_on(op)}{rest}", file=sys.stderr)
         judged = f"{CALLED} judge {shlex.quote(str(path))}"
-        judged += f" --task {shlex.quote(typed)}" if own_task(op) else ""
+        judged += f" --task {shlex.quote(typed)}" if tasks.own_folder(op) else ""
         if here:
             print(f"is it right, and how fast? {judged}", file=sys.stderr)
         elif only != "--compile ":
@@ -148,13 +150,6 @@ def ladder(
 
         return ladder_watch.watch(job, on)
     return climb(job, out, format, charts, where, junit)
-
-
-def own_task(op: str) -> bool:
-    """Whether it is a task of the user's, which a command finds by its folder alone."""
-    from kernels import tasks
-
-    return tasks.folder_of(op) is not None and op not in tasks.shipped()
 
 
 def task_named(op: str, kernel_dirs: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:

@@ -24,7 +24,7 @@ from kernels.header import OF_DEVICES, needs_of, parse
 from kernels.launch import SHAPES
 from kernels.ops import OPS
 from kernels.registry import GIVEN, SUFFIX, Rung
-from kernels.tasks import FILE, TaskParams, folder_of, record_of, shipped
+from kernels.tasks import FILE, TaskParams, folder_of, own_folder, record_of
 
 FIRST = 90  # numbers from here on are the user's; the ladder's own stay below
 
@@ -99,8 +99,8 @@ def of(rung: Rung) -> str:
 
 def _ladder(device: str, op: str) -> tuple[Rung, ...]:
     """The rungs of an operator or a task; those of a user's task lie in its folder."""
-    folder = folder_of(op)
-    return registry.rungs(device, op, [] if folder is None or op in shipped() else [folder], broken=[])
+    own = own_folder(op)
+    return registry.rungs(device, op, [] if own is None else [own], broken=[])
 
 
 def _first(device: str, op: str, ladder: Sequence[Rung]) -> Rung:

@@ -70,6 +70,11 @@ def folder_of(op: str) -> Path | None:
     return of.task.folder if issubclass(of, TaskParams) else None
 
 
+def own_folder(op: str) -> Path | None:
+    """The same of a task of the user's, which a command finds by its folder alone; None of a shipped one."""
+    return None if op in shipped() else folder_of(op)
+
+
 def learn(folders: Iterable[Path | str], broken: list[InputError] | None = None) -> None:
     """Know the tasks that these folders are, as far as they are tasks. Raises InputError for one that cannot
     be read; with a list `broken` the error is put there."""

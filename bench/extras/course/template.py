@@ -17,7 +17,7 @@ from kernels import registry, toml
 from kernels.errors import InputError
 from kernels.registry import SUFFIX
 from kernels.tasks import FILE as TASK_FILE
-from kernels.tasks import TaskParams, folder_of, record_of, shipped, spec
+from kernels.tasks import TaskParams, own_folder, record_of, spec
 
 ABOUT = "README.md"  # of what is handed out
 _RUNG = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
@@ -107,7 +107,7 @@ points = 5
 
 def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -> Path:
     """A new assignment in `folder`. Raises InputError where there is one already."""
-    own = folder_of(op) if op not in shipped() else None  # of a task of the teacher's
+    own = own_folder(op)
     first = registry.rungs(device, op)
     if not first and own is None:
         raise InputError(f"there is no rung of {op} on {device} to measure a kernel by")
@@ -192,7 +192,7 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
             "shape below [[task.hidden]], and each answer on a line of its own"
         )
     for op in dict.fromkeys(task.op for task in made.task):
-        if (own := folder_of(op)) is not None and op not in shipped():
+        if (own := own_folder(op)) is not None:
             copied += _copy_task(own, folder / op)
     kernels = _kernels(made, folder)
     about = folder / ABOUT

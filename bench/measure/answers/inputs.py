@@ -246,9 +246,8 @@ def _quantized(p: Quantized, place: int, values: np.ndarray, random: np.random.G
     return made
 
 
-COPIED = (
-    3  # the zero point of a channel that is x itself: all of its weights but the first, which is one more
-)
+# The zero point of a channel that is x itself: all of its weights but the first, which is one more.
+COPIED = 3
 
 
 def _last_channel(p: Quantized, place: int, made: np.ndarray) -> np.ndarray:
