@@ -55,7 +55,8 @@ class JudgedSession:
     `warnings`: of a time; `error`: the worst of the checks; `checks`: how many passes were judged; `failure`,
     `broken`: how a check between two turns ended that was not passed. first: whose session this is once more,
     on the same inputs, whose answers are known there. given: inputs, weights among them, in the place of
-    drawn ones. simulated: a CUDA kernel runs without a GPU, and each of its accesses is watched.
+    drawn ones. simulated: a CUDA kernel runs without a GPU, and each of its accesses is watched. suspect:
+    between its timed passes there are some over inputs that are all new.
     """
 
     rung: Rung
@@ -72,6 +73,7 @@ class JudgedSession:
     first: Self | None = None
     given: Sample | None = None
     simulated: bool | str = False
+    suspect: bool = True
 
     def __post_init__(self) -> None:
         of = self.first

@@ -43,7 +43,7 @@ class Trial(JudgedSession):
         super().__post_init__()
         renewal = self.first.renewal if self.first is not None else None
         host = self.rung.device == "cpu"
-        self.mixing = Mixing(self.session, renewal, self._swap_inputs, host)
+        self.mixing = Mixing(self.session, renewal, self._swap_inputs, host, self.suspect)
 
     @property
     def renewal(self) -> Renewal:

@@ -62,6 +62,7 @@ TOO_MUCH = (
     "it takes more memory than it may: variables outside of functions, and the local arrays of all threads "
     "that run at once, are added up"
 )
+FAR_OFF = 3.0  # times a threshold's ratio: no process is slowed down so much for as long as it lives
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
@@ -228,17 +229,19 @@ def _ends(times: Interval) -> tuple[float, float]:
 
 
 def settled(tried: Sequence[Graded]) -> bool:
-    """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same. A
-    process on a busy machine may be slow for as long as it lives, and another one is not. On an overloaded
-    machine nothing is said of a time. What is told from times alone, that it remembers its inputs, has to be
-    found twice as well."""
+    """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same, or
+    once what lies far below those that it misses. A process on a busy machine may be slow for as long as it
+    lives, and another one is not. On an overloaded machine nothing is said of a time. What is told from times
+    alone, that it remembers its inputs, has to be found twice as well."""
     last = tried[-1]
     if last.disposition != "ok":
         return not _remembers(last) or any(map(_remembers, tried[:-1]))
     if last.undecided or _doubtful(last):
         return False
     others = [t for t in tried[:-1] if not t.undecided]
-    return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in others)
+    missed = [t for t in last.thresholds if not t.reached]
+    far_off = all(t.value and t.high * FAR_OFF <= t.ratio for t in missed)
+    return far_off or any(t.band == last.band for t in others)
 
 
 def decided(tried: Sequence[Graded]) -> Graded:

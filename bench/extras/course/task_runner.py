@@ -52,7 +52,7 @@ class _BesideIt(_OnItsShape):
     """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards. It is
     ours whatever a student called a file of theirs."""
 
-    over_new = False
+    suspect = False
 
     def rung(self) -> Rung:
         return registry.find(self.device, self.job.op, self.case.rung)

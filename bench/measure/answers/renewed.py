@@ -70,6 +70,9 @@ PASSES, TRAIN_NS = 64, 1e6
 # Probability that a train is mixed in before a timed one. It is smaller if that takes longer than a timed one
 # does, but not less than RARE of it (the first one on a GPU takes long, as graphs are captured for it).
 MIXED, RARE = 1 / 4, 1 / 8
+# The same in a turn that is run only for the ratio. A kernel may notice that it is in one, as more trains are
+# over new inputs, and be honest there: then its timed trains are far faster, and that is told.
+MIXED_IN_TURN = 1 / 2
 # A turn that is run only for the ratio has: passes and seconds of its warm-up, at least; trains at most (both
 # kinds are missing in one of a hundred such turns; then they are run at the end).
 WARM, REWARM_S, TRAINS = 3, 0.05, 40
@@ -193,10 +196,10 @@ class Mixing:
     """A session that is timed in the place of another one, and mixes NEW and SAME trains in between the timed
     ones. There is one for each instance.
 
-    session: the one that is wrapped. If it is not Renewable, nothing is mixed in. renewal: collects the times
-    of all instances (None: a new one). afresh: called before each turn that `turn` runs, to change the
-    inputs. host: whether the session runs on the host. Else what it recorded of timed passes is lost when a
-    train is mixed in; seen: what was fetched of it before.
+    session: the one that is wrapped. If it is not Renewable, nothing is mixed in, nor if `mixes` is False.
+    renewal: collects the times of all instances (None: a new one). afresh: called before each turn that
+    `turn` runs, to change the inputs. host: whether the session runs on the host. Else what it recorded of
+    timed passes is lost when a train is mixed in; seen: what was fetched of it before.
     """
 
     def __init__(
@@ -205,13 +208,14 @@ class Mixing:
         renewal: Renewal | None = None,
         afresh: Callable[[], None] = lambda: None,
         host: bool = False,
+        mixes: bool = True,
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
         self.far = FAR_ON_HOST if host else FAR
         self._session, self._afresh, self._host = session, afresh, host
         # Checked only once: isinstance with a protocol takes longer than starting a train.
-        self._renewable = session if isinstance(session, Renewable) else None
+        self._renewable = session if mixes and isinstance(session, Renewable) else None
         self._instance = next(self.renewal.numbers)
         # ns of a pass of the trains that were mixed in and are not in renewal.taken yet
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}
@@ -281,7 +285,7 @@ class Mixing:
         for _ in range(TRAINS):
             if renewal.gaps:
                 renewal.wait(min(PAUSE_S, renewal.gaps[int(renewal.chance() * len(renewal.gaps))]))
-            if not self._mixes_in(session, MIXED):
+            if not self._mixes_in(session, MIXED_IN_TURN):
                 taken = self._timed()
                 if self._host:  # it is as a SAME train is
                     self._found[SAME].append(taken / renewal.count)

@@ -117,7 +117,7 @@ class RungContender(KernelContender):
     """A rung, judged before it is timed, between its turns and afterwards."""
 
     first: Trial
-    over_new = True  # whether passes over inputs that are all new are looked at, too
+    suspect = True  # whether there are passes over inputs that are all new, and they are looked at, too
 
     def prepare(self) -> None:
         """Raises judge.Wrong for a rung that is, UnsupportedError for one that refuses."""
@@ -146,8 +146,8 @@ class RungContender(KernelContender):
 
     def trial_of(self, params: Params) -> Trial:
         """The rung on these params, not judged yet."""
-        job = self.job
-        return Trial(self.rung(), params, self.case.precision, seed=job.seed, threads=job.threads)
+        job, precision = self.job, self.case.precision
+        return Trial(self.rung(), params, precision, seed=job.seed, threads=job.threads, suspect=self.suspect)
 
     @property
     def session(self) -> RungSession | None:
@@ -167,7 +167,7 @@ class RungContender(KernelContender):
                 trial.failure
                 or trial.spot_check("during timing", thorough=True)
                 or trial.check("after timing", sample)
-                or (trial.check_new("after timing") if number == 0 and self.over_new else None)
+                or (trial.check_new("after timing") if number == 0 and self.suspect else None)
             )
             if failure is not None:
                 raise wrong(failure, number)

@@ -1,9 +1,10 @@
 """A class that nobody taught (`classroom`), graded more than once: how long that takes, what is judged
 otherwise than it should be, and how many bands are the same each time.
 
-`python -m tests.bench.extras.course.repeated --students 300 [--times 2] [--walls NAME]`; exit code 1 where
-a kernel is judged otherwise than it should be, or fewer bands than 99 of 100 are the same. A kernel whose
-speed is not decided, as other programs used the cores, is counted apart."""
+`python -m tests.bench.extras.course.repeated --students 300 [--times 2] [--again 30] [--walls NAME]`; exit
+code 1 where a kernel is judged otherwise than it should be, or fewer bands than 99 of 100 are the same. A
+kernel whose speed is not decided, as other programs used the cores, is counted apart. --again: so many
+students of the class are graded once more, the first of them alone."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import main as program
@@ -22,9 +24,10 @@ SAME = 0.99
 WHOLE = 300 * len(classroom.PROBLEMS)  # kernels of a large class
 
 
-def graded(base: Path, out: Path, wall: str) -> tuple[float, dict[str, Graded]]:
-    """How many seconds it took, and what came of each kernel."""
+def graded(base: Path, out: Path, wall: str, again: Sequence[str] = ()) -> tuple[float, dict[str, Graded]]:
+    """How many seconds it took, and what came of each kernel. again: students of whom it is found anew."""
     command = ["course", "grade", str(base / "submissions"), "--assignment", str(base), "--out", str(out)]
+    command += ["--regrade", *again] if again else []
     began = time.monotonic()
     if status := program.main(
         [*command, "--walls", wall] if wall != walls.NONE else [*command, "--no-walls"]
@@ -39,6 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--again", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--bad", type=float, default=0.15, help="the part of kernels that do harm or are wrong"
@@ -60,6 +64,13 @@ def main() -> int:
                 f"{wall}, {number + 1} of {given.times}: {len(came)} kernels in {took:.0f} s, {each:.2f} s "
                 f"each; {WHOLE:,} at that pace: {WHOLE * each / 60:.0f} min"
             )
+        names = sorted({one.case.student for one in came.values()})[: given.again]
+        for again in filter(None, (names[:1], names[1:])):
+            took, came = graded(base, base / f"out-{number}", wall, again)
+            print(f"{wall}, regraded of {given.students}: {len(again)} in {took:.0f} s")
+            surprises += classroom.surprises(base, base / f"out-{number}")
+        if names:
+            found.append(came)
     for words in surprises:
         print(f"OTHERWISE {words}")
     told = _compared(found)
@@ -68,7 +79,7 @@ def main() -> int:
             print(f"DIFFERS {key}: {words}")
     same, of = sum(not words for words in told.values()), len(told)
     print(
-        f"bands: {same} of {of} are the same in {given.times} gradings; {len(found[0]) - of} are not decided"
+        f"bands: {same} of {of} are the same in {len(found)} gradings; {len(found[0]) - of} are not decided"
     )
     return 1 if surprises or same < SAME * of else 0
 

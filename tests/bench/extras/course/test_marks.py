@@ -158,12 +158,14 @@ def test_who_is_slow_now_and_then_reaches_no_more_than_is_measured() -> None:
 
 
 def test_what_is_missed_is_missed_twice_and_of_three_the_middle_counts() -> None:
-    slow, fast, close = graded("a", 0.1, 0.2), graded("a", 3, 4), graded("a", 0.9, 1.1)
+    slow, fast, close = graded("a", 0.4, 0.5), graded("a", 3, 4), graded("a", 0.9, 1.1)
     assert judging.settled([fast])
     assert not judging.settled([slow])
     assert judging.settled([slow, slow])
     assert judging.decided([slow, fast]) is fast
     assert not judging.settled([close])
+    assert judging.settled([graded("a", 0.1, 0.2)])  # so far below both that nothing slowed it down so much
+    assert not judging.settled([graded("a", 1.2, 1.3)])  # far below neither
     assert judging.decided([slow, close, close]).band == 2
     assert judging.settled([graded("a", 0, 0, "incorrect")])
 
