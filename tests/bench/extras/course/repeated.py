@@ -27,7 +27,7 @@ WHOLE = 300 * len(classroom.PROBLEMS)  # kernels of a large class
 def graded(base: Path, out: Path, wall: str, again: Sequence[str] = ()) -> tuple[float, dict[str, Graded]]:
     """How many seconds it took, and what came of each kernel. again: students of whom it is found anew."""
     command = ["course", "grade", str(base / "submissions"), "--assignment", str(base), "--out", str(out)]
-    command += ["--regrade", *again] if again else []
+    command += [word for name in again for word in ("--regrade", name)]
     began = time.monotonic()
     if status := program.main(
         [*command, "--walls", wall] if wall != walls.NONE else [*command, "--no-walls"]
