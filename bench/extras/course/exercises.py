@@ -1,4 +1,4 @@
-"""An assignment's tasks as params of operators, everything that it names looked up."""
+"""An assignment's exercises as params of operators, everything that it names looked up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
-from bench.extras.course.records import REFERENCE, CountLimit, GradeJob, Task
+from bench.extras.course.assignment import Assignment, ExerciseEntry, Side, Work
+from bench.extras.course.records import REFERENCE, CountLimit, Exercise, GradeJob
 from bench.measure.answers import one_node
 from bench.measure.ladder.counts import LEAST, LEAST_OF, NAMES_OF_COUNTS
 from bench.measure.ladder.entrants import params_of
@@ -25,12 +25,12 @@ from kernels.tasks import TaskParams, record_of, shipped
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
     """What a class is judged by. hidden: with the shapes that students are not told. Raises InputError naming
-    the task that cannot be had."""
+    the exercise that cannot be had."""
     return GradeJob(
         name=made.name,
         title=made.title,
         device=made.device,
-        tasks=tuple(_task(made, entry, hidden) for entry in made.task),
+        exercises=tuple(_exercise(made, entry, hidden) for entry in made.exercise),
         threads=made.threads,
         budget_s=made.limits.budget,
         timeout_s=made.limits.seconds,
@@ -42,7 +42,7 @@ def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
     )
 
 
-def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
+def _exercise(made: Assignment, entry: ExerciseEntry, hidden: bool) -> Exercise:
     try:
         ladder_plan.op_of(entry.op)
         params = _params(entry, entry, made.device)
@@ -60,14 +60,14 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         if unknown := set(entry.precision) - set(NAMES):
             raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
     except KernelscopeError as error:
-        raise InputError(f"task {entry.name!r}: {error}") from error
+        raise InputError(f"exercise {entry.name!r}: {error}") from error
     record = record_of(entry.op)
     own = record.task if issubclass(record, TaskParams) and entry.op not in shipped() else None
     if own is not None and not own.answers:
         raise InputError(
-            f"task {entry.name!r}: the reference of a task of your own is a .py file in a course"
+            f"exercise {entry.name!r}: the reference of a task of your own is a .py file in a course"
         )
-    return Task(
+    return Exercise(
         folder=str(own.folder) if own is not None else "",
         text=own.text if own is not None else "",
         reference=own.answers if own is not None else "",
@@ -97,9 +97,9 @@ def _check_count(limit: CountLimit, op: str, params: Params) -> None:
             raise InputError(f"its count's rung cannot run it: {refused}")
 
 
-def _params(entry: TaskEntry, work: Work, device: str) -> Params:
-    """The params of the task, or of one of its hidden shapes, which has of the task's what it does not say
-    itself."""
+def _params(entry: ExerciseEntry, work: Work, device: str) -> Params:
+    """The params of the exercise, or of one of its hidden shapes, which has of the exercise's what it does
+    not say itself."""
     if work.shape:
         if entry.op != "conv":
             raise InputError(f"shape is of a conv; {entry.op} takes params, or a model and its node")
