@@ -72,6 +72,22 @@ def made(folder: Path, text: str = SCALE, answer: str = REFERENCE, **kernels: st
     return folder
 
 
+def save_model(file: Path) -> None:
+    """REFERENCE as an ONNX model."""
+    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
+    nodes += [
+        helper.make_node("Mul", ["x", "column"], ["wide"]),
+        helper.make_node("Transpose", ["wide"], ["y"]),
+    ]
+    told = [
+        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
+    ]
+    axis = numpy_helper.from_array(np.array([1]), "axis")
+    graph = helper.make_graph(nodes, "g", told[:2], told[2:], [axis])
+    opset = helper.make_opsetid("", 20)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), file)
+
+
 def judged(folder: Path, name: str) -> str:
     """The fault and the words for a kernel of a folder; "" where it is right."""
     record = tasks.find(folder)
@@ -283,6 +299,7 @@ def test_a_model_is_a_reference_too(tmp_path: Path) -> None:
     assert one_node.is_graph(p)
     assert [info.shape for info in one_node.graph(p, inputs).inputs] == [(3, 5), (3,)]
     (folder / "net.onnx").write_bytes(b"no model")
+    p = tasks.find(folder)(n=3, m=5)
     with pytest.raises(InputError, match="is no ONNX model"):
         one_node.answer(p, inputs)
 
@@ -333,21 +350,7 @@ def test_what_a_task_is_timed_beside(tmp_path: Path) -> None:
     (folder / "task.toml").write_text("yardstick = 'net.onnx'" + SCALE)
     with pytest.raises(InputError, match=r"there is no net\.onnx beside it"):
         tasks.find(folder)
-    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
-    nodes += [
-        helper.make_node("Mul", ["x", "column"], ["wide"]),
-        helper.make_node("Transpose", ["wide"], ["y"]),
-    ]
-    told = [
-        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
-    ]
-    graph = helper.make_graph(
-        nodes, "g", told[:2], told[2:], [numpy_helper.from_array(np.array([1]), "axis")]
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
-        folder / "net.onnx",
-    )
+    save_model(folder / "net.onnx")
     tasks.find(folder)
     planned = ladder_plan.plan(job)
     assert planned.reference == "ONNX Runtime (CPU)"
@@ -582,7 +585,7 @@ def test_shipped_tasks_are_whole(name: str) -> None:
         sample = samples.draw(p, np.random.default_rng(0))
         assert sample.expected.shape == p.output_shape
         assert np.isfinite(sample.expected).all()
-    if record.task.model is not None:
+    if record.task.model:
         made = yardsticks.model(name)
         assert yardsticks.path(name).read_bytes() == made.SerializeToString(), "python -m tests.tasks --write"
         p = record(**told.check[-1])

@@ -18,7 +18,6 @@ from bench.words import version
 from kernels.environment import PACKAGED, ROOT
 from kernels.errors import InputError
 from kernels.tasks import FILE as TASK_FILE
-from kernels.tasks import spec
 
 SCRIPTS = ("setup.sh", "run_autograder", "Containerfile")
 INSIDE = "lib/kernelscope"
@@ -68,9 +67,10 @@ def _own_tasks(made: Assignment) -> Iterator[tuple[str, bytes]]:
     """The files of the teacher's own tasks, beside the assignment."""
     for exercise in exercises.job_of(made).exercises:
         if exercise.text:
-            yield f"{exercise.op}/{TASK_FILE}", exercise.text.encode()
-            name = spec.parsed(exercise.op, Path(exercise.folder), exercise.text).file.name
-            yield f"{exercise.op}/{name}", exercise.reference.encode()
+            of = {TASK_FILE: exercise.text.encode(), **exercise.models}
+            if exercise.reference:
+                of[exercise.task.file.name] = exercise.reference.encode()
+            yield from ((f"{exercise.op}/{name}", data) for name, data in of.items())
 
 
 def _numba() -> list[str]:

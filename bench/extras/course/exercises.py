@@ -11,16 +11,17 @@ import msgspec
 
 from bench.extras.course.assignment import Assignment, ExerciseEntry, Side, Work
 from bench.extras.course.records import REFERENCE, CountLimit, Exercise, GradeJob
-from bench.measure.answers import one_node
 from bench.measure.ladder.counts import LEAST, LEAST_OF, NAMES_OF_COUNTS
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan, model_questions
 from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.ops import OPS, Params, sized
+from kernels.ops import Params, sized
 from kernels.precision import NAMES
 from kernels.tasks import TaskParams, record_of, shipped
+
+MOST_MODEL_NBYTES = 4 << 20  # they travel with each student's job
 
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
@@ -49,8 +50,11 @@ def _exercise(made: Assignment, entry: ExerciseEntry, hidden: bool) -> Exercise:
         others = tuple(_params(entry, work, made.device) for work in entry.hidden if hidden)
         for threshold in entry.threshold:
             if threshold.rung == REFERENCE:
-                if not one_node.is_graph(params) or entry.op not in (*OPS, *shipped()):
-                    raise InputError(f"{entry.op} has no reference that is timed; name a rung of it")
+                if not ladder_plan.beside(params, made.device):
+                    raise InputError(
+                        f"no reference is timed beside {made.device} kernels for {entry.op}, whose own is a "
+                        "function of NumPy: name a rung, or in task.toml an ONNX model as yardstick"
+                    )
                 continue
             rung = registry.find(made.device, entry.op, threshold.rung)
             if refused := rung.refusal(params):
@@ -63,14 +67,17 @@ def _exercise(made: Assignment, entry: ExerciseEntry, hidden: bool) -> Exercise:
         raise InputError(f"exercise {entry.name!r}: {error}") from error
     record = record_of(entry.op)
     own = record.task if issubclass(record, TaskParams) and entry.op not in shipped() else None
-    if own is not None and not own.answers:
+    models = dict(own.models) if own is not None else {}
+    if (nbytes := sum(map(len, models.values()))) > MOST_MODEL_NBYTES:
         raise InputError(
-            f"exercise {entry.name!r}: the reference of a task of your own is a .py file in a course"
+            f"exercise {entry.name!r}: the ONNX models of {entry.op} have {nbytes:,} bytes, in a course "
+            f"{MOST_MODEL_NBYTES:,} at most; give it what they multiply by as inputs"
         )
     return Exercise(
         folder=str(own.folder) if own is not None else "",
         text=own.text if own is not None else "",
         reference=own.answers if own is not None else "",
+        models=models,
         name=entry.name,
         op=entry.op,
         params=asdict(params),

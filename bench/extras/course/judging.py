@@ -27,10 +27,10 @@ from bench.extras.course.records import (
     Reached,
 )
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.measure.answers import one_node
 from bench.measure.ladder import simulated
 from bench.measure.ladder.counts import LEAST
 from bench.measure.ladder.entrants import params_of
+from bench.questions import ladder_plan
 from bench.questions.ladder_plan import case_of
 from bench.results import stats
 from bench.results.ladder_records import COUNTS, LadderJob, RungCase, RungMeasurement
@@ -42,7 +42,6 @@ from kernels import registry, tasks
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
-from kernels.tasks import spec
 
 FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
 AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
@@ -83,8 +82,7 @@ class Judging:
         self._job, self._folder, self._progress = job, folder, progress
         for exercise in job.exercises:  # the teacher's own: whatever is handed in, it says what is right
             if exercise.text:
-                told = spec.parsed(exercise.op, Path(exercise.folder), exercise.text, exercise.reference)
-                tasks.know(told, pinned=True)
+                tasks.know(exercise.task, pinned=True)
         self._started, self._stopped, self._lock = started, stopped, lock
         # Whether a kernel of this student has seen a hidden shape: it may have told another, in a file.
         self._seen = False
@@ -164,7 +162,7 @@ class Judging:
 
         job = self._job
         beside = list(dict.fromkeys(threshold.rung for threshold in exercise.thresholds))
-        if not beside and one_node.is_graph(params_of(exercise.op, exercise.params)):
+        if not beside and ladder_plan.beside(params_of(exercise.op, exercise.params), job.device):
             beside = [REFERENCE]
         cases = [case_of(rung)]
         for name in () if job.simulated else beside:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from bench.results.finding import Finding
 from bench.results.kinds import Kind, Listing
 from bench.results.records import CaseResult, Header, Record, check_name
+from kernels.tasks import spec
 
 REFERENCE = "reference"
 # Whom a student's kernel is called while it is judged, whatever its file is called.
@@ -85,8 +87,8 @@ class Exercise(Record, frozen=True):
     """One kernel to write, its params resolved. hidden: params that are judged, and never told. precisions:
     what a rung may compute in. file: a pattern its file's name has to fit ("": any of its operator). points:
     for answers that are right on every shape. hints: by finding or by how it ended, in the teacher's
-    words. folder, text, reference: of a task that is the teacher's own (kernels.tasks), where it lies, its
-    file and its reference ("" for one of the ladder's)."""
+    words. folder, text, reference, models: of a task that is the teacher's own (kernels.tasks), where it
+    lies, its file, its reference and its ONNX models by name ("" and none for one of the ladder's)."""
 
     name: str
     op: str
@@ -103,6 +105,13 @@ class Exercise(Record, frozen=True):
     folder: str = ""
     text: str = ""
     reference: str = ""
+    models: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+    @property
+    def task(self) -> spec.Task:
+        """That task. Raises InputError."""
+        models = tuple(self.models.items())
+        return spec.parsed(self.op, Path(self.folder), self.text, self.reference, models)
 
     @property
     def judged(self) -> dict[str, object]:
@@ -115,7 +124,9 @@ class Exercise(Record, frozen=True):
             "checks": "quick" if self.quick else "full",
             "threshold": [(t.rung, t.ratio) for t in self.thresholds],
             **({"count": [(c.what, c.most, c.of) for c in self.counts]} if self.counts else {}),
-            **({"task": [self.text, self.reference]} if self.text else {}),
+            **(
+                {"task": [self.text, self.reference, *map(digest, self.models.values())]} if self.text else {}
+            ),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -10,8 +11,11 @@ from pathlib import Path
 
 from bench.extras.course import assignment as assignments
 from bench.extras.course.assignment import FILE, Assignment
+from bench.extras.course.records import REFERENCE
 from bench.extras.course.submissions import ANSWERS
+from bench.questions import ladder_plan
 from bench.questions import rung_template as kernel_template
+from bench.results.ladder_records import OF_FUNCTION
 from bench.results.store import write_atomically
 from kernels import registry, toml
 from kernels.errors import InputError
@@ -77,8 +81,7 @@ points = 0
 
 
 _THRESHOLDS = """\
-# A time to reach: how many times as fast as a rung of the ladder that is timed beside it (`ladder {op}` shows
-# them), or as "reference", which is ONNX Runtime. A threshold within the interval counts as reached.
+{words}
 [[exercise.threshold]]
 rung = "{rung}"
 ratio = 0.9
@@ -119,7 +122,7 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     text = _TEXT.format(
         name=name, title=f"A {op} that is right, then fast", device=device, op=op,
         problem=problems["exercise"], hidden=problems["hidden"],
-        thresholds=_THRESHOLDS.format(op=op, rung=first[0].name) if first else "",
+        thresholds=_thresholds(op, device, first[0].name if first else ""),
         counts=_COUNTS if device == "cuda" else "",
     )  # fmt: skip
     write_atomically(path, text.encode())
@@ -128,10 +131,27 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     return path
 
 
+def _thresholds(op: str, device: str, rung: str) -> str:
+    """Two times to reach: of a rung, or where there is none of what says what is right, if that is timed."""
+    record, beside = record_of(op), "ONNX Runtime"
+    if issubclass(record, TaskParams):
+        beside = ladder_plan.beside(record(**record.task.spec.time[0]), device)
+        if beside.startswith(OF_FUNCTION.partition("{")[0]):
+            beside = f"{record.task.file.name} itself"
+    named = [f"a rung of the ladder that is timed beside it (`ladder {op}` shows them)"] * bool(rung)
+    named += [f'"{REFERENCE}", which is {beside}'] * bool(beside)
+    if not named:
+        return ""
+    told = f"A time to reach: how many times as fast as {', or as '.join(named)}. "
+    told += "A threshold within the interval counts as reached."
+    words = textwrap.fill(told, 110, initial_indent="# ", subsequent_indent="# ")
+    return _THRESHOLDS.format(words=words, rung=rung or REFERENCE)
+
+
 def _copy_task(own: Path, to: Path) -> list[Path]:
     """What a task is, without its kernels. The files that were written."""
     task = spec.read(own)
-    written = [to / name for name in (TASK_FILE, task.file.name)]
+    written = [to / name for name in dict.fromkeys((TASK_FILE, task.file.name, *dict(task.models)))]
     for path in written:
         if path.resolve() != (own / path.name).resolve():
             write_atomically(path, (own / path.name).read_bytes())

@@ -362,7 +362,7 @@ def _files(device: str, modules: Sequence[str]) -> Iterator[Path]:
     for name in ("engine", "kernels"):
         for path in _walked(_ROOT / name):
             _, *inner = path.relative_to(_ROOT).parts
-            # The folders of the ladders and of the exercises hold what is to be written.
+            # The folders of the ladders and of the tasks hold what is to be written.
             if inner[0] not in _WRITTEN or len(inner) == 2 or inner[1] == "__pycache__":
                 yield path
     yield from _libraries(modules if device == "cpu" else ("cuda.bindings.nvrtc",))

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.course import assignment, exercises, files, people, submissions, template
-from bench.extras.course.records import Asked, Exercise, GradeCase, GradeJob, Student
+from bench.extras.course import assignment, exercises, files, judging, people, submissions, template
+from bench.extras.course.records import NAME, NUMBER, Asked, Exercise, GradeCase, GradeJob, Student
 from bench.measure.ladder.entrants import params_of
 from bench.questions import rung_template
 from kernels import registry
@@ -26,7 +26,7 @@ from kernels.errors import InputError
 from kernels.ops import OPS
 from kernels.tasks import spec
 from tests.bench.extras.course import classroom
-from tests.kernels.test_tasks import SCALE, made
+from tests.kernels.test_tasks import KERNEL, SCALE, made, save_model
 
 JOB = GradeJob(
     name="two", exercises=(Exercise(name="a", op="gemm", params={}), Exercise(name="b", op="pool", params={}))
@@ -81,6 +81,71 @@ def test_a_task_of_the_teacher_s_own_is_handed_out_and_stays_theirs(
     theirs = made(tmp_path / "student" / "turned", answer="def reference(x, s):\n    return 0 * x.T\n")
     with pytest.raises(InputError, match="two tasks called turned"):
         registry.rungs("cpu", "turned", [theirs])
+
+
+OWN = {  # what a task of one's own is made of, beside its kernels, and what is timed beside these
+    "function": ("reference.py",),
+    "yardstick": ("reference.py", "net.onnx"),
+    "model": ("net.onnx",),
+}
+RIGHT = KERNEL.replace("{body}", "np.multiply(x.T, s, out=output)")
+
+
+def own_task(folder: Path) -> Path:
+    """The task of tests.kernels.test_tasks, of one of these kinds."""
+    names = OWN[folder.name]
+    made(folder, SCALE.replace("n = 40, m = 30", "n = 400, m = 300"))
+    for name in names:
+        if name == "net.onnx":
+            save_model(folder / name)
+            key = "yardstick" if "reference.py" in names else "reference"
+            (folder / "task.toml").write_text(f"{key} = '{name}'\n{(folder / 'task.toml').read_text()}")
+    if "reference.py" not in names:
+        (folder / "reference.py").unlink()
+    return folder
+
+
+@pytest.mark.sampled(2, "longest")
+@pytest.mark.parametrize("kind", OWN)
+def test_a_time_to_reach_may_be_that_of_one_s_own_reference(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written, handed out, and judged where its files are not: as on another machine, behind a wall."""
+    folder = own_task(tmp_path / kind)
+    record = of_ladder.find(folder)
+    path = template.write(tmp_path / "a", record.op, "cpu")
+    assert path.read_text().count('rung = "reference"') == 2
+    shutil.rmtree(folder)
+    handed = template.hand_out(tmp_path / "a", tmp_path / "b")
+    assert {file.name for file in handed} >= {"task.toml", *OWN[kind]}
+    job = exercises.job_of(assignment.read(tmp_path / "a"))
+    job = msgspec.structs.replace(job, budget_s=0.1)
+    monkeypatch.setattr(judging, "settled", lambda tried: True)  # what it reaches is nobody's matter here
+    job = msgspec.json.decode(msgspec.json.encode(job), type=GradeJob)
+    shutil.rmtree(tmp_path / "a")
+    shutil.rmtree(tmp_path / "b")
+    (tmp_path / "in" / kind).mkdir(parents=True)
+    kernel = RIGHT.format(op=kind, number=NUMBER, name=NAME)
+    (tmp_path / "in" / kind / f"{NUMBER}_{NAME}.py").write_text(kernel)
+    judge = judging.Judging(job, tmp_path / "in", lambda *_: None, lambda: False)
+    found, _ = judge.graded(GradeCase(student="ada", exercise=kind))
+    assert (found.disposition, found.reason, found.notes) == ("ok", "", ())
+    assert (found.against, [t.rung for t in found.thresholds]) == ("reference", ["reference"] * 2)
+    assert all(t.value > 0 for t in found.thresholds)
+
+
+def test_a_function_of_numpy_is_no_time_to_reach_on_a_gpu(tmp_path: Path) -> None:
+    for kind, times in (("function", 0), ("yardstick", 2)):
+        path = template.write(tmp_path / "a" / kind, of_ladder.find(own_task(tmp_path / kind)).op, "cuda")
+        shutil.rmtree(tmp_path / kind)
+        text = path.read_text()
+        assert text.count('rung = "reference"') == times
+        path.write_text(f'{text}\n[[exercise.threshold]]\nrung = "reference"\nratio = 1.0\n')
+        if times:
+            exercises.job_of(assignment.read(path))
+        else:
+            with pytest.raises(InputError, match="no reference is timed beside cuda kernels for function"):
+                exercises.job_of(assignment.read(path))
 
 
 def test_a_whole_net_is_no_assignment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
