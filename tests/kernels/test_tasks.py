@@ -323,6 +323,47 @@ shape = ["m", 1]
 """
 
 
+PLACE = """
+title = "The place of the largest of each row"
+check = [{m = 3, n = 7}, {m = 5, n = 33}]
+time = [{m = 7, n = 40}]
+[sizes]
+m = "rows"
+n = "elements of a row"
+[[input]]
+name = "x"
+shape = ["m", "n"]
+draw = {kind = "integers", low = -3, high = 4}
+[[input]]
+name = "s"
+shape = ["m"]
+[[output]]
+name = "y"
+type = "int32"
+shape = ["m"]
+"""
+
+
+def test_numbers_are_also_drawn_from_one_half_of_their_range(tmp_path: Path) -> None:
+    """So a kernel that looks for the largest and begins with 0 is found. Whole numbers are told whole."""
+    folder = made(
+        tmp_path / "largest",
+        PLACE,
+        "def reference(x):\n    return x.argmax(1) + 1000000\n",
+        right="output[...] = x.argmax(1) + 1000000",
+        begins_at_zero="output[...] = np.where(x.max(1) > 0, x.argmax(1), 0) + 1000000",
+    )
+    assert judged(folder, "right") == ""
+    said = judged(folder, "begins_at_zero")
+    assert "right where numbers are from all of their range, wrong where all are from its lower half" in said
+    assert "1000000 instead of 10000" in said
+    assert "relative L2" not in said
+    p = tasks.find(folder)(m=40, n=50)
+    for half, ends, signs in (("lower", (-3, -1), {-1}), ("upper", (0, 3), {1}), ("", (-3, 3), {-1, 1})):
+        x, s = of_tasks.drawn(p, np.random.default_rng(0), half)
+        assert (x.min(), x.max(), {*np.sign(s)}) == (*ends, signs)
+
+
 EDGES_KERNEL = """
 def bind(p, inputs, output, workspace):
     x, (most, least) = inputs[0].reshape(p.m, p.n), p.split(output)
@@ -346,7 +387,10 @@ def test_what_a_task_is_timed_beside(tmp_path: Path) -> None:
     of_gpu = ladder_plan.plan(msgspec.structs.replace(job, device="cuda"))
     assert (of_gpu.reference, of_gpu.cases) == ("", ())  # a function in NumPy is no rival of a GPU
     arrays = reference.given(p, one_node.draw(p, np.random.default_rng(0)))
-    assert reference.time_ns(p, arrays, 2) > 0
+    assert reference.time_ns(p, arrays, 2, threads=1) > 0
+    ours = tasks.find("histogram")  # which ONNX does not have
+    planned = ladder_plan.plan(ladder_plan.job_of(ours(**ours.task.spec.time[0]), "cuda"))
+    assert (planned.reference, planned.cases[-1].scope) == ("CuPy", "reference")
     (folder / "task.toml").write_text("yardstick = 'net.onnx'" + SCALE)
     with pytest.raises(InputError, match=r"there is no net\.onnx beside it"):
         tasks.find(folder)
@@ -388,7 +432,8 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     answers = "def reference(x):\n    return x.max(1), x.min(1, keepdims=True)\n"
     folder = made(tmp_path / "edges", EDGES, answers)
     head = KERNEL.partition("import numpy")[0]
-    for number, (name, first, second) in enumerate((("right", "max", "min"), ("swapped", "min", "max")), 1):
+    kernels = (("right", "max", "min"), ("swapped", "min", "max"), ("mean", "max", "mean"))
+    for number, (name, first, second) in enumerate(kernels, 1):
         text = head.format(op="edges", number=number, name=name) + EDGES_KERNEL.format(
             first=first, second=second
         )
@@ -405,6 +450,7 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     assert [int(each) for each in told[:3]] == [4096, 8192, 8192 + 12]
     assert judged(folder, "right") == ""
     assert judged(folder, "swapped")
+    assert "wrong only in least" in judged(folder, "mean")
     written = template.write("edges", "cpu", tmp_path / "mine")
     judge.examine(registry.find("cpu", "edges", "mine", [folder, tmp_path / "mine"]), p).close()
     assert written.name == "90_mine.py"

@@ -28,12 +28,12 @@ IR_VERSION = 9
 OUTPUT = "y"
 
 
-def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
+def draw(p: Params, random: np.random.Generator, half: str = "") -> tuple[np.ndarray, ...]:
     """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
     not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
-    that it overflows in a kernel that does not take care of it."""
+    that it overflows in a kernel that does not take care of it. half: see of_tasks.drawn."""
     if isinstance(p, TaskParams):
-        return of_tasks.drawn(p, random)
+        return of_tasks.drawn(p, random, half)
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)
