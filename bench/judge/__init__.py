@@ -162,8 +162,8 @@ def _named(
         return _with(first, "digits", reason)
     if all(failure.sample.half for failure in found):  # an answer to such numbers is many mistakes' at once
         halves = " or ".join(sorted({failure.sample.half for failure in found}))
-        told = f"right where numbers are from all of their range, wrong where all are from its {halves} half"
-        return _with(first, "wrong", told)
+        said = f"right where numbers are from all of their range, wrong where all are from its {halves} half"
+        return _with(first, "wrong", said)
     if told := diagnosis.explain(found, right, precision):
         return _with(first, *told)
     if broken := [failure for failure in found if failure.finding.fault == "nan"]:
