@@ -320,8 +320,8 @@ class FunctionContender(KernelContender):
         a_pass_s = self.first.time_runs(1) / 1e9
         if a_pass_s > self.job.budget_s:  # nobody waits for it again and again
             raise UnsupportedError(
-                f"an answer of it takes {a_pass_s:.2g} s, and the budget is {self.job.budget_s:g} s of samples; a "
-                "larger one gives it time"
+                f"an answer of it takes {a_pass_s:.2g} s, and the budget is {self.job.budget_s:g} s of "
+                "samples; a larger one gives it time"
             )
 
     def multiply(self) -> None:
