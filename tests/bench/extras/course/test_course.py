@@ -148,6 +148,15 @@ def test_a_function_of_numpy_is_no_time_to_reach_on_a_gpu(tmp_path: Path) -> Non
                 exercises.job_of(assignment.read(path))
 
 
+def test_grades_of_earlier_versions_are_read() -> None:
+    """An exercise was a task once, and is so in files."""
+    old = b'{"name":"x","tasks":[{"name":"a","op":"gemm","params":{}}]}'
+    job = msgspec.json.decode(old, type=GradeJob)
+    assert [exercise.name for exercise in job.exercises] == ["a"]
+    case = msgspec.json.decode(b'{"student":"ada","task":"a"}', type=GradeCase)
+    assert msgspec.to_builtins(case) == {"student": "ada", "task": "a"}
+
+
 def test_a_whole_net_is_no_assignment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["course", "new", str(tmp_path / "a"), "--op", "net"]) == 2
     assert "name one of these" in capsys.readouterr().err
