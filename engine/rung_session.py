@@ -52,7 +52,7 @@ class Stray:
         elif self.offset == 0:
             place = f"at the beginning of the {self.buffer}, which is only to be read"
         else:
-            place = f"{_bytes(self.offset)} into the {self.buffer}, which is only to be read"
+            place = f"at byte {self.offset:,} of the {self.buffer}, which is only to be read"
         return f"wrote {place}: {_bytes(self.nbytes)} changed there"
 
 

@@ -85,6 +85,31 @@ def unpacked(op: str, content: bytes) -> list[int | float]:
     return [value for m in members(record_of(op)) for value in np.atleast_1d(whole[m.name]).tolist()]
 
 
+_VALUES = {
+    "INFINITY": "__int_as_float(0x7f800000)",
+    "NAN": "__int_as_float(0x7fffffff)",
+    "FLT_MAX": "3.402823466e+38f",
+    "FLT_MIN": "1.175494351e-38f",
+    "FLT_EPSILON": "1.192092896e-07f",
+    "DBL_MAX": "1.7976931348623157e+308",
+    "INT_MAX": "2147483647",
+    "INT_MIN": "(-2147483647 - 1)",
+    "UINT_MAX": "4294967295u",
+    "LLONG_MAX": "9223372036854775807ll",
+    "M_PI": "3.14159265358979323846",
+}
+_TYPES = {
+    "int8_t": "signed char",
+    "uint8_t": "unsigned char",
+    "int16_t": "short",
+    "uint16_t": "unsigned short",
+    "int32_t": "int",
+    "uint32_t": "unsigned int",
+    "int64_t": "long long",
+    "uint64_t": "unsigned long long",
+}
+
+
 def preamble(rung: Rung) -> str:
     """What the compiler reads before the rung's text: the struct, if the text or one of its headers uses that
     name and does not define it. Raises KernelError where a kernel takes a scalar as a separate argument: it
@@ -100,7 +125,21 @@ def preamble(rung: Rung) -> str:
             raise _one_by_one(rung, record)
     own = re.compile(rf"\b(?:struct|class|using)\s+{name}\b|\}}\s*{name}\s*;")
     spoken_of = any(re.search(rf"\b{name}\b", text) for text in texts)
-    return declaration(record) if spoken_of and not any(map(own.search, texts)) else ""
+    struct = declaration(record) if spoken_of and not any(map(own.search, texts)) else ""
+    return _of_c("\n".join(texts)) + struct
+
+
+def _of_c(text: str) -> str:
+    """What a text speaks of that nvcc knows from headers of C, which this compiler does not have: unless it
+    defines it itself or includes a header of a library's, which may."""
+    if re.search(r"^\s*#\s*include\s*<", text, re.MULTILINE):
+        return ""
+    words = set(re.findall(r"\b[A-Za-z_]\w*", text))
+    found = [f"#define {name} {value}" for name, value in _VALUES.items() if name in words]
+    found += [f"typedef {kind} {name};" for name, kind in _TYPES.items() if name in words]
+    own = re.compile(r"#\s*define\s+(\w+)|\b(?:typedef\b[^;]*|using\s+)\b(\w+)\s*[=;]")
+    made = {name for pair in own.findall(text) for name in pair}
+    return "".join(f"{line}\n" for line in found if not made & set(line.rstrip(";").split()))
 
 
 def check_compiled(rung: Rung, ptx: str) -> None:

@@ -349,7 +349,14 @@ def _failure(rung: registry.Rung, arch: str, log: str) -> str:
 def _hint(error: re.Match[str]) -> str:
     if at := re.match(r'cannot open source file "(.+?)"', error["text"]):
         name = at[1].removeprefix("c").removesuffix(".h")
-        needless = {"stdio": "printf", "assert": "assert", "math": "sqrtf, expf and the like"}
+        needless = {
+            "stdio": "printf",
+            "assert": "assert",
+            "math": "sqrtf, INFINITY and the like",
+            "float": "FLT_MAX and the like",
+            "limits": "INT_MAX and the like",
+            "stdint": "uint32_t and the like",
+        }
         why = f"; {needless[name]} can be used without one" if name in needless else ""
         return f"; headers of the C and C++ libraries are not there{why}" if "/" not in at[1] else ""
     return ""

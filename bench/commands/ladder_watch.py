@@ -53,20 +53,15 @@ class FollowedTask:
 
     def __init__(self, job: LadderJob) -> None:
         self._task = ladder_plan.task_now(job)
-        self._model = self._stamp()
-
-    def _stamp(self) -> Stamps:
-        """Of a reference that is a model, whose text is not read."""
-        return {} if self._task is None else stamps([self._task.folder], (".onnx",))
 
     def job(self, job: LadderJob) -> LadderJob:
         """The same where the task's files are as they were, else one on the task as it is now. Raises
         InputError."""
         if self._task is None:
             return job
-        before, model = self._task, self._model
-        self._task, self._model = ladder_plan.task_now(job) or before, self._stamp()
-        if (self._task, self._model) == (before, model):
+        before = self._task
+        self._task = ladder_plan.task_now(job) or before
+        if self._task == before:
             return job
         return ladder_plan.on_task(job, before, self._task)
 

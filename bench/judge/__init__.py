@@ -20,12 +20,14 @@ from bench.judge import diagnosis, digits, narrow_digits, places, tried_shape
 from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import LARGE_NBYTES
 from bench.judge.trial import Trial
+from bench.measure.answers import of_tasks
 from bench.measure.answers.comparison import bound_of, direct
 from bench.measure.answers.samples import Sample, small_shapes
 from engine.rung_rows import same_bytes
 from kernels.ops import METHODS, Params, Shape
 from kernels.precision import narrow
 from kernels.registry import Rung
+from kernels.tasks import TaskParams
 
 __all__ = ["Failure", "Trial", "Wrong", "examine"]
 
@@ -67,8 +69,8 @@ def examine(
     for index, shape in enumerate(small_shapes(rung, params, quick)):
         # One thread: a small shape is not worth dividing, and what a rung writes is then its own doing.
         with make(rung, shape.params, precision, seed=seed + 17 * index, threads=1) as trial:
-            for _ in range(2):
-                if failure := trial.check("before timing", sample := trial.fresh()):
+            for half in ("", of_tasks.HALVES[index % 2] if isinstance(shape.params, TaskParams) else ""):
+                if failure := trial.check("before timing", sample := trial.fresh(half)):
                     failures.append((shape, failure))
                     if failure.finding.fault == "endless":  # it would go on for as long on every shape
                         raise Wrong(failure.finding, failure.error_map, failure)
@@ -158,6 +160,10 @@ def _named(
             f"{worst.bound:.1e} are allowed; a method that rounds more is said in the header (method)"
         )
         return _with(first, "digits", reason)
+    if all(failure.sample.half for failure in found):  # an answer to such numbers is many mistakes' at once
+        halves = " or ".join(sorted({failure.sample.half for failure in found}))
+        said = f"right where numbers are from all of their range, wrong where all are from its {halves} half"
+        return _with(first, "wrong", said)
     if told := diagnosis.explain(found, right, precision):
         return _with(first, *told)
     if broken := [failure for failure in found if failure.finding.fault == "nan"]:
@@ -166,7 +172,9 @@ def _named(
     tried = len(failures) + len(passed)
     on = f"on all {tried} shapes" if not passed else f"on {len(failures)} of {tried} shapes"
     off = max(f.finding.error.rel_l2 for f in found if f.finding.error is not None)
-    extent = f"wrong {on} tried, by a relative L2 error of up to {off:.1e}"
+    p = first.params
+    whole = p.exact if isinstance(p, TaskParams) else np.dtype(p.out_dtype).kind in "iub"
+    extent = f"wrong {on} tried" + (f", by a relative L2 error of up to {off:.1e}" if not whole else "")
     if told := places.where(cases, [shape.params for shape, _ in passed]):
         return _with(first, told[0], f"{told[1]}; {extent}")
     return _with(first, "wrong", extent)

@@ -17,7 +17,14 @@ import numpy as np
 from bench.judge.failure import Failure
 from bench.judge.remedies import remedy
 from bench.measure.answers import of_tasks, one_node
-from bench.measure.answers.comparison import Comparison, compare, error_map, first_difference, value_at
+from bench.measure.answers.comparison import (
+    Comparison,
+    compare,
+    error_map,
+    first_difference,
+    in_words,
+    value_at,
+)
 from bench.measure.answers.samples import Sample, distinct, draw, looked_at
 from bench.results.finding import Finding
 from bench.results.records import ErrorStats
@@ -105,9 +112,9 @@ class JudgedSession:
     def close(self) -> None:
         self.session.close()
 
-    def fresh(self) -> Sample:
-        """Inputs never seen before, with the trial's weights."""
-        return draw(self.params, self._random, self._weights)
+    def fresh(self, half: str = "") -> Sample:
+        """Inputs never seen before, with the trial's weights. half: see samples.draw."""
+        return draw(self.params, self._random, self._weights, half)
 
     def another(self) -> Self:
         """The same rung prepared once more, at other addresses."""
@@ -213,7 +220,7 @@ class JudgedSession:
             if failure is not None:
                 reason = (
                     f"repeated runs on the same inputs differ, first at element {where(index)}: "
-                    f"{first[index]:.6g}, then {second[index]:.6g}"
+                    f"{', then '.join(in_words(first[index], second[index]))}"
                 )
                 return self._fail(when, "race", reason, sample, out, index)
         note = "repeated runs differ in their last bits"
@@ -247,7 +254,7 @@ class JudgedSession:
                 reason = (
                     f"repeated runs on the same inputs differ, first at element "
                     f"{of_tasks.place_in_words(self.params, differs)}: "
-                    f"{got[differs]:.6g}, then {again[differs]:.6g}"
+                    f"{', then '.join(in_words(got[differs], again[differs]))}"
                 )
                 return self._fail(when, "race", reason, sample, got, differs)
         if not found.index:  # each is off by little, and all by too much
@@ -272,6 +279,7 @@ class JudgedSession:
     ) -> Failure:
         found = found or compare(got, sample, self.precision, self.rung.method)
         place = index or found.index
+        expected, held = in_words(value_at(sample, place), got[place]) if place else ("", "")
         finding = Finding(
             fault=fault,
             reason=_with_names(reason, self.params),
@@ -279,8 +287,8 @@ class JudgedSession:
             params=self.params.words,
             index=place,
             shape=tuple(map(int, got.shape)),
-            expected=f"{value_at(sample, place):.6g}" if place else "",
-            got=f"{got[place]:.6g}" if place else "",
+            expected=expected,
+            got=held,
             wrong=found.wrong,
             elements=int(got.size),
             error=found.stats,

@@ -6,7 +6,7 @@ something that all failing shapes have and no other one has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -136,6 +136,8 @@ def _part(wrong: Sequence[TriedShape], right: Sequence[Params]) -> Explanation |
         reach is not None and not mask[..., ~reach].any() for mask, reach in zip(masks, windows, strict=True)
     ) and any(reach is not None and not reach.all() for reach in windows):
         return "pad", "wrong only where a window reaches beyond the image"
+    if told := _output(wrong, masks):
+        return told
     names = axis_names(wrong[0].params, wrong[0].expected.ndim)
     if any(mask.ndim != len(names) for mask in masks):
         return None
@@ -153,6 +155,23 @@ def _part(wrong: Sequence[TriedShape], right: Sequence[Params]) -> Explanation |
         case.got is not None and not case.got[mask].any() for case, mask in zip(wrong, masks, strict=True)
     )
     return "place", f"wrong only in {' of '.join(reversed(parts))}{', which is zeros' if zeros else ''}"
+
+
+def _output(wrong: Sequence[TriedShape], masks: Sequence[np.ndarray]) -> Explanation | None:
+    """Of several outputs the one in which all lies that is wrong."""
+    p = wrong[0].params
+    if not isinstance(p, TaskParams) or len(p.output_shapes) < 2:
+        return None
+    found = {p.named(int(place))[0] for p, mask in _each(wrong, masks) for place in np.flatnonzero(mask)}
+    return ("place", f"wrong only in {found.pop()}") if len(found) == 1 else None
+
+
+def _each(
+    wrong: Sequence[TriedShape], masks: Sequence[np.ndarray]
+) -> Iterator[tuple[TaskParams, np.ndarray]]:
+    for case, mask in zip(wrong, masks, strict=True):
+        if isinstance(case.params, TaskParams):
+            yield case.params, mask
 
 
 def _stretch(along: Sequence[np.ndarray], tails: bool) -> str:

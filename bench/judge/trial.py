@@ -18,7 +18,7 @@ from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
 from bench.judge.narrow_digits import Probe
 from bench.measure.answers import accuracy, elements, of_tasks, one_node, timed_pass
-from bench.measure.answers.comparison import bound_of, compare, first_difference
+from bench.measure.answers.comparison import bound_of, compare, first_difference, in_words
 from bench.measure.answers.renewed import Mixing, Renewal
 from bench.measure.answers.samples import Sample, as_held
 from bench.results.finding import Finding
@@ -361,6 +361,7 @@ class Trial(JudgedSession):
 
     def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
         shape = of_tasks.answer_shape(self.params)
+        expected, held = in_words(look.expected, look.got)
         finding = Finding(
             fault="unwritten" if look.unwritten else "wrong",
             reason=look.words,
@@ -368,8 +369,8 @@ class Trial(JudgedSession):
             params=self.params.words,
             index=tuple(int(i) for i in np.unravel_index(look.place, shape)),
             shape=tuple(map(int, shape)),
-            expected=f"{look.expected:.6g}",
-            got=f"{look.got:.6g}",
+            expected=expected,
+            got=held,
             elements=math.prod(shape),
             error=look.stats,
         )

@@ -16,7 +16,7 @@ from bench.measure.answers import one_node
 from bench.measure.images import model_file
 from bench.measure.ladder.entrants import ENGINES, job_work
 from bench.measure.net_operator import Net, Whole
-from bench.results.ladder_records import OF_FUNCTION, REFERENCE, Ladder, LadderJob, RungCase
+from bench.results.ladder_records import OF_FUNCTION, OF_LIBRARY, REFERENCE, Ladder, LadderJob, RungCase
 from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
@@ -192,19 +192,16 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
             )
         ladder = tuple(rung for rung in ladder if rung.precision in (FP32, job.precision))
     cases = [case_of(rung) for rung in ladder]
-    title = backends.get(backends.get(ENGINES[job.device]).reference).title
     work = job_work(job)
-    with_reference = isinstance(work, Net) or one_node.is_graph(work)
-    of_function = False
-    if isinstance(work, TaskParams) and not with_reference and job.device == "cpu":  # it is no rival of a GPU
-        of_function, title = True, OF_FUNCTION.format(reference.library(work.task))
+    title = beside(work, job.device)
+    is_model = isinstance(work, Net) or one_node.is_graph(work)
     held_against = {compared_in(rung.precision) for rung in ladder}
     held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
         RungCase(rung=REFERENCE, scope="reference", idea=title, precision=precision)
         for precision in NAMES
-        if precision in held_against and (with_reference or (of_function and precision == FP32))
+        if precision in held_against and title and (is_model or precision == FP32)
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
@@ -216,8 +213,19 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         unread=work.unread,
         # A rung alone is given float32, and gives that.
         least_nbytes={precision: work.least_nbytes(precision, given=True) for precision in NAMES},
-        reference=title if with_reference or of_function else "",
+        reference=title,
     )
+
+
+def beside(work: Params | Net, device: str) -> str:
+    """The title of what kernels for this work are timed beside; "" where there is nothing. The reference of a
+    task that is a function is no rival of a GPU."""
+    if isinstance(work, Net) or one_node.is_graph(work):
+        return backends.get(backends.get(ENGINES[device]).reference).title
+    assert isinstance(work, TaskParams)
+    if device == "cpu":
+        return OF_FUNCTION.format(reference.library(work.task))
+    return OF_LIBRARY if work.task.function is not None else ""
 
 
 def rungs_of(job: LadderJob, broken: list[KernelError] | None = None) -> tuple[Rung, ...]:

@@ -68,7 +68,7 @@ def node_of(job: LadderJob) -> str:
 class RungInfo(Record, frozen=True):
     """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
     why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
-    as. whole: no node of a model can take it: it runs a whole net, or is of a task."""
+    as. whole: no node of a model can take it: it runs a whole net (net), or is of a task."""
 
     case: RungCase
     path: str
@@ -77,6 +77,7 @@ class RungInfo(Record, frozen=True):
     refused: str = ""
     template: str = ""
     whole: bool = False
+    net: bool = False
 
 
 class KernelProblem(Record, frozen=True):

@@ -55,8 +55,8 @@ bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out
 """
 '''
 _CUDA_GUIDE = (
-    "The kernel is called {op}. Its arguments are one pointer per input ({order}), null for one that is "
-    "absent, then {output}, then the struct {struct} with the sizes, the same for every rung of {op}: "
+    "The kernel is called {op}. Its arguments are one pointer per input ({order}){absent}, then "
+    "{output}, then the struct {struct} with the sizes, the same for every rung of {op}: "
     "{members}. It writes all of its output and nothing else. common.cuh has activate() and index types."
 )
 _NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]'}
@@ -205,6 +205,7 @@ def _guide(op: str, order: str) -> str:
         output=_output(op, "cuda"),
         op=op,
         order=order,
+        absent="" if issubclass(record, TaskParams) else ", null for one that is absent",
         struct=arguments.struct_name(record),
         members=arguments.listed(record),
     )

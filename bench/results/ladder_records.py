@@ -24,6 +24,7 @@ from bench.results.records import (
 )
 
 REFERENCE = "reference"
+OF_LIBRARY = "CuPy"  # title of the functions of a library that kernels for a task are timed beside on a GPU
 OF_FUNCTION = "the reference ({})"  # title of the reference of a task that is no model, in float64
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 COUNTS = "counts"  # of a rung that ran without a GPU: what it cost, a sentence a line

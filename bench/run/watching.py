@@ -62,12 +62,12 @@ SOURCES = (".cu", ".cuh", ".py", ".toml", ".onnx")
 Stamps = dict[Path, tuple[int, int]]
 
 
-def stamps(folders: Iterable[str | Path], suffixes: Collection[str] = SOURCES) -> Stamps:
+def stamps(folders: Iterable[str | Path]) -> Stamps:
     """When each source file of the folders was last written, and its size: kernels, and what a task is."""
     found: Stamps = {}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in suffixes and "__pycache__" not in path.parts:
+            if path.suffix in SOURCES and "__pycache__" not in path.parts:
                 try:
                     stat = path.stat()
                 except OSError:  # an editor that replaces the file on saving

@@ -199,8 +199,11 @@ class LadderState(QObject):
         rungs = self.answer.rungs if self.answer is not None else ()
         if self.opened is None or not self.sources:
             return rungs
+        of_a_task = self.question.model == TASKS
         kept = {
-            m.case.rung: RungInfo(m.case, f"{m.case.number:02d}_{m.case.rung}{self._suffix(m.case)}", source)
+            m.case.rung: RungInfo(
+                m.case, f"{m.case.number:02d}_{m.case.rung}{self._suffix(m.case)}", source, whole=of_a_task
+            )
             for m in self._shelf.measured.values()
             if m.case.user and (source := self.sources.get(m.case.rung))
         }

@@ -6,6 +6,7 @@ system offers it). A frame is four bytes that say how long its JSON is, that, an
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import math
@@ -50,7 +51,7 @@ def called(
     if isinstance(function, type):
         answer = _of_module(function, arrays, sizes)
     else:
-        answer = function(**_wanted(function, {**arrays, **sizes}))
+        answer = function(**wanted(function, {**arrays, **sizes}))
     if len(outputs) < 2:
         return answer
     found = [np.asarray(each) for each in answer] if isinstance(answer, tuple) else []
@@ -73,15 +74,28 @@ def timed(
     sizes: Mapping[str, int],
     outputs: Sequence[tuple[Sequence[int], bool]],
     passes: int,
+    threads: int,
 ) -> np.ndarray:
-    """(1,): the nanoseconds of so many calls."""
-    started = time.perf_counter_ns()
-    for _ in range(passes):
-        called(function, arrays, sizes, outputs)
-    return np.array([time.perf_counter_ns() - started])
+    """(1,): the nanoseconds of so many calls. threads: that a library's products may use; 0: as many as it
+    wants."""
+    with _threads(threads):
+        started = time.perf_counter_ns()
+        for _ in range(passes):
+            called(function, arrays, sizes, outputs)
+        return np.array([time.perf_counter_ns() - started])
 
 
-def _wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _threads(most: int) -> contextlib.AbstractContextManager[Any]:
+    if most:
+        with contextlib.suppress(ImportError):  # it is not there beside every PyTorch
+            from threadpoolctl import threadpool_limits
+
+            return threadpool_limits(most)
+    return contextlib.nullcontext()
+
+
+def wanted(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a function's parameters are called as, by name. Raises ValueError for one that nothing is."""
     parameters = [name for name in inspect.signature(function).parameters if name != "self"]
     if unknown := [name for name in parameters if name not in known]:
         raise ValueError(
@@ -95,7 +109,7 @@ def _of_module(of: type, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, i
     import torch
 
     own = vars(of).get("__init__")
-    made = of(**_wanted(own, sizes)) if own is not None else of()
+    made = of(**wanted(own, sizes)) if own is not None else of()
     if not isinstance(made, torch.nn.Module):
         raise ValueError(f"{of.__name__} is no torch.nn.Module")
     made = made.double().eval()
@@ -155,7 +169,7 @@ def _serve(given: IO[bytes], said: IO[bytes], file: Path, name: str) -> None:
             elif function is not None:
                 asked = (function, arrays, head["sizes"], head["outputs"])
                 with np.errstate(all="ignore"):
-                    found = timed(*asked, head["passes"]) if head["passes"] else called(*asked)
+                    found = timed(*asked, *head["timed"]) if head["timed"] else called(*asked)
                     answer = np.ascontiguousarray(found)
                 if answer.dtype.name not in ANSWERS:
                     raise ValueError(f"answers {answer.dtype}, which is no array of numbers")

@@ -169,17 +169,17 @@ class TaskParams(Params):
 
     def __reduce__(self) -> tuple[Any, ...]:
         task = self.task
-        return _restored, (task.name, str(task.folder), task.text, task.answers, self.sizes)
+        return _restored, (task.name, str(task.folder), task.text, task.answers, task.models, self.sizes)
 
 
 def of(task: Task) -> type[TaskParams]:
     """The record of a task. The same text gives the same record."""
-    return _made(task.name, str(task.folder), task.text, task.answers)
+    return _made(task.name, str(task.folder), task.text, task.answers, task.models)
 
 
 @lru_cache(maxsize=64)
-def _made(name: str, folder: str, text: str, answers: str) -> type[TaskParams]:
-    task = specs.parsed(name, Path(folder), text, answers)
+def _made(name: str, folder: str, text: str, answers: str, models: specs.Models) -> type[TaskParams]:
+    task = specs.parsed(name, Path(folder), text, answers, models)
     spec = task.spec
     order, last = (", ".join(tensor.words for tensor in tensors) for tensors in (spec.input, spec.output))
     told = f"{spec.title}.\n\nTensors in order: {order}; {last}."
@@ -232,6 +232,8 @@ def know(task: Task, pinned: bool = False) -> type[TaskParams]:
     return made
 
 
-def _restored(name: str, folder: str, text: str, answers: str, sizes: Mapping[str, int]) -> TaskParams:
+def _restored(
+    name: str, folder: str, text: str, answers: str, models: specs.Models, sizes: Mapping[str, int]
+) -> TaskParams:
     """Params in another process, which knows the task from here on."""
-    return know(specs.parsed(name, Path(folder), text, answers))(**sizes)
+    return know(specs.parsed(name, Path(folder), text, answers, models))(**sizes)

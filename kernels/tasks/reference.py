@@ -48,6 +48,7 @@ _WANTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 
 
 Outputs = tuple[tuple[tuple[int, ...], bool], ...]  # of each its shape, and whether it is whole numbers
+Timed = tuple[()] | tuple[int, int]  # how many answers are timed, by how many threads; (): one is asked for
 
 
 class NoAnswerError(KernelscopeError):
@@ -61,10 +62,10 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray]) -> np.ndarray:
     return _fitting(p, _found(p, given(p, inputs)))
 
 
-def time_ns(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int) -> int:
+def time_ns(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int, threads: int = 0) -> int:
     """Nanoseconds of so many answers one after the other, where the reference is a function. arrays: see
-    `given`. Raises NoAnswerError."""
-    return int(_found(p, arrays, passes)[0])
+    `given`; threads: that its library may use (0: as many as it wants). Raises NoAnswerError."""
+    return int(_found(p, arrays, (passes, threads))[0])
 
 
 def given(p: TaskParams, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -76,10 +77,10 @@ def given(p: TaskParams, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _found(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int = 0) -> np.ndarray:
+def _found(p: TaskParams, arrays: Mapping[str, np.ndarray], timed: Timed = ()) -> np.ndarray:
     task = p.task
     outputs = tuple((shape, of.exact) for shape, of in zip(p.output_shapes, task.spec.output, strict=True))
-    return (_ours if _trusted(task) else _asked)(task, arrays, p.sizes, outputs, passes)
+    return (_ours if _trusted(task) else _asked)(task, arrays, p.sizes, outputs, timed)
 
 
 def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
@@ -122,13 +123,13 @@ _loaded: dict[Path, Callable[..., Any]] = {}
 
 
 def _ours(
-    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, passes: int
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, timed: Timed
 ) -> np.ndarray:
     if task.file not in _loaded:
         _loaded[task.file] = child.loaded(task.file, task.answers, called(task))
     with np.errstate(all="ignore"):
-        if passes:
-            return child.timed(_loaded[task.file], arrays, sizes, outputs, passes)
+        if timed:
+            return child.timed(_loaded[task.file], arrays, sizes, outputs, *timed)
         return np.asarray(child.called(_loaded[task.file], arrays, sizes, outputs))
 
 
@@ -167,12 +168,12 @@ class _Process:
         limit_s: float,
         outputs: Outputs = (),
         text: bytes = b"",
-        passes: int = 0,
+        timed: Timed = (),
     ) -> np.ndarray:
         """Raises NoAnswerError."""
         told = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
         head = json.dumps(
-            {"arrays": told, "sizes": dict(sizes), "outputs": outputs, "text": len(text), "passes": passes}
+            {"arrays": told, "sizes": dict(sizes), "outputs": outputs, "text": len(text), "timed": timed}
         ).encode()
         until = time.monotonic() + _limit(limit_s)
         pieces = [
@@ -258,7 +259,7 @@ _lock = threading.Lock()
 
 
 def _asked(
-    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, passes: int
+    task: Task, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], outputs: Outputs, timed: Timed
 ) -> np.ndarray:
     if sys.platform == "win32":  # where a process cannot be kept from files and the network
         raise UnavailableError(
@@ -271,7 +272,7 @@ def _asked(
             running.end()
             running = None
         running = running or _Process(task)
-        found = running.ask(arrays, sizes, ANSWER_S, outputs, passes=passes)
+        found = running.ask(arrays, sizes, ANSWER_S, outputs, timed=timed)
         _processes[key] = running
         while len(_processes) > MOST_KEPT:
             _processes.popitem(last=False)[1].end()

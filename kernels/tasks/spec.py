@@ -3,7 +3,8 @@
 title = "Vector addition"
 story = "…"                    # what it is about, for whoever reads the page of tasks
 reference = "reference.py"     # what is right: see kernels.tasks.reference
-yardstick = "add.onnx"         # a model of the same, to be timed beside the kernels; absent: none
+yardstick = "add.onnx"         # a model of the same, to be timed beside the kernels; absent: none. Of a task
+                               # of ours also a .py file: a library's function (engine.function_session)
 operations = "n"               # of one answer, for the roofline; a multiply-add is two
 bytes = "12 * n"               # that every kernel moves; default: each input and the output once
 bound = 1e-6                   # the relative L2 error that an answer in float32 may have
@@ -34,7 +35,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ COMPARES = ("close", "sorted", "set")
 order."""
 MOST_SIZES, MOST_TENSORS, MOST_AXES, MOST_CHECKS = 16, 12, 6, 24
 MOST_NBYTES = 64 << 30  # of a tensor
+MOST_MODEL_NBYTES = 64 << 20  # of an ONNX file
 SMALL_NBYTES = 16 << 20  # of all tensors of a size to check
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # What a kernel could not be called, or a member or pointer of it.
@@ -159,16 +161,21 @@ class Spec(_Entry, frozen=True, kw_only=True):
         return tuple(self.sizes)
 
 
+Models = tuple[tuple[str, bytes], ...]
+
+
 @dataclass(frozen=True)
 class Task:
     """A task's file, read. name: by which its kernels are called; folder: where it lies; text: of the file;
-    answers: the text of its reference, "" where that is a model."""
+    answers: the text of its reference, "" where that is a model; models: what the ONNX files hold that it
+    names, by name, so that nobody has to find them, or to trust that nobody has changed them."""
 
     name: str
     folder: Path
     text: str
     answers: str
     spec: Spec
+    models: Models = field(default=(), repr=False)
 
     @property
     def file(self) -> Path:
@@ -176,10 +183,16 @@ class Task:
         return self.folder / self.spec.reference.partition(":")[0]
 
     @property
-    def model(self) -> Path | None:
-        """The ONNX model that is timed beside the kernels: its yardstick, or a reference that is one."""
-        named = self.spec.yardstick or self.spec.reference
-        return self.folder / named if named.endswith(".onnx") else None
+    def model(self) -> str:
+        """The name of the ONNX file that is timed beside the kernels: its yardstick, or a reference that is
+        one; "" where there is none, or where it was sent without."""
+        held = dict(self.models)
+        return next((name for name in (self.spec.yardstick, self.spec.reference) if name in held), "")
+
+    @property
+    def function(self) -> Path | None:
+        """The file of a library's function for the GPU, which is timed beside kernels for that."""
+        return self.folder / self.spec.yardstick if self.spec.yardstick.endswith(".py") else None
 
 
 @lru_cache(maxsize=1)
@@ -192,23 +205,40 @@ def read(folder: Path) -> Task:
     """The task in a folder, called as that is. Raises InputError, one sentence that names the file."""
     folder = folder.absolute()
     made = parsed(folder.name, folder, _text(folder / FILE))
-    if made.model is not None and not made.model.is_file():
-        raise InputError(f"{folder / FILE}: there is no {made.model.name} beside it")
+    spec = made.spec
+    for name in filter(None, dict.fromkeys((spec.yardstick, spec.reference.partition(":")[0]))):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / FILE}: there is no {name} beside it")
+    named = dict.fromkeys(name for name in (spec.yardstick, spec.reference) if name.endswith(".onnx"))
+    made = replace(made, models=tuple((name, _model(folder / name)) for name in named))
     return made if made.file.suffix == ".onnx" else replace(made, answers=_text(made.file))
 
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            return opened.read(4 * toml.CHARACTERS + 1).decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{file} of a task cannot be read: {system_words(error)}") from error
+        return _bytes(file, 4 * toml.CHARACTERS + 1).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{file} of a task is no text in UTF-8") from error
 
 
-def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
-    """The task of these texts. Raises InputError."""
+def _model(file: Path) -> bytes:
+    data = _bytes(file, MOST_MODEL_NBYTES + 1)
+    if len(data) > MOST_MODEL_NBYTES:
+        most = f"{MOST_MODEL_NBYTES >> 20} MiB at most"
+        raise InputError(f"{file} of a task is larger than {most}; give it what it multiplies by as inputs")
+    return data
+
+
+def _bytes(file: Path, most: int) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(most)
+    except OSError as error:
+        raise InputError(f"{file} of a task cannot be read: {system_words(error)}") from error
+
+
+def parsed(name: str, folder: Path, text: str, answers: str = "", models: Models = ()) -> Task:
+    """The task of these texts, and of these models by name. Raises InputError."""
     file = folder / FILE
     if keyword.iskeyword(name) or name in _TAKEN:
         raise InputError(
@@ -228,13 +258,13 @@ def parsed(name: str, folder: Path, text: str, answers: str = "") -> Task:
         raise InputError(f"{file} {error}") from error
     except msgspec.ValidationError as error:
         raise InputError(f"{file}: {error}") from error
-    for problem in _problems(spec):
+    for problem in _problems(spec, folder.parent == ROOT):
         raise InputError(f"{file}: {problem}")
-    return Task(name, folder, text, answers, spec)
+    return Task(name, folder, text, answers, spec, models)
 
 
-def _problems(spec: Spec) -> Iterator[str]:
-    """What is wrong with a task, a sentence each."""
+def _problems(spec: Spec, ours: bool) -> Iterator[str]:
+    """What is wrong with a task, a sentence each. ours: it is a shipped one."""
     if not spec.sizes or len(spec.sizes) > MOST_SIZES:
         yield f"[sizes] names 1 to {MOST_SIZES} symbols, and here are {len(spec.sizes)}"
     if not 1 <= len(spec.output) <= MOST_TENSORS:
@@ -270,7 +300,7 @@ def _problems(spec: Spec) -> Iterator[str]:
         yield "a model is the reference of one [[output]]; write a function for several"
     if spec.yardstick and (Path(spec.yardstick).name != spec.yardstick or len(spec.output) > 1):
         yield "yardstick names an .onnx file in the task's folder, and there is one [[output]] then"
-    elif spec.yardstick and not spec.yardstick.endswith(".onnx"):
+    elif spec.yardstick and not spec.yardstick.endswith((".onnx", ".py") if ours else ".onnx"):
         yield f"yardstick names an .onnx file in the task's folder, not {spec.yardstick!r}"
     if Path(spec.reference).name != spec.reference or suffix not in (".py", ".onnx"):
         yield f"reference names a .py or .onnx file in the task's folder, not {spec.reference!r}"
@@ -290,9 +320,9 @@ def _of_draw(given: Input) -> Iterator[str]:
         yield f"{name}: draw kind {draw.kind!r} is unknown{hint}; there are {', '.join(DRAWS)}"
         return
     usual = Draw(kind=draw.kind)
-    for field in ("mean", "std", "low", "high", "total"):
-        if field not in DRAWS[draw.kind] and getattr(draw, field) != getattr(usual, field):
-            yield f"{name}: {field} means nothing for draw kind {draw.kind!r}"
+    for said in ("mean", "std", "low", "high", "total"):
+        if said not in DRAWS[draw.kind] and getattr(draw, said) != getattr(usual, said):
+            yield f"{name}: {said} means nothing for draw kind {draw.kind!r}"
     if floating and draw.kind in ("offsets", "permutation"):
         yield f"{name}: {draw.kind} draws whole numbers"
     if not floating and draw.kind in ("normal", "uniform"):

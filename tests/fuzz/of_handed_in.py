@@ -1,4 +1,4 @@
-"""Hand-ins of a class, one of them changed: its author may lose their tasks, and nobody else's row
+"""Hand-ins of a class, one of them changed: its author may lose their exercises, and nobody else's row
 differs."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from bench.extras.course import grading, people, written
 from bench.extras.course.grading import Class
 from bench.extras.course.marks import marks
-from bench.extras.course.records import Asked, Grade, Graded, GradeJob, Student, Task, Threshold
+from bench.extras.course.records import Asked, Exercise, Grade, Graded, GradeJob, Student, Threshold
 from bench.extras.course.submissions import HandedIn, students
 from tests.bench.extras.course import classroom
 from tests.fuzz import changes
@@ -27,9 +27,9 @@ from tests.fuzz import changes
 JOB = GradeJob(
     name="fuzzed",
     deadline="2026-11-30T23:59:00+00:00",
-    tasks=(
-        Task(name="a", op="gemm", params={}, points=5, thresholds=(Threshold(rung="blas", ratio=1.0),)),
-        Task(name="b", op="pool", params={}, file="9*"),
+    exercises=(
+        Exercise(name="a", op="gemm", params={}, points=5, thresholds=(Threshold(rung="blas", ratio=1.0),)),
+        Exercise(name="b", op="pool", params={}, file="9*"),
     ),
     questions=(
         Asked(name="why", text="?"),
@@ -116,17 +116,17 @@ def unharmed(before: tuple[HandedIn, ...], found: tuple[HandedIn, ...], own: Pat
         raise RuntimeError("two students' files would be one")
     for one in found:
         if set(one.texts) | set(one.student.problems) != {"a", "b"} or set(one.student.digests) != {"a", "b"}:
-            raise RuntimeError(f"a task of {one.student.key} is lost")
+            raise RuntimeError(f"an exercise of {one.student.key} is lost")
 
 
 def write(out: Path, found: tuple[HandedIn, ...]) -> None:
     """All that a grading leaves, as if each kernel had passed."""
     of = Class(JOB, found)
     graded = [
-        Graded(case=case, disposition="ok", digest=one.student.digests[case.task])
+        Graded(case=case, disposition="ok", digest=one.student.digests[case.exercise])
         for one in found
         for case in of.cases
-        if case.student == one.student.key and case.task in one.texts
+        if case.student == one.student.key and case.exercise in one.texts
     ]
     graded += grading.without_kernel(of, of.cases)
     header = of.header()

@@ -172,3 +172,28 @@ def test_what_is_compiled_follows_the_struct(monkeypatch: pytest.MonkeyPatch) ->
     text = arguments.declaration(Unary).replace("int kind", "int more, kind")
     monkeypatch.setattr(arguments, "declaration", lambda record: text)
     assert nvrtc.compile_rung(rung, "sm_80") != first
+
+
+OF_C = "fminf((uint32_t)UINT_MAX, -INFINITY < FLT_MAX ? (float)M_PI : NAN)"
+
+
+@compiled
+@pytest.mark.parametrize(
+    "before",
+    ["", "typedef unsigned int uint32_t;\n#define INFINITY 1e30f\n", "using uint32_t = unsigned;\n"],
+)
+def test_names_that_other_compilers_know_from_headers_of_c_are_known(
+    before: str, mine: Callable[[str], Rung]
+) -> None:
+    rung = mine(before + KERNEL % ("const ConvParams p", OF_C))
+    nvrtc.compile_rung(rung, "sm_80")
+    told = arguments.preamble(rung)
+    assert ("#define INFINITY" in told) == ("INFINITY" not in before)
+    assert ("uint32_t;" in told) == ("uint32_t" not in before)
+    assert "int64_t" not in told
+
+
+@compiled
+def test_a_header_of_c_that_is_not_there_is_told_with_what_needs_none(mine: Callable[[str], Rung]) -> None:
+    with pytest.raises(KernelError, match="INT_MAX and the like can be used without one"):
+        nvrtc.compile_rung(mine("#include <limits.h>\n" + KERNEL % ("const ConvParams p", "p.n")), "sm_80")

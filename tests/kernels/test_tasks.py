@@ -72,6 +72,22 @@ def made(folder: Path, text: str = SCALE, answer: str = REFERENCE, **kernels: st
     return folder
 
 
+def save_model(file: Path) -> None:
+    """REFERENCE as an ONNX model."""
+    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
+    nodes += [
+        helper.make_node("Mul", ["x", "column"], ["wide"]),
+        helper.make_node("Transpose", ["wide"], ["y"]),
+    ]
+    told = [
+        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
+    ]
+    axis = numpy_helper.from_array(np.array([1]), "axis")
+    graph = helper.make_graph(nodes, "g", told[:2], told[2:], [axis])
+    opset = helper.make_opsetid("", 20)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), file)
+
+
 def judged(folder: Path, name: str) -> str:
     """The fault and the words for a kernel of a folder; "" where it is right."""
     record = tasks.find(folder)
@@ -283,6 +299,7 @@ def test_a_model_is_a_reference_too(tmp_path: Path) -> None:
     assert one_node.is_graph(p)
     assert [info.shape for info in one_node.graph(p, inputs).inputs] == [(3, 5), (3,)]
     (folder / "net.onnx").write_bytes(b"no model")
+    p = tasks.find(folder)(n=3, m=5)
     with pytest.raises(InputError, match="is no ONNX model"):
         one_node.answer(p, inputs)
 
@@ -304,6 +321,47 @@ shape = ["m"]
 name = "least"
 shape = ["m", 1]
 """
+
+
+PLACE = """
+title = "The place of the largest of each row"
+check = [{m = 3, n = 7}, {m = 5, n = 33}]
+time = [{m = 7, n = 40}]
+[sizes]
+m = "rows"
+n = "elements of a row"
+[[input]]
+name = "x"
+shape = ["m", "n"]
+draw = {kind = "integers", low = -3, high = 4}
+[[input]]
+name = "s"
+shape = ["m"]
+[[output]]
+name = "y"
+type = "int32"
+shape = ["m"]
+"""
+
+
+def test_numbers_are_also_drawn_from_one_half_of_their_range(tmp_path: Path) -> None:
+    """So a kernel that looks for the largest and begins with 0 is found. Whole numbers are told whole."""
+    folder = made(
+        tmp_path / "largest",
+        PLACE,
+        "def reference(x):\n    return x.argmax(1) + 1000000\n",
+        right="output[...] = x.argmax(1) + 1000000",
+        begins_at_zero="output[...] = np.where(x.max(1) > 0, x.argmax(1), 0) + 1000000",
+    )
+    assert judged(folder, "right") == ""
+    said = judged(folder, "begins_at_zero")
+    assert "right where numbers are from all of their range, wrong where all are from its lower half" in said
+    assert "1000000 instead of 10000" in said
+    assert "relative L2" not in said
+    p = tasks.find(folder)(m=40, n=50)
+    for half, ends, signs in (("lower", (-3, -1), {-1}), ("upper", (0, 3), {1}), ("", (-3, 3), {-1, 1})):
+        x, s = of_tasks.drawn(p, np.random.default_rng(0), half)
+        assert (x.min(), x.max(), {*np.sign(s)}) == (*ends, signs)
 
 
 EDGES_KERNEL = """
@@ -329,25 +387,14 @@ def test_what_a_task_is_timed_beside(tmp_path: Path) -> None:
     of_gpu = ladder_plan.plan(msgspec.structs.replace(job, device="cuda"))
     assert (of_gpu.reference, of_gpu.cases) == ("", ())  # a function in NumPy is no rival of a GPU
     arrays = reference.given(p, one_node.draw(p, np.random.default_rng(0)))
-    assert reference.time_ns(p, arrays, 2) > 0
+    assert reference.time_ns(p, arrays, 2, threads=1) > 0
+    ours = tasks.find("histogram")  # which ONNX does not have
+    planned = ladder_plan.plan(ladder_plan.job_of(ours(**ours.task.spec.time[0]), "cuda"))
+    assert (planned.reference, planned.cases[-1].scope) == ("CuPy", "reference")
     (folder / "task.toml").write_text("yardstick = 'net.onnx'" + SCALE)
     with pytest.raises(InputError, match=r"there is no net\.onnx beside it"):
         tasks.find(folder)
-    nodes = [helper.make_node("Unsqueeze", ["s", "axis"], ["column"])]
-    nodes += [
-        helper.make_node("Mul", ["x", "column"], ["wide"]),
-        helper.make_node("Transpose", ["wide"], ["y"]),
-    ]
-    told = [
-        helper.make_tensor_value_info(name, 1, [None] * rank) for name, rank in (("x", 2), ("s", 1), ("y", 2))
-    ]
-    graph = helper.make_graph(
-        nodes, "g", told[:2], told[2:], [numpy_helper.from_array(np.array([1]), "axis")]
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
-        folder / "net.onnx",
-    )
+    save_model(folder / "net.onnx")
     tasks.find(folder)
     planned = ladder_plan.plan(job)
     assert planned.reference == "ONNX Runtime (CPU)"
@@ -385,7 +432,8 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     answers = "def reference(x):\n    return x.max(1), x.min(1, keepdims=True)\n"
     folder = made(tmp_path / "edges", EDGES, answers)
     head = KERNEL.partition("import numpy")[0]
-    for number, (name, first, second) in enumerate((("right", "max", "min"), ("swapped", "min", "max")), 1):
+    kernels = (("right", "max", "min"), ("swapped", "min", "max"), ("mean", "max", "mean"))
+    for number, (name, first, second) in enumerate(kernels, 1):
         text = head.format(op="edges", number=number, name=name) + EDGES_KERNEL.format(
             first=first, second=second
         )
@@ -402,6 +450,7 @@ def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     assert [int(each) for each in told[:3]] == [4096, 8192, 8192 + 12]
     assert judged(folder, "right") == ""
     assert judged(folder, "swapped")
+    assert "wrong only in least" in judged(folder, "mean")
     written = template.write("edges", "cpu", tmp_path / "mine")
     judge.examine(registry.find("cpu", "edges", "mine", [folder, tmp_path / "mine"]), p).close()
     assert written.name == "90_mine.py"
@@ -582,7 +631,7 @@ def test_shipped_tasks_are_whole(name: str) -> None:
         sample = samples.draw(p, np.random.default_rng(0))
         assert sample.expected.shape == p.output_shape
         assert np.isfinite(sample.expected).all()
-    if record.task.model is not None:
+    if record.task.model:
         made = yardsticks.model(name)
         assert yardsticks.path(name).read_bytes() == made.SerializeToString(), "python -m tests.tasks --write"
         p = record(**told.check[-1])

@@ -44,6 +44,9 @@ def _same(name: str) -> Callable[[], dict[str, Any]]:
 
 _MODULES: dict[str, Callable[[], dict[str, Any]]] = {
     "cupy": _cupy,
+    "cupyx": _same("tests.standin.modules.cupyx"),
+    "cupyx.scipy": dict,
+    "cupyx.scipy.sparse": _same("tests.standin.modules.cupyx"),
     "cuda": dict,
     "cuda.bindings": dict,
     "cuda.bindings.nvrtc": _same("tests.standin.modules.nvrtc"),

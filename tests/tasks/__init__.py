@@ -29,7 +29,8 @@ def _section(record: type[TaskParams]) -> str:
         told = (f"`{it.name}` ({', '.join(map(str, it.shape))}), {it.type}" for it in tensors)
         lines.append(f"| {of} | {'; '.join(told)} |")
     timed = (", ".join(f"{symbol} {size:,}" for symbol, size in sizes.items()) for sizes in spec.time)
-    told = "a model, by ONNX Runtime" if spec.yardstick else "on the CPU the reference in NumPy"
+    beside = {".onnx": "a model, by ONNX Runtime", ".py": "on a GPU CuPy, on the CPU the reference in NumPy"}
+    told = beside[Path(spec.yardstick).suffix]
     lines.append(f"| timed beside | {told} |")
     lines.append(f"| timed on | {'; '.join(timed)} |")
     lines += ["", "| Rung | | What it does |", "| --- | --- | --- |"]

@@ -13,12 +13,11 @@ from tests.tasks import yardsticks
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tasks", description=__doc__)
     parser.add_argument("--write", action="store_true")
-    text = tasks.page()
     if parser.parse_args().write:
-        tasks.PAGE.write_text(text, encoding="utf-8")
         yardsticks.write()
+        tasks.PAGE.write_text(tasks.page(), encoding="utf-8")
         return 0
-    same = text == tasks.PAGE.read_text(encoding="utf-8")
+    same = tasks.page() == tasks.PAGE.read_text(encoding="utf-8")
     print(
         "docs/tasks.md is as the folders say"
         if same

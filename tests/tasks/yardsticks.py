@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from kernels import tasks
-from kernels.tasks import TaskParams
+from kernels.tasks import TaskParams, spec
 
 FILE = "yardstick.onnx"
 OPSET, IR_VERSION = 20, 9
@@ -50,6 +50,11 @@ def _attention() -> Made:
     return [helper.make_node(op, a, b, **more) for op, a, b, more in steps], {"last": np.array([2])}
 
 
+def _top_k() -> Made:
+    return [helper.make_node("TopK", ["x", "k"], ["y", "places"])], {}
+
+
+SIZES = {"row_top_k": ("k",)}  # that a model takes as inputs, each as an array of one number
 MODELS: dict[str, Callable[[], Made]] = {
     "vector_add": lambda: _of("Add", given=["a", "b"]),
     "reduction": lambda: _of("ReduceSum", given=["x"], keepdims=1),
@@ -57,6 +62,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "matrix_transpose": lambda: _of("Transpose", given=["x"], perm=[1, 0]),
     "rms_norm": _rms_norm,
     "softmax_attention": _attention,
+    "row_top_k": _top_k,
 }
 
 
@@ -80,7 +86,13 @@ def model(name: str) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         name,
-        [told(tensor, tensor.name) for tensor in spec.input],
+        [
+            *(told(tensor, tensor.name) for tensor in spec.input),
+            *(
+                helper.make_tensor_value_info(size, onnx.TensorProto.INT64, [1])
+                for size in SIZES.get(name, ())
+            ),
+        ],
         [told(spec.output[0], "y")],
         [numpy_helper.from_array(array, called) for called, array in held.items()],
     )
@@ -90,5 +102,7 @@ def model(name: str) -> onnx.ModelProto:
 
 
 def write() -> None:
+    for name in MODELS:
+        (spec.ROOT / name / FILE).touch()  # of a new one: a task that names a file has it
     for name in MODELS:
         path(name).write_bytes(model(name).SerializeToString())

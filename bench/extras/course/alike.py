@@ -127,15 +127,15 @@ def share(one: frozenset[int], other: frozenset[int]) -> float:
 
 
 def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, ...]:
-    """What is to be looked at. texts: by student's key and task."""
+    """What is to be looked at. texts: by student's key and exercise."""
     found: list[Alike] = []
-    for task in job.tasks:
-        given = _handed_out(job.device, task.op)
-        own = {key: held for (key, of), held in texts.items() if of == task.name}
+    for exercise in job.exercises:
+        given = _handed_out(job.device, exercise.op)
+        own = {key: held for (key, of), held in texts.items() if of == exercise.name}
         found_in = {held: runs(*held) - given for held in set(own.values())}
         rungs = {
             rung.label: runs(rung.source, rung.path.suffix) - given
-            for rung in registry.rungs(job.device, task.op)
+            for rung in registry.rungs(job.device, exercise.op)
         }
         names = sorted(own)
         pairs: dict[str, list[tuple[float, str]]] = {name: [] for name in names}
@@ -151,12 +151,12 @@ def alike(job: GradeJob, texts: Mapping[tuple[str, str], Text]) -> tuple[Alike, 
         for name in names:
             near = sorted((-share(found_in[own[name]], held), label) for label, held in rungs.items())
             found += [
-                Alike(task=task.name, student=name, other=label, rung=True, share=-part)
+                Alike(exercise=exercise.name, student=name, other=label, rung=True, share=-part)
                 for part, label in near[:1]
                 if -part >= SHARE
             ]
             found += [
-                Alike(task=task.name, student=name, other=other, rung=False, share=part)
+                Alike(exercise=exercise.name, student=name, other=other, rung=False, share=part)
                 for part, other in sorted(pairs[name], reverse=True)[:MOST]
             ]
     return tuple(found)
@@ -176,6 +176,6 @@ def _given(device: str, op: str) -> Text:
 
 
 def kept(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """What a grading keeps of what it judged: each kernel's file, the student's key and the task."""
+    """What a grading keeps of what it judged: each kernel's file, the student's key and the exercise."""
     for path in sorted(folder.glob("*/*/kernel.*")):
         yield path, path.parts[-3], path.parts[-2]

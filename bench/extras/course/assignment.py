@@ -1,5 +1,5 @@
 """An assignment: the teacher's one TOML file, read. `template` writes one that says what each entry means;
-`tasks` makes of it what is measured."""
+`exercises` makes of it what is measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernels import tasks, toml
 from kernels.errors import InputError
 
 FILE = "assignment.toml"
-_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,39}")  # a task's: files and columns are called after it
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,39}")  # an exercise's: files and columns are called after it
 MODULES = ("numpy", "numba")  # what a kernel may import beside Python's own and what its template imports
 
 
@@ -43,7 +43,7 @@ class Work(_Entry, frozen=True):
     params: dict[str, Any] = {}
 
 
-class TaskEntry(Work, frozen=True, kw_only=True):
+class ExerciseEntry(Work, frozen=True, kw_only=True):
     name: str
     op: str
     title: str = ""
@@ -58,7 +58,7 @@ class TaskEntry(Work, frozen=True, kw_only=True):
 
 
 class Limits(_Entry, frozen=True):
-    """Of one task of one student. seconds: those in which it waits for the device not among them; budget:
+    """Of one exercise of one student. seconds: those in which it waits for the device not among them; budget:
     seconds of samples a kernel; memory_mib: of the process that runs it, or what a CUDA kernel itself takes
     of the GPU's."""
 
@@ -77,21 +77,23 @@ class Assignment(_Entry, frozen=True):
     modules: tuple[str, ...] = MODULES
     limits: Limits = Limits()
     hints: dict[str, str] = {}
-    task: tuple[TaskEntry, ...] = ()
+    exercise: tuple[ExerciseEntry, ...] = ()
     question: tuple[Asked, ...] = ()
 
     @property
     def points(self) -> float:
         """All that there are to have, but for what lies in a threshold above another."""
-        of_tasks = sum(
-            t.points + sum(x.points for x in t.threshold) + sum(x.points for x in t.count) for t in self.task
+        of_exercises = sum(
+            t.points + sum(x.points for x in t.threshold) + sum(x.points for x in t.count)
+            for t in self.exercise
         )
-        return of_tasks + sum(q.points for q in self.question)
+        return of_exercises + sum(q.points for q in self.question)
 
 
 def read(path: Path) -> Assignment:
-    """The assignment in a file, or in the folder that has one. A folder beside it that is called as a task's
-    `op`, and is one (kernels.tasks), is what that kernel is for. Raises InputError, one sentence."""
+    """The assignment in a file, or in the folder that has one. A folder beside it that is called as an
+    exercise's `op`, and is a task (kernels.tasks), is what that kernel is for. Raises InputError, one
+    sentence."""
     path = Path(path)
     file = path / FILE if path.is_dir() else path
     try:
@@ -99,36 +101,44 @@ def read(path: Path) -> Assignment:
     except (OSError, reading.Unreadable) as error:
         raise InputError(f"there is no assignment to be read in {file}: {reading.words(error)}") from error
     try:
-        made = msgspec.convert(toml.read(text), Assignment)
+        made = msgspec.convert(_renamed(toml.read(text)), Assignment)
     except toml.UnreadableTomlError as error:
         raise InputError(f"{file} {error}") from error
     except msgspec.ValidationError as error:
         raise InputError(f"{file}: {error}") from error
     _check(made, file)
-    tasks.learn(dict.fromkeys(file.absolute().parent / entry.op for entry in made.task))
+    tasks.learn(dict.fromkeys(file.absolute().parent / entry.op for entry in made.exercise))
     return made
 
 
+def _renamed(held: dict[str, Any]) -> dict[str, Any]:
+    """With `[[exercise]]` for `[[task]]`, as files of earlier versions call it."""
+    older, own = held.pop("task", []), held.get("exercise", [])
+    if older:
+        held["exercise"] = [*older, *own] if isinstance(older, list) and isinstance(own, list) else older
+    return held
+
+
 def _check(made: Assignment, file: Path) -> None:
-    if not made.task:
-        raise InputError(f"{file} has no [[task]]; `course new` writes one to begin from")
+    if not made.exercise:
+        raise InputError(f"{file} has no [[exercise]]; `course new` writes one to begin from")
     for what, names in (
-        ("task", [t.name for t in made.task]),
+        ("exercise", [t.name for t in made.exercise]),
         ("question", [q.name for q in made.question]),
     ):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"{file}: there are two of {what} {twice[0]!r}; give one another name")
-    for threshold in (x for t in made.task for x in t.threshold):
+    for threshold in (x for t in made.exercise for x in t.threshold):
         if not threshold.ratio > 0:
             raise InputError(f"{file}: a threshold's ratio is above 0, not {threshold.ratio:g}")
-    for limit in (x for t in made.task for x in t.count):
+    for limit in (x for t in made.exercise for x in t.count):
         if made.device != "cuda":
             raise InputError(f"{file}: a count is of CUDA kernels, and the assignment is for {made.device}")
         if limit.most < 0:
             raise InputError(f"{file}: the most of a count is 0 or above, not {limit.most:g}")
-    for name in (task.name for task in made.task):
+    for name in (exercise.name for exercise in made.exercise):
         if not _NAME.fullmatch(name):
-            raise InputError(f"{file}: a task is called with letters, digits, `_` and `-`, not {name!r}")
+            raise InputError(f"{file}: an exercise is called with letters, digits, `_` and `-`, not {name!r}")
     if (of := made.deadline) is not None and of.tzinfo is None:
         raise InputError(
             f"{file}: the deadline says no time zone; write {of.isoformat()}+01:00, with your own offset"

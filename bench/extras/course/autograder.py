@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.extras.course import assignment as assignments
-from bench.extras.course import tasks
+from bench.extras.course import exercises
 from bench.extras.course.assignment import FILE, Assignment
 from bench.results.store import write_atomically
 from bench.words import version
 from kernels.environment import PACKAGED, ROOT
 from kernels.errors import InputError
 from kernels.tasks import FILE as TASK_FILE
-from kernels.tasks import spec
 
 SCRIPTS = ("setup.sh", "run_autograder", "Containerfile")
 INSIDE = "lib/kernelscope"
@@ -34,12 +33,12 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # equal content makes equal bytes
 def write(assignment: Path, out: Path | None = None) -> Path:
     """The zip for an assignment; where it lies. Raises InputError."""
     made = assignments.read(assignment)
-    tasks.job_of(made)  # what cannot be graded is told here, and not there
+    exercises.job_of(made)  # what cannot be graded is told here, and not there
     if made.device != "cpu":
         raise InputError(
             "Gradescope's machines have no GPU; grade this assignment by `course grade` where there is one"
         )
-    if models := sorted({task.model for task in made.task if task.model.endswith(".onnx")}):
+    if models := sorted({exercise.model for exercise in made.exercise if exercise.model.endswith(".onnx")}):
         raise InputError(f"{models[0]} lies here and not on Gradescope; write the problem as shape or params")
     out = out or Path(f"autograder-{_UNFIT.sub('-', made.name)}.zip")
     if out.suffix != ".zip":
@@ -66,11 +65,12 @@ def _scripts() -> Iterator[tuple[str, bytes]]:
 
 def _own_tasks(made: Assignment) -> Iterator[tuple[str, bytes]]:
     """The files of the teacher's own tasks, beside the assignment."""
-    for task in tasks.job_of(made).tasks:
-        if task.text:
-            yield f"{task.op}/{TASK_FILE}", task.text.encode()
-            name = spec.parsed(task.op, Path(task.folder), task.text).file.name
-            yield f"{task.op}/{name}", task.reference.encode()
+    for exercise in exercises.job_of(made).exercises:
+        if exercise.text:
+            of = {TASK_FILE: exercise.text.encode(), **exercise.models}
+            if exercise.reference:
+                of[exercise.task.file.name] = exercise.reference.encode()
+            yield from ((f"{exercise.op}/{name}", data) for name, data in of.items())
 
 
 def _numba() -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.extras.course import assignment as assignments
-from bench.extras.course import tasks
+from bench.extras.course import exercises
 from bench.extras.course.assignment import FILE
 from bench.extras.course.grading import Class, own_words, without_kernel, works
 from bench.extras.course.marks import Mark, marks
@@ -44,17 +44,17 @@ def check(kernel: Path, assignment: Path | None, on: str = "") -> int:
     (handed,) = of.handed
     of = replace(of, handed=(handed.tried,))
     graded = [*without_kernel(of, of.cases), *(_judged(of, on) if runs else _compiled(of))]
-    graded = [_without_points(one) if one.case.task in handed.unchanged else one for one in graded]
+    graded = [_without_points(one) if one.case.exercise in handed.unchanged else one for one in graded]
     (mark,) = marks(of.job, of.students, graded)
     _show(of, mark, runs, lacking)
-    return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
+    return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.exercises) else 1
 
 
 def _asked(kernel: Path, assignment: Path | None) -> Class:
-    """Of a file the tasks that it is for; of a folder all."""
+    """Of a file the exercises that it is for; of a folder all."""
     if not kernel.exists():
         raise InputError(f"there is no {kernel}")
-    job = tasks.job_of(assignments.read(assignment or _beside(kernel)), hidden=False)
+    job = exercises.job_of(assignments.read(assignment or _beside(kernel)), hidden=False)
     if kernel.is_dir():
         return Class(job, (of_files(STUDENT, [kernel], job),))
     if kernel.suffix not in SUFFIXES[job.device]:
@@ -62,7 +62,9 @@ def _asked(kernel: Path, assignment: Path | None) -> Class:
     handed = of_files(STUDENT, [kernel], job, kernel.absolute().parent)
     if not handed.tried.texts:
         raise InputError(next(iter(handed.student.problems.values())))
-    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.tried.texts))
+    job = msgspec.structs.replace(
+        job, exercises=tuple(t for t in job.exercises if t.name in handed.tried.texts)
+    )
     return Class(job, (handed,))
 
 
@@ -98,7 +100,7 @@ def _judged(of: Class, on: str) -> list[Graded]:
             print(f"{said.message.text} …", file=sys.stderr, flush=True)
         if said.settled:
             graded: Graded = said.message
-            file = files[graded.case.task]
+            file = files[graded.case.exercise]
             told = own_words(graded.reason, file)
             notes = tuple(own_words(note, file) for note in graded.notes)
             found.append(msgspec.structs.replace(graded, reason=told, notes=notes))
@@ -117,26 +119,26 @@ def _compiled(of: Class) -> list[Graded]:
     compiled.check_compiler()
     with tempfile.TemporaryDirectory() as folder:
         _lay(of.handed[0], Path(folder))
-        return [_compiled_task(of, task, Path(folder) / task) for task in of.handed[0].texts]
+        return [_compiled_exercise(of, exercise, Path(folder) / exercise) for exercise in of.handed[0].texts]
 
 
 def _lay(handed: HandedIn, folder: Path) -> None:
-    for task in handed.texts:
-        for name, text in handed.staged(task).items():
+    for exercise in handed.texts:
+        for name, text in handed.staged(exercise).items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
 
-def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
+def _compiled_exercise(of: Class, name: str, folder: Path) -> Graded:
     from bench.measure.ladder import compiled
 
-    case, task = GradeCase(student=STUDENT, task=name), of.job.task(name)
+    case, exercise = GradeCase(student=STUDENT, exercise=name), of.job.exercise(name)
     file = of.handed[0].student.files[name]
     try:
-        rung = registry.find(of.job.device, task.op, NAME, [folder])
+        rung = registry.find(of.job.device, exercise.op, NAME, [folder])
         arch = compiled.meant_for(rung)
-        made = compiled.compiled(rung, params_of(task.op, task.params), arch)
+        made = compiled.compiled(rung, params_of(exercise.op, exercise.params), arch)
     except KernelscopeError as error:
         return Graded(case=case, disposition="failed", reason=own_words(str(error), file))
     if made.disposition != "ok":
@@ -147,10 +149,10 @@ def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
 
 
 def _show(of: Class, mark: Mark, runs: bool, lacking: str) -> None:
-    for task in mark.tasks:
-        points = f": {task.points:g} of {task.most:g} points" if runs else ""
-        print(f"{task.task.name} ({task.task.title}){points}")
-        for line in lines(task) if runs else _compile_lines(task.graded):
+    for one in mark.exercises:
+        points = f": {one.points:g} of {one.most:g} points" if runs else ""
+        print(f"{one.exercise.name} ({one.exercise.title}){points}")
+        for line in lines(one) if runs else _compile_lines(one.graded):
             print(f"  {line}")
     if not runs:
         print(

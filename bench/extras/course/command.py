@@ -26,7 +26,7 @@ COMMAND = app
 @app.command("new")
 def new_command(
     folder: Path = typer.Argument(metavar="DIR", help="Where the assignment goes."),
-    op: str = typer.Option("conv", "--op", metavar="OP", help="The operator of its first task."),
+    op: str = typer.Option("conv", "--op", metavar="OP", help="The operator of its first exercise."),
     of_task: str = typer.Option(
         "",
         "--task",
@@ -249,10 +249,10 @@ def _show(grades: Folder[Grade, Graded], out: Path) -> None:
     header = grades.header
     marked = marks(header.job, header.students, grades.measurements())
     files = written.write(out, header, marked)
-    passed = {task.name: 0 for task in header.job.tasks}
+    passed = {exercise.name: 0 for exercise in header.job.exercises}
     for mark in marked:
-        for task in mark.tasks:
-            passed[task.task.name] += task.graded is not None and task.graded.disposition == "ok"
+        for one in mark.exercises:
+            passed[one.exercise.name] += one.graded is not None and one.graded.disposition == "ok"
     for name, count in passed.items():
         print(f"{name}: {count} of {len(marked)} passed")
     for path in files:

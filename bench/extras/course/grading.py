@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bench.commands.measuring import Ending
-from bench.extras.course import alike, people, submissions, tasks
+from bench.extras.course import alike, exercises, people, submissions
 from bench.extras.course.assignment import Assignment
 from bench.extras.course.files import FILE_NBYTES
 from bench.extras.course.people import folded
@@ -32,7 +32,7 @@ from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 
 GRADES = "bench.extras.course.records:KIND"
-HANDED_IN = "handed-in"  # copies of what was judged, in a folder a student and task
+HANDED_IN = "handed-in"  # copies of what was judged, in a folder a student and exercise
 _REASON = 2000  # characters; what a kernel raises may have millions
 Event = Callable[[Any], None]
 
@@ -55,7 +55,9 @@ class Class:
     @property
     def cases(self) -> tuple[GradeCase, ...]:
         return tuple(
-            GradeCase(student=one.key, task=task.name) for one in self.students for task in self.job.tasks
+            GradeCase(student=one.key, exercise=exercise.name)
+            for one in self.students
+            for exercise in self.job.exercises
         )
 
     def header(self, before: Grade | None = None) -> Grade:
@@ -70,7 +72,7 @@ def gather(
     """A class out of a folder of submissions. roster: of the class; default: roster.csv in the folder, else
     the one that it was graded with before.
     before: of the grades that are gone on with. Raises InputError."""
-    job = tasks.job_of(assignment)
+    job = exercises.job_of(assignment)
     # Drawn anew for each class unless the teacher names one: inputs that nobody can write an answer to.
     seed = assignment.seed or (before.job.seed if before is not None else secrets.randbelow(1 << 31) + 1)
     job = msgspec.structs.replace(job, folder=str(Path(folder).absolute()), seed=seed)
@@ -100,26 +102,28 @@ def without_gpu(of: Class) -> Class:
 
 
 def changed(job: GradeJob, before: GradeJob) -> list[str]:
-    """What an assignment has become since: a sentence for each task that this touches. Raises InputError
+    """What an assignment has become since: a sentence for each exercise that this touches. Raises InputError
     where it is another assignment."""
     if (job.name, job.device) != (before.name, before.device):
         raise InputError(
             f"these grades are of the assignment {before.name!r} for {before.device}; "
             "--out names another folder"
         )
-    had = {task.name: task for task in before.tasks}
+    had = {exercise.name: exercise for exercise in before.exercises}
     told = []
-    for task in job.tasks:
-        old = had.pop(task.name, None)
+    for exercise in job.exercises:
+        old = had.pop(exercise.name, None)
         if old is None:
-            told.append(f"task {task.name} is new")
+            told.append(f"exercise {exercise.name} is new")
             continue
-        ours, theirs = job.judged(task), before.judged(old)
+        ours, theirs = job.judged(exercise), before.judged(old)
         if differs := [what for what, value in ours.items() if value != theirs[what]]:
-            told.append(f"task {task.name} is graded anew: {', '.join(differs)} changed")
-        elif task != old:
-            told.append(f"task {task.name} is counted anew: only its points, words or file pattern changed")
-    told += [f"task {name} is gone" for name in had]
+            told.append(f"exercise {exercise.name} is graded anew: {', '.join(differs)} changed")
+        elif exercise != old:
+            told.append(
+                f"exercise {exercise.name} is counted anew: only its points, words or file pattern changed"
+            )
+    told += [f"exercise {name} is gone" for name in had]
     if job.questions != before.questions:
         told.append("the questions are counted anew: they changed")
     return told
@@ -160,8 +164,8 @@ def to_judge(
         stands = (
             held is not None
             and not to_run_again(held, retry=False)
-            and held.digest == digests[case.student][case.task]
-            and held.asked == of.job.asked(of.job.task(case.task))
+            and held.digest == digests[case.student][case.exercise]
+            and held.asked == of.job.asked(of.job.exercise(case.exercise))
         )
         if not stands or case.student in again:
             left.append(case)
@@ -177,8 +181,9 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
         key = one.student.key
         cases = tuple(
             case
-            for task in of.job.tasks
-            if (case := GradeCase(student=key, task=task.name)) in wanted and task.name in one.texts
+            for exercise in of.job.exercises
+            if (case := GradeCase(student=key, exercise=exercise.name)) in wanted
+            and exercise.name in one.texts
         )
         if cases:
             found.append(
@@ -188,7 +193,7 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
                     job,
                     cases,
                     of.job.runs_on,
-                    files={name: text for case in cases for name, text in one.staged(case.task).items()},
+                    files={name: text for case in cases for name, text in one.staged(case.exercise).items()},
                     cores=of.job.threads,
                     twice=("timed_out",),
                     walls=walls,
@@ -200,12 +205,14 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
 def without_kernel(of: Class, missing: Iterable[GradeCase]) -> list[Graded]:
     """What comes of the cases that have nothing to judge: it costs their author alone."""
     problems = {
-        (one.student.key, task): why for one in of.handed for task, why in one.student.problems.items()
+        (one.student.key, exercise): why
+        for one in of.handed
+        for exercise, why in one.student.problems.items()
     }
     return [
-        Graded(case=case, disposition="failed", reason=problems[case.student, case.task])
+        Graded(case=case, disposition="failed", reason=problems[case.student, case.exercise])
         for case in missing
-        if (case.student, case.task) in problems
+        if (case.student, case.exercise) in problems
     ]
 
 
@@ -223,8 +230,8 @@ def grade(
     handed = {one.student.key: one for one in of.handed}
 
     def settle(graded: Graded, place: str = "") -> None:
-        one, task = handed[graded.case.student], graded.case.task
-        file = one.student.files.get(task, "")
+        one, exercise = handed[graded.case.student], graded.case.exercise
+        file = one.student.files.get(exercise, "")
         facts = graded.facts | ({"on": place} if place else {})
         graded = msgspec.structs.replace(
             graded,
@@ -232,11 +239,11 @@ def grade(
             facts=facts,
             reason=own_words(graded.reason, file),
             notes=tuple(own_words(note, file) for note in graded.notes),
-            digest=one.student.digests[task],
-            asked=of.job.asked(of.job.task(task)),
+            digest=one.student.digests[exercise],
+            asked=of.job.asked(of.job.exercise(exercise)),
             walls=walls.name if walls is not None else "",
         )
-        _keep(folder.path / HANDED_IN / one.student.key / task, one, task)
+        _keep(folder.path / HANDED_IN / one.student.key / exercise, one, exercise)
         folder.append(graded)
         left.pop(graded.case.key, None)
         on_event(graded)
@@ -255,11 +262,14 @@ def grade(
     return ended, tuple(case for case in missing if case.key in left)
 
 
-def _keep(folder: Path, one: HandedIn, task: str) -> None:
+def _keep(folder: Path, one: HandedIn, exercise: str) -> None:
     """A copy of what was judged, for whoever asks later; of an earlier one nothing stays."""
     shutil.rmtree(folder, ignore_errors=True)
-    if task in one.texts:
-        held = {f"kernel{Path(one.student.files[task]).suffix}": one.texts[task], **one.helpers.get(task, {})}
+    if exercise in one.texts:
+        held = {
+            f"kernel{Path(one.student.files[exercise]).suffix}": one.texts[exercise],
+            **one.helpers.get(exercise, {}),
+        }
         for name, text in held.items():
             write_atomically(folder / name, text.encode())
 
@@ -267,8 +277,8 @@ def _keep(folder: Path, one: HandedIn, task: str) -> None:
 def flagged(folder: Path, job: GradeJob) -> tuple[Alike, ...]:
     """Kernels among those that were judged that share their tokens."""
     texts = {
-        (key, task): (reading.text(path, FILE_NBYTES), path.suffix)
-        for path, key, task in alike.kept(folder / HANDED_IN)
+        (key, exercise): (reading.text(path, FILE_NBYTES), path.suffix)
+        for path, key, exercise in alike.kept(folder / HANDED_IN)
     }
     return alike.alike(job, texts)
 

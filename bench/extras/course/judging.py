@@ -1,6 +1,6 @@
-"""One student's kernel for one task: right on shapes that turn on one thing each, on the hidden ones, on the
-task's own; then timed beside the rungs that its thresholds name. A ladder of few rungs, so that it is judged
-as everything else is."""
+"""One student's kernel for one exercise: right on shapes that turn on one thing each, on the hidden ones, on
+the exercise's own; then timed beside the rungs that its thresholds name. A ladder of few rungs, so that it is
+judged as everything else is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bench.extras.course.exercise_runner import HIDDEN, ExerciseRunner
 from bench.extras.course.records import (
     CLOSE,
     NAME,
@@ -19,18 +20,17 @@ from bench.extras.course.records import (
     REFERENCE,
     Counted,
     CountLimit,
+    Exercise,
     GradeCase,
     Graded,
     GradeJob,
     Reached,
-    Task,
 )
-from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.measure.answers import one_node
 from bench.measure.ladder import simulated
 from bench.measure.ladder.counts import LEAST
 from bench.measure.ladder.entrants import params_of
+from bench.questions import ladder_plan
 from bench.questions.ladder_plan import case_of
 from bench.results import stats
 from bench.results.ladder_records import COUNTS, LadderJob, RungCase, RungMeasurement
@@ -42,7 +42,6 @@ from kernels import registry, tasks
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
-from kernels.tasks import spec
 
 FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
 AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
@@ -81,10 +80,9 @@ class Judging:
         progress: Callable[[Progress], None] = lambda message: None,
     ) -> None:
         self._job, self._folder, self._progress = job, folder, progress
-        for task in job.tasks:  # the teacher's own: whatever is handed in, it says what is right
-            if task.text:
-                told = spec.parsed(task.op, Path(task.folder), task.text, task.reference)
-                tasks.know(told, pinned=True)
+        for exercise in job.exercises:  # the teacher's own: whatever is handed in, it says what is right
+            if exercise.text:
+                tasks.know(exercise.task, pinned=True)
         self._started, self._stopped, self._lock = started, stopped, lock
         # Whether a kernel of this student has seen a hidden shape: it may have told another, in a file.
         self._seen = False
@@ -92,79 +90,79 @@ class Judging:
     def graded(self, case: GradeCase) -> tuple[Graded, BaseException | None]:
         """What came of a case, and whether another process has to go on (a Restart)."""
         began, at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-        task = self._job.task(case.task)
+        exercise = self._job.exercise(case.exercise)
         restart = None
         try:
-            rung = self._rung(task)
+            rung = self._rung(exercise)
         except Exception as error:  # whatever its file is
             made = Graded(case=case, disposition="failed", reason=_words(error))
         else:
-            found, restart = self._ladder(case, task, rung, self._job.budget_s)
-            made = self._made(case, task, found)
+            found, restart = self._ladder(case, exercise, rung, self._job.budget_s)
+            made = self._made(case, exercise, found)
             tried = [made]
             for longer in AGAIN:
                 if restart is not None or self._job.simulated or settled(tried):
                     break
                 pool.renew()
-                found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
-                tried.append(self._made(case, task, found))
+                found, restart = self._ladder(case, exercise, rung, longer * self._job.budget_s, known=True)
+                tried.append(self._made(case, exercise, found))
             made = made if self._job.simulated else decided(tried)
-            if made.disposition == "ok" and task.counts:
-                made = self._with_counts(made, task, rung)
+            if made.disposition == "ok" and exercise.counts:
+                made = self._with_counts(made, exercise, rung)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
 
-    def _made(self, case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> Graded:
+    def _made(self, case: GradeCase, exercise: Exercise, found: dict[str, RungMeasurement]) -> Graded:
         own = found.get(NAME)
         if self._job.simulated and own is not None and own.disposition == "ok":
-            undecided = UNTIMED if task.thresholds else ""
+            undecided = UNTIMED if exercise.thresholds else ""
             notes = (*own.notes, *own.facts.get(COUNTS, "").splitlines())
             return Graded(case=case, disposition="ok", undecided=undecided, notes=notes)
-        made = _graded(case, task, found, self._seen)
+        made = _graded(case, exercise, found, self._seen)
         if self._job.simulated and made.disposition == "out_of_memory" and not self._seen:
             return msgspec.structs.replace(made, reason=TOO_MUCH)
         return made
 
-    def _with_counts(self, made: Graded, task: Task, rung: Rung) -> Graded:
-        """With what it costs beside the task's limits, counted on the CPU on every machine alike."""
-        params = params_of(task.op, task.params)
+    def _with_counts(self, made: Graded, exercise: Exercise, rung: Rung) -> Graded:
+        """With what it costs beside the exercise's limits, counted on the CPU on every machine alike."""
+        params = params_of(exercise.op, exercise.params)
         try:
             own = simulated.counted(rung, params, self._job.seed)
-            found = [_counted(limit, own, self._beside(limit, task, params)) for limit in task.counts]
+            found = [_counted(limit, own, self._beside(limit, exercise, params)) for limit in exercise.counts]
         except Exception as error:  # whatever it is, its answers are right
             why = f"its counts are not known: {_words(error)}"
             return msgspec.structs.replace(made, notes=(*made.notes, why))
         return msgspec.structs.replace(made, counts=tuple(found))
 
-    def _beside(self, limit: CountLimit, task: Task, params: Params) -> dict[str, int]:
+    def _beside(self, limit: CountLimit, exercise: Exercise, params: Params) -> dict[str, int]:
         """What the rung costs that a limit names."""
         if limit.of in ("", LEAST):
             return {}
-        return simulated.counted(registry.find("cuda", task.op, limit.of), params, self._job.seed)
+        return simulated.counted(registry.find("cuda", exercise.op, limit.of), params, self._job.seed)
 
-    def _rung(self, task: Task) -> Rung:
-        folder = self._folder / task.name
+    def _rung(self, exercise: Exercise) -> Rung:
+        folder = self._folder / exercise.name
         broken: list[KernelError] = []
-        rungs = registry.rungs(self._job.device, task.op, [folder], broken)
+        rungs = registry.rungs(self._job.device, exercise.op, [folder], broken)
         for rung in rungs:
             if rung.user and (rung.number, rung.name) == (NUMBER, NAME):
-                if rung.precision not in task.precisions:
-                    allowed = " or ".join(task.precisions)
+                if rung.precision not in exercise.precisions:
+                    allowed = " or ".join(exercise.precisions)
                     raise UnsupportedError(
-                        f"it computes in {rung.precision}, and the task asks for {allowed}"
+                        f"it computes in {rung.precision}, and the exercise asks for {allowed}"
                     )
                 return rung
-        raise broken[0] if broken else KernelError(f"there is no kernel for {task.op}")
+        raise broken[0] if broken else KernelError(f"there is no kernel for {exercise.op}")
 
     def _ladder(
-        self, case: GradeCase, task: Task, rung: Rung, budget_s: float, known: bool = False
+        self, case: GradeCase, exercise: Exercise, rung: Rung, budget_s: float, known: bool = False
     ) -> tuple[dict[str, RungMeasurement], BaseException | None]:
         """What came of the student's kernel and of those that it is timed beside, by their names.
         known: it has passed all shapes, and is measured once more."""
         from bench.measure.outcomes import Restart
 
         job = self._job
-        beside = list(dict.fromkeys(threshold.rung for threshold in task.thresholds))
-        if not beside and one_node.is_graph(params_of(task.op, task.params)):
+        beside = list(dict.fromkeys(threshold.rung for threshold in exercise.thresholds))
+        if not beside and ladder_plan.beside(params_of(exercise.op, exercise.params), job.device):
             beside = [REFERENCE]
         cases = [case_of(rung)]
         for name in () if job.simulated else beside:
@@ -172,17 +170,17 @@ class Judging:
                 of = compared_in(rung.precision)
                 cases.append(RungCase(rung=REFERENCE, scope="reference", precision=of))
             else:
-                cases.append(case_of(registry.find(job.device, task.op, name)))
+                cases.append(case_of(registry.find(job.device, exercise.op, name)))
         ladder = LadderJob(
-            op=task.op,
-            params=task.params,
+            op=exercise.op,
+            params=exercise.params,
             device=job.device,
-            title=task.title,
-            kernel_dirs=(str(self._folder / task.name),),
+            title=exercise.title,
+            kernel_dirs=(str(self._folder / exercise.name),),
             threads=job.threads if job.device == "cpu" else None,
             budget_s=budget_s,
             timeout_s=job.timeout_s,
-            quick=task.quick,
+            quick=exercise.quick,
             seed=job.seed,
             instances=1,
             simulated=job.simulated,
@@ -203,7 +201,7 @@ class Judging:
         start = Start(job=ladder, cases=tuple(cases))
         about = heard, self._stopped, self._lock, FIRST * job.budget_s, hidden, known
         try:
-            TaskRunner(start, task, *about).measure()
+            ExerciseRunner(start, exercise, *about).measure()
         except Restart as restart:
             return found, restart
         return found, None
@@ -261,7 +259,7 @@ def _remembers(made: Graded) -> bool:
 
 def _doubtful(made: Graded) -> bool:
     """Whether more samples may say something else: a threshold within the interval, or times that differ by
-    more than kernels for one task do, as where a busy machine loses most of a short pass."""
+    more than kernels for one exercise do, as where a busy machine loses most of a short pass."""
     return any(t.close for t in made.thresholds) or not 1 / APART < made.value < APART
 
 
@@ -286,7 +284,9 @@ def not_passed(case: GradeCase, own: RungMeasurement, seen: bool) -> Graded:
     return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
 
 
-def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen: bool = False) -> Graded:
+def _graded(
+    case: GradeCase, exercise: Exercise, found: dict[str, RungMeasurement], seen: bool = False
+) -> Graded:
     own = found.get(NAME)
     if own is None:
         return Graded(case=case, disposition="failed", reason="it was not judged")
@@ -295,7 +295,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement], seen
     reached, notes = [], list(own.notes)
     timed = [own, *(m for name, m in found.items() if name != NAME)]
     undecided = next(filter(None, (stats.overloaded(one.load) for one in timed)), "")
-    for threshold in task.thresholds:
+    for threshold in exercise.thresholds:
         other = found.get(threshold.rung)
         if other is None or not other.samples_ns:
             why = other.reason if other is not None else "it was not timed"

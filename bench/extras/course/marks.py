@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.extras.course.records import CLOSE, Answer, Asked, Graded, GradeJob, Student, Task
+from bench.extras.course.records import CLOSE, Answer, Asked, Exercise, Graded, GradeJob, Student
 
 
 @dataclass(frozen=True)
-class TaskMark:
-    """graded: None where the task was not judged yet. stale: why what was found is not of what lies there
+class ExerciseMark:
+    """graded: None where the exercise was not judged yet. stale: why what was found is not of what lies there
     now, or ""."""
 
-    task: Task
+    exercise: Exercise
     graded: Graded | None
     points: float
     most: float
@@ -34,18 +34,18 @@ class TaskMark:
             return "not passed"
         reached = [
             threshold.words
-            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=False)
+            for threshold, found in zip(self.exercise.thresholds, self.graded.thresholds, strict=False)
             if found.reached and not self.graded.undecided
         ]
         reached += [
             limit.words
-            for limit, found in zip(self.task.counts, self.graded.counts, strict=False)
+            for limit, found in zip(self.exercise.counts, self.graded.counts, strict=False)
             if found.reached
         ]
         told = f"passed, reached {', '.join(reached)}" if reached else "passed"
         if self.graded.undecided:
             return f"{told}; its speed is {self.graded.undecided}"
-        asked = self.task.thresholds or self.task.counts
+        asked = self.exercise.thresholds or self.exercise.counts
         return f"{told}, no threshold reached" if asked and not reached else told
 
     @property
@@ -60,7 +60,7 @@ class TaskMark:
         if graded is None or graded.disposition == "ok":
             return ""
         names = (graded.finding.fault if graded.finding is not None else "", graded.disposition)
-        return next((self.task.hints[name] for name in names if name in self.task.hints), "")
+        return next((self.exercise.hints[name] for name in names if name in self.exercise.hints), "")
 
 
 @dataclass(frozen=True)
@@ -78,46 +78,51 @@ class QuestionMark:
 @dataclass(frozen=True)
 class Mark:
     student: Student
-    tasks: tuple[TaskMark, ...]
+    exercises: tuple[ExerciseMark, ...]
     questions: tuple[QuestionMark, ...]
 
     @property
     def points(self) -> float:
-        return sum(t.points for t in self.tasks) + sum(q.points for q in self.questions)
+        return sum(t.points for t in self.exercises) + sum(q.points for q in self.questions)
 
     @property
     def most(self) -> float:
-        return sum(t.most for t in self.tasks) + sum(q.question.points for q in self.questions)
+        return sum(t.most for t in self.exercises) + sum(q.question.points for q in self.questions)
 
 
 def marks(job: GradeJob, students: Iterable[Student], graded: Iterable[Graded]) -> tuple[Mark, ...]:
     """One a student, in their order."""
-    found = {(g.case.student, g.case.task): g for g in graded}
+    found = {(g.case.student, g.case.exercise): g for g in graded}
     return tuple(
         Mark(
             one,
-            tuple(_task(job, task, one, found.get((one.key, task.name))) for task in job.tasks),
+            tuple(
+                _exercise(job, exercise, one, found.get((one.key, exercise.name)))
+                for exercise in job.exercises
+            ),
             tuple(_question(question, one) for question in job.questions),
         )
         for one in students
     )
 
 
-def _task(job: GradeJob, task: Task, student: Student, graded: Graded | None) -> TaskMark:
-    most = task.points + sum(t.points for t in task.thresholds) + sum(c.points for c in task.counts)
+def _exercise(job: GradeJob, exercise: Exercise, student: Student, graded: Graded | None) -> ExerciseMark:
+    most = (
+        exercise.points + sum(t.points for t in exercise.thresholds) + sum(c.points for c in exercise.counts)
+    )
     points = 0.0
     stale = ""
     if graded is not None:
-        if graded.digest not in ("", student.digests.get(task.name, graded.digest)):
+        if graded.digest not in ("", student.digests.get(exercise.name, graded.digest)):
             stale = "something else was handed in since, and is not graded yet"
-        elif graded.asked not in ("", job.asked(task)):
-            stale = "the task has changed since this was graded"
+        elif graded.asked not in ("", job.asked(exercise)):
+            stale = "the exercise has changed since this was graded"
         if graded.disposition == "ok":
-            timed = zip(task.thresholds, graded.thresholds, strict=False)
-            counted = zip(task.counts, graded.counts, strict=False)
-            points = task.points + sum(threshold.points for threshold, found in timed if found.reached)
+            timed = zip(exercise.thresholds, graded.thresholds, strict=False)
+            counted = zip(exercise.counts, graded.counts, strict=False)
+            points = exercise.points + sum(threshold.points for threshold, found in timed if found.reached)
             points += sum(limit.points for limit, found in counted if found.reached)
-    return TaskMark(task, graded, points, most, stale)
+    return ExerciseMark(exercise, graded, points, most, stale)
 
 
 def _question(question: Asked, student: Student) -> QuestionMark:
@@ -143,7 +148,7 @@ class Place:
 
 
 def ranking(graded: Sequence[Graded]) -> tuple[Place, ...]:
-    """Of one task: those that passed and were timed where others left room, the fastest first. A rank is
+    """Of one exercise: those that passed and were timed where others left room, the fastest first. A rank is
     shared by all whose interval overlaps that of its first, so that a tie is no matter of luck."""
     timed = sorted(
         (g for g in graded if g.disposition == "ok" and g.value > 0 and not g.undecided),

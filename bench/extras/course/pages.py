@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.extras.course import alike
-from bench.extras.course.marks import Mark, TaskMark, ranking
-from bench.extras.course.records import Grade, Graded, GradeJob, Task
+from bench.extras.course.marks import ExerciseMark, Mark, ranking
+from bench.extras.course.records import Exercise, Grade, Graded, GradeJob
 from bench.extras.course.told import answered, flags, late
 from bench.results.store import write_atomically
 from bench.views.reports import report_html
@@ -59,7 +59,7 @@ class Ladder:
         return _HIGH * len(self.rows) + 8
 
 
-def ladder(task: Task, graded: Sequence[Graded], own: bool) -> Ladder | None:
+def ladder(exercise: Exercise, graded: Sequence[Graded], own: bool) -> Ladder | None:
     """The rungs that were timed, the thresholds, and the kernels beside them; None where none was timed. own:
     graded is one student's."""
     timed = [g for g in graded if g.disposition == "ok" and g.value > 0]
@@ -73,7 +73,7 @@ def ladder(task: Task, graded: Sequence[Graded], own: bool) -> Ladder | None:
                 beside.setdefault(reached.rung, []).append(one.value / reached.value)
     speeds = {against: 1.0} | {rung: statistics.median(found) for rung, found in beside.items()}
     rows = [Row(rung, "rung", (speed,), _times(speed)) for rung, speed in speeds.items()]
-    for number, threshold in enumerate(task.thresholds):
+    for number, threshold in enumerate(exercise.thresholds):
         if threshold.rung not in speeds:
             continue
         at = speeds[threshold.rung] * threshold.ratio
@@ -135,21 +135,21 @@ def _times(value: float) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """One task of a student's page."""
+    """One exercise of a student's page."""
 
-    mark: TaskMark
+    mark: ExerciseMark
     ladder: Ladder | None
 
     @property
     def thresholds(self) -> list[tuple[Any, Any]]:
         graded = self.mark.graded
         found = graded.thresholds if graded is not None else ()
-        return list(zip(self.mark.task.thresholds, found, strict=False))
+        return list(zip(self.mark.exercise.thresholds, found, strict=False))
 
     @property
     def counts(self) -> list[tuple[Any, Any]]:
         graded = self.mark.graded
-        return list(zip(self.mark.task.counts, graded.counts if graded is not None else (), strict=False))
+        return list(zip(self.mark.exercise.counts, graded.counts if graded is not None else (), strict=False))
 
 
 def put(path: Path, text: str) -> None:
@@ -169,13 +169,14 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
     job = header.job
     context = {"job": job, "title": job.title or job.name, "late": late, "answered": answered, "day": _day}
     for mark in marks:
-        tasks = [
-            Shown(task, ladder(task.task, [task.graded], own=True) if task.graded else None)
-            for task in mark.tasks
+        exercises = [
+            Shown(one, ladder(one.exercise, [one.graded], own=True) if one.graded else None)
+            for one in mark.exercises
         ]
         text = rendered(
             "grade_student",
-            context | {"mark": mark, "tasks": tasks, "student": mark.student, "heading": _heading(mark, job)},
+            context
+            | {"mark": mark, "exercises": exercises, "student": mark.student, "heading": _heading(mark, job)},
             among,
         )
         put(folder / STUDENTS / f"{mark.student.key}.html", text)
@@ -193,7 +194,7 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
             "flags": {mark.student.key: flags(mark, header.alike, names) for mark in marks},
             "most": max((mark.most for mark in marks), default=0.0),
             "bars": distribution([mark.points for mark in marks], max((m.most for m in marks), default=0.0)),
-            "tasks": [_of_class(job, task, marks) for task in job.tasks],
+            "exercises": [_of_class(job, exercise, marks) for exercise in job.exercises],
             "strip": _strip(job, marks),
             "folder": STUDENTS,
             "machine": header.environment.machine,
@@ -208,14 +209,16 @@ def _heading(mark: Mark, job: GradeJob) -> str:
     return f"{job.title or job.name}: {mark.student.name}"
 
 
-def _of_class(job: GradeJob, task: Task, marks: Sequence[Mark]) -> dict[str, Any]:
-    found = [t.graded for mark in marks for t in mark.tasks if t.task.name == task.name and t.graded]
+def _of_class(job: GradeJob, exercise: Exercise, marks: Sequence[Mark]) -> dict[str, Any]:
+    found = [
+        t.graded for mark in marks for t in mark.exercises if t.exercise.name == exercise.name and t.graded
+    ]
     return {
-        "task": task,
+        "exercise": exercise,
         "passed": sum(g.disposition == "ok" for g in found),
         "places": ranking(found),
         "against": next((g.against for g in found if g.value), ""),
-        "ladder": ladder(task, found, own=False),
+        "ladder": ladder(exercise, found, own=False),
     }
 
 
@@ -231,8 +234,8 @@ def _strip(job: GradeJob, marks: Sequence[Mark]) -> list[str]:
         )
     lateness = sum(mark.student.late_s is not None for mark in marks)
     said += [f"{lateness} handed in late."] * bool(lateness)
-    open_ = sum(task.graded is None for mark in marks for task in mark.tasks)
-    said += [f"{open_} of {len(marks) * len(job.tasks)} kernels are not judged yet."] * bool(open_)
+    open_ = sum(exercise.graded is None for mark in marks for exercise in mark.exercises)
+    said += [f"{open_} of {len(marks) * len(job.exercises)} kernels are not judged yet."] * bool(open_)
     return said
 
 

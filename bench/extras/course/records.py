@@ -1,5 +1,6 @@
-"""The words of grading, as frozen records: what is asked of a class (GradeJob), one student's task
-(GradeCase) and what came of it (Graded). A folder of grades holds `grade.json` (a Grade) and `results.jsonl`.
+"""The words of grading, as frozen records: what is asked of a class (GradeJob), one student's exercise
+(GradeCase) and what came of it (Graded). A folder of grades holds `grade.json` (a Grade) and `results.jsonl`,
+in which an exercise is a `task`, as it was called once.
 
 To the client, the supervisor and the folder this is a kind of run (`KIND`); lists of runs do not have it.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -16,6 +18,7 @@ import msgspec
 from bench.results.finding import Finding
 from bench.results.kinds import Kind, Listing
 from bench.results.records import CaseResult, Header, Record, check_name
+from kernels.tasks import spec
 
 REFERENCE = "reference"
 # Whom a student's kernel is called while it is judged, whatever its file is called.
@@ -80,12 +83,12 @@ class Asked(Record, frozen=True, forbid_unknown_fields=True):
         return abs(given - self.answer) <= self.within * abs(self.answer)
 
 
-class Task(Record, frozen=True):
+class Exercise(Record, frozen=True):
     """One kernel to write, its params resolved. hidden: params that are judged, and never told. precisions:
     what a rung may compute in. file: a pattern its file's name has to fit ("": any of its operator). points:
     for answers that are right on every shape. hints: by finding or by how it ended, in the teacher's
-    words. folder, text, reference: of a task that is the teacher's own (kernels.tasks), where it lies, its
-    file and its reference ("" for one of the ladder's)."""
+    words. folder, text, reference, models: of a task that is the teacher's own (kernels.tasks), where it
+    lies, its file, its reference and its ONNX models by name ("" and none for one of the ladder's)."""
 
     name: str
     op: str
@@ -102,6 +105,13 @@ class Task(Record, frozen=True):
     folder: str = ""
     text: str = ""
     reference: str = ""
+    models: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+    @property
+    def task(self) -> spec.Task:
+        """That task. Raises InputError."""
+        models = tuple(self.models.items())
+        return spec.parsed(self.op, Path(self.folder), self.text, self.reference, models)
 
     @property
     def judged(self) -> dict[str, object]:
@@ -114,19 +124,21 @@ class Task(Record, frozen=True):
             "checks": "quick" if self.quick else "full",
             "threshold": [(t.rung, t.ratio) for t in self.thresholds],
             **({"count": [(c.what, c.most, c.of) for c in self.counts]} if self.counts else {}),
-            **({"task": [self.text, self.reference]} if self.text else {}),
+            **(
+                {"task": [self.text, self.reference, *map(digest, self.models.values())]} if self.text else {}
+            ),
         }
 
 
 class GradeJob(Record, frozen=True):
-    """What a class is judged by. timeout_s: seconds that one task of one student may take, those in which it
-    waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much as
-    there is). deadline: as ISO 8601 with its offset from UTC ("": none). modules: what a kernel may import
+    """What a class is judged by. timeout_s: seconds that one exercise of one student may take, those in which
+    it waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much
+    as there is). deadline: as ISO 8601 with its offset from UTC ("": none). modules: what a kernel may import
     beside Python's own and what its template imports. simulated: CUDA kernels run on the CPU, and their times
     are not judged."""
 
     name: str
-    tasks: tuple[Task, ...]
+    exercises: tuple[Exercise, ...] = msgspec.field(name="tasks")
     device: str = "cpu"
     title: str = ""
     threads: int = 1
@@ -145,21 +157,21 @@ class GradeJob(Record, frozen=True):
         """The device that it takes."""
         return "cpu" if self.simulated else self.device
 
-    def task(self, name: str) -> Task:
-        return next(task for task in self.tasks if task.name == name)
+    def exercise(self, name: str) -> Exercise:
+        return next(exercise for exercise in self.exercises if exercise.name == name)
 
-    def judged(self, task: Task) -> dict[str, object]:
-        """All that decides what a kernel for a task is found to be, by what a teacher calls it."""
-        return task.judged | {
+    def judged(self, exercise: Exercise) -> dict[str, object]:
+        """All that decides what a kernel for an exercise is found to be, by what a teacher calls it."""
+        return exercise.judged | {
             "threads": self.threads,
             "modules": self.modules,
             "limits": (self.budget_s, self.timeout_s, self.mib),
             **({"times": "not judged"} if self.simulated else {}),
         }
 
-    def asked(self, task: Task) -> str:
-        """A hash of that: what was found of a task that asks the same still holds."""
-        return digest(msgspec.json.encode(self.judged(task), order="sorted"))
+    def asked(self, exercise: Exercise) -> str:
+        """A hash of that: what was found of an exercise that asks the same still holds."""
+        return digest(msgspec.json.encode(self.judged(exercise), order="sorted"))
 
 
 def digest(data: bytes) -> str:
@@ -173,10 +185,10 @@ Answer = str | bool | int | float
 class Student(Record, frozen=True):
     """A person of a class, and what they handed in, without its text. key: what files and cases are called
     after, nobody else's; name: as it was written; who: by what they are known again when the class is graded
-    once more. files, digests: by task the name of the file, and the hash of what is judged (of the sentence,
-    where there is nothing to judge, which problems has). at: when it was handed in, as ISO 8601; at_by: who
-    says so; late_s: so many seconds after the deadline (None: not known to be late; 0: the system that took
-    it says so, and not how much). remarks: what a teacher should know."""
+    once more. files, digests: by exercise the name of the file, and the hash of what is judged (of the
+    sentence, where there is nothing to judge, which problems has). at: when it was handed in, as ISO 8601;
+    at_by: who says so; late_s: so many seconds after the deadline (None: not known to be late; 0: the system
+    that took it says so, and not how much). remarks: what a teacher should know."""
 
     key: str
     name: str
@@ -210,7 +222,7 @@ class Alike(Record, frozen=True):
     """A kernel that shares more of its tokens with another than chance explains. other: a student's key, or
     the rung of the ladder; share: of its tokens that are not those of what was handed out."""
 
-    task: str
+    exercise: str = msgspec.field(name="task")
     student: str
     other: str
     rung: bool
@@ -218,22 +230,22 @@ class Alike(Record, frozen=True):
 
 
 class GradeCase(Record, frozen=True):
-    """One task of one student."""
+    """One exercise of one student."""
 
     student: str
-    task: str
+    exercise: str = msgspec.field(name="task")
 
     def __post_init__(self) -> None:
         check_name("student", self.student)
-        check_name("task", self.task)
+        check_name("exercise", self.exercise)
 
     @property
     def key(self) -> str:
-        return f"{self.student}--{self.task}"
+        return f"{self.student}--{self.exercise}"
 
     @property
     def words(self) -> str:
-        return f"{self.student}, {self.task}"
+        return f"{self.student}, {self.exercise}"
 
 
 # So many times as fast as it was measured to be a kernel counts, at most, where its interval says it may be:
@@ -265,12 +277,12 @@ class Counted(Record, frozen=True):
 
 class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
-    is. thresholds: as the task has them. value, low, high: how many times as fast as
+    is. thresholds: as the exercise has them. value, low, high: how many times as fast as
     `against` it is, by which it is ranked. digest: of what was judged (Student.digests); asked: of what it
     was judged by (GradeJob.asked). undecided: why nothing is said of its speed, as
     bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
     measured stands there as it was. walls: the name of what kept it in, as
-    bench.extras.course.walls has them. counts: as the task has limits of them."""
+    bench.extras.course.walls has them. counts: as the exercise has limits of them."""
 
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()

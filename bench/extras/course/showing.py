@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.extras.course import grading
-from bench.extras.course.marks import TaskMark, marks
+from bench.extras.course.marks import ExerciseMark, marks
 from bench.extras.course.records import KIND, Graded, GradeJob
 from bench.extras.course.told import answered, flags, late, lines
 from kernels.errors import InputError
@@ -36,10 +36,11 @@ def told(grades: Path | None, name: str) -> Iterator[str]:
     ):
         if value:
             yield f"  {what}: {value}"
-    for task in mark.tasks:
+    for one_mark in mark.exercises:
+        asked = one_mark.exercise
         yield ""
-        yield f"{task.task.name} ({task.task.title}): {task.points:g} of {task.most:g} points"
-        yield from (f"  {line}" for line in (*lines(task), *_measured(header.job, task, path)))
+        yield f"{asked.name} ({asked.title}): {one_mark.points:g} of {one_mark.most:g} points"
+        yield from (f"  {line}" for line in (*lines(one_mark), *_measured(header.job, one_mark, path)))
     for question in mark.questions:
         yield ""
         yield f"question {question.question.name}: {question.points:g} of {question.question.points:g} points"
@@ -48,7 +49,7 @@ def told(grades: Path | None, name: str) -> Iterator[str]:
             yield f"  given: {question.given}; right: {question.question.answer}"
 
 
-def _measured(job: GradeJob, mark: TaskMark, path: Path) -> Iterator[str]:
+def _measured(job: GradeJob, mark: ExerciseMark, path: Path) -> Iterator[str]:
     graded: Graded | None = mark.graded
     if graded is None:
         return
@@ -62,10 +63,10 @@ def _measured(job: GradeJob, mark: TaskMark, path: Path) -> Iterator[str]:
     if graded.value:
         ends = f"{graded.low:.4g} to {graded.high:.4g}"
         yield f"ranked by: {graded.value:.4g} times as fast as {graded.against} ({ends})"
-    yield f"judged on its own shape and {len(mark.task.hidden)} hidden, in {graded.seconds:.1f} s"
+    yield f"judged on its own shape and {len(mark.exercise.hidden)} hidden, in {graded.seconds:.1f} s"
     yield f"judged at: {graded.started_at}" if graded.started_at else "never run: there was nothing to run"
     yield f"SHA-256 of what was judged: {graded.digest}"
-    copy = path / grading.HANDED_IN / graded.case.student / graded.case.task
+    copy = path / grading.HANDED_IN / graded.case.student / graded.case.exercise
     if copy.is_dir():
         yield f"a copy of it: {copy}"
     yield from (f"{what}: {value}" for what, value in sorted(graded.facts.items()))

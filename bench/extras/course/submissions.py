@@ -1,9 +1,9 @@
-"""What a class handed in, by student and task: each task's kernel is found by its header.
+"""What a class handed in, by student and exercise: each exercise's kernel is found by its header.
 
 Nothing of it is run here, and nothing that is wrong with one student's is another's: what cannot be read is
-told of the task that it would have been for. To be judged a kernel is copied under a number and a name that
-are free (`staged`): whatever its file is called, two students' `90_mine` never meet, and none meets a rung of
-the ladder.
+told of the exercise that it would have been for. To be judged a kernel is copied under a number and a name
+that are free (`staged`): whatever its file is called, two students' `90_mine` never meet, and none meets a
+rung of the ladder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from bench.extras.course import alike, files, people
 from bench.extras.course.files import Piece, Taken
 from bench.extras.course.people import Owner, Person
-from bench.extras.course.records import NAME, NUMBER, Answer, GradeJob, Student, Task, digest
+from bench.extras.course.records import NAME, NUMBER, Answer, Exercise, GradeJob, Student, digest
 from bench.words import plain
 from kernels import toml
 from kernels.errors import InputError, KernelError, system_words
@@ -48,8 +48,9 @@ _DAY_S = 86400
 
 @dataclass(frozen=True)
 class HandedIn:
-    """One student's. texts: by task what is judged; helpers: by task the files that it may lean on, by
-    name; unchanged: by task the kernel that was handed out, which is nobody's work and is not judged."""
+    """One student's. texts: by exercise what is judged; helpers: by exercise the files that it may lean on,
+    by name; unchanged: by exercise the kernel that was handed out, which is nobody's work and is not
+    judged."""
 
     student: Student
     texts: dict[str, str] = field(default_factory=dict)
@@ -63,11 +64,11 @@ class HandedIn:
         student = msgspec.structs.replace(self.student, problems=problems)
         return replace(self, student=student, texts=self.texts | self.unchanged)
 
-    def staged(self, task: str) -> dict[str, str]:
-        """The files of a task to be judged by relative name, in the task's folder."""
-        suffix = Path(self.student.files[task]).suffix
-        made = {f"{task}/{name}": text for name, text in self.helpers.get(task, {}).items()}
-        return made | {f"{task}/{NUMBER}_{NAME}{suffix}": renamed(self.texts[task])}
+    def staged(self, exercise: str) -> dict[str, str]:
+        """The files of an exercise to be judged by relative name, in the exercise's folder."""
+        suffix = Path(self.student.files[exercise]).suffix
+        made = {f"{exercise}/{name}": text for name, text in self.helpers.get(exercise, {}).items()}
+        return made | {f"{exercise}/{NUMBER}_{NAME}{suffix}": renamed(self.texts[exercise])}
 
 
 def renamed(text: str) -> str:
@@ -225,7 +226,7 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
             answers.append(piece)
         elif piece.why:
             broken.append(piece.why)
-        elif any(piece.text == task.reference for task in job.tasks):
+        elif any(piece.text == exercise.reference for exercise in job.exercises):
             continue  # what was handed out beside the kernel
         elif _helps(job, piece.name):
             helpers.append(piece)
@@ -242,33 +243,35 @@ def of_pieces(student: Student, pieces: Sequence[Piece], job: GradeJob, said: Se
     problems: dict[str, str] = {}
     unchanged: dict[str, str] = {}
     remarks: dict[str, None] = dict.fromkeys(student.remarks)
-    for task in job.tasks:
+    for exercise in job.exercises:
         fitting = [
             (header, piece)
             for header, piece in kernels
-            if header["op"] == task.op and (not task.file or fnmatchcase(piece.name, task.file))
+            if header["op"] == exercise.op and (not exercise.file or fnmatchcase(piece.name, exercise.file))
         ]
         same = {piece.text for _, piece in fitting}
         if len(same) == 1:  # in a folder and once more in an archive of it
             header, piece = fitting[0]
-            names[task.name] = piece.name
+            names[exercise.name] = piece.name
             if alike.unchanged(piece.text, Path(piece.name).suffix, job.device, header):
-                unchanged[task.name], problems[task.name] = piece.text, UNCHANGED
+                unchanged[exercise.name], problems[exercise.name] = piece.text, UNCHANGED
             else:
-                texts[task.name] = piece.text
-                about = piece.text, Path(piece.name).suffix, job.device, task.op
+                texts[exercise.name] = piece.text
+                about = piece.text, Path(piece.name).suffix, job.device, exercise.op
                 if told := alike.in_texts(*about):
-                    remarks[f"{task.name}: {told}"] = None
+                    remarks[f"{exercise.name}: {told}"] = None
                 if alike.hardly_changed(*about):
-                    remarks[f"{task.name}: {HARDLY}"] = None
-            leans[task.name] = _beside(piece, helpers)
+                    remarks[f"{exercise.name}: {HARDLY}"] = None
+            leans[exercise.name] = _beside(piece, helpers)
         elif pieces or said:
-            why = _problem(task, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
-            problems[task.name] = _short(why)
+            why = _problem(exercise, [p.name for _, p in fitting], broken, SUFFIX[job.device], others, said)
+            problems[exercise.name] = _short(why)
         else:
-            problems[task.name] = "nothing was handed in"
-    digests = {task: _digest(text, leans[task]) for task, text in (texts | unchanged).items()}
-    digests |= {task: digest(why.encode()) for task, why in problems.items() if task not in unchanged}
+            problems[exercise.name] = "nothing was handed in"
+    digests = {exercise: _digest(text, leans[exercise]) for exercise, text in (texts | unchanged).items()}
+    digests |= {
+        exercise: digest(why.encode()) for exercise, why in problems.items() if exercise not in unchanged
+    }
     given, why = _answers(answers, job)
     student = msgspec.structs.replace(
         student, files=names, digests=digests, problems=problems, answers=given, answers_problem=why,
@@ -293,7 +296,7 @@ def _short(text: str) -> str:
 
 
 def _problem(
-    task: Task,
+    exercise: Exercise,
     names: Sequence[str],
     broken: Sequence[str],
     suffix: str,
@@ -301,11 +304,11 @@ def _problem(
     said: Sequence[str],
 ) -> str:
     if names:
-        return f"there are {len(names)} kernels for {task.op}, and one is wanted: {', '.join(names)}"
+        return f"there are {len(names)} kernels for {exercise.op}, and one is wanted: {', '.join(names)}"
     if broken:
         return "; ".join((*broken, *said))
-    wanted = f" called {task.file}" if task.file else ""
-    nothing = "; ".join((f"no {suffix} file{wanted} for {task.op} was handed in", *said))
+    wanted = f" called {exercise.file}" if exercise.file else ""
+    nothing = "; ".join((f"no {suffix} file{wanted} for {exercise.op} was handed in", *said))
     if not others:
         return nothing
     be = "is no kernel for this device" if len(others) == 1 else "are no kernels for this device"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -10,8 +11,11 @@ from pathlib import Path
 
 from bench.extras.course import assignment as assignments
 from bench.extras.course.assignment import FILE, Assignment
+from bench.extras.course.records import REFERENCE
 from bench.extras.course.submissions import ANSWERS
+from bench.questions import ladder_plan
 from bench.questions import rung_template as kernel_template
+from bench.results.ladder_records import OF_FUNCTION
 from bench.results.store import write_atomically
 from kernels import registry, toml
 from kernels.errors import InputError
@@ -23,7 +27,7 @@ ABOUT = "README.md"  # of what is handed out
 _RUNG = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 _TEXT = """\
 # An assignment. `course handout` writes what students get: this file without hidden shapes and answers, and a
-# kernel to begin from for each task. In that folder `course check` judges what they wrote.
+# kernel to begin from for each exercise. In that folder `course check` judges what they wrote.
 name = "{name}"
 title = "{title}"
 # cpu: kernels in Python with NumPy. cuda: kernels in CUDA C++; students need no GPU, whoever grades does.
@@ -38,7 +42,7 @@ threads = 1
 # What a CPU kernel may import beside Python's own and what the kernel to begin from imports.
 modules = ["numpy", "numba"]
 
-[limits]  # of one task of one student
+[limits]  # of one exercise of one student
 seconds = 120       # the time that it waits for the device is not counted
 budget = 0.5        # seconds of samples a kernel, at most
 memory_mib = 4096   # of the process that runs it (cpu); of the GPU, what a kernel itself takes (cuda)
@@ -52,7 +56,7 @@ unwritten = "Some elements of the output are never written."
 pad = "Look at what your kernel reads at the border of the image."
 timed_out = "Does every loop end? Try it with `course check` on a small shape first."
 
-[[task]]
+[[exercise]]
 name = "{op}"
 op = "{op}"
 # Which problem: a model's node (model, node, batch), params of the operator, or of a conv its
@@ -61,10 +65,10 @@ op = "{op}"
 points = 10          # for right answers on every shape, the hidden ones among them
 checks = "full"      # quick: fewer of the small shapes on which each kernel is tried first
 precision = ["fp32"] # what a kernel may compute in
-# file = "90_*"      # where two tasks have one operator: which file is for this one
+# file = "90_*"      # where two exercises have one operator: which file is for this one
 
 {thresholds}{counts}# Shapes that are judged and never told: what they do not say is as above.
-[[task.hidden]]
+[[exercise.hidden]]
 {hidden}
 
 # Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice (with `choices` and the
@@ -77,13 +81,12 @@ points = 0
 
 
 _THRESHOLDS = """\
-# A time to reach: how many times as fast as a rung of the ladder that is timed beside it (`ladder {op}` shows
-# them), or as "reference", which is ONNX Runtime. A threshold within the interval counts as reached.
-[[task.threshold]]
+{words}
+[[exercise.threshold]]
 rung = "{rung}"
 ratio = 0.9
 points = 5
-[[task.threshold]]
+[[exercise.threshold]]
 rung = "{rung}"
 ratio = 2.0
 points = 5
@@ -96,7 +99,7 @@ _COUNTS = """\
 # shared memory), instructions, divergent, barriers, atomics …; at most `most` times the "least" that there
 # can be (of sectors and wavefronts), or `most` times the count of a rung that `of` names; without `of` the
 # count.
-[[task.count]]
+[[exercise.count]]
 what = "sectors"
 most = 1.1
 of = "least"
@@ -118,8 +121,8 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     problems = _problems(op)
     text = _TEXT.format(
         name=name, title=f"A {op} that is right, then fast", device=device, op=op,
-        problem=problems["task"], hidden=problems["hidden"],
-        thresholds=_THRESHOLDS.format(op=op, rung=first[0].name) if first else "",
+        problem=problems["exercise"], hidden=problems["hidden"],
+        thresholds=_thresholds(op, device, first[0].name if first else ""),
         counts=_COUNTS if device == "cuda" else "",
     )  # fmt: skip
     write_atomically(path, text.encode())
@@ -128,10 +131,27 @@ def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -
     return path
 
 
+def _thresholds(op: str, device: str, rung: str) -> str:
+    """Two times to reach: of a rung, or where there is none of what says what is right, if that is timed."""
+    record, beside = record_of(op), "ONNX Runtime"
+    if issubclass(record, TaskParams):
+        beside = ladder_plan.beside(record(**record.task.spec.time[0]), device)
+        if beside.startswith(OF_FUNCTION.partition("{")[0]):
+            beside = f"{record.task.file.name} itself"
+    named = [f"a rung of the ladder that is timed beside it (`ladder {op}` shows them)"] * bool(rung)
+    named += [f'"{REFERENCE}", which is {beside}'] * bool(beside)
+    if not named:
+        return ""
+    told = f"A time to reach: how many times as fast as {', or as '.join(named)}. "
+    told += "A threshold within the interval counts as reached."
+    words = textwrap.fill(told, 110, initial_indent="# ", subsequent_indent="# ")
+    return _THRESHOLDS.format(words=words, rung=rung or REFERENCE)
+
+
 def _copy_task(own: Path, to: Path) -> list[Path]:
     """What a task is, without its kernels. The files that were written."""
     task = spec.read(own)
-    written = [to / name for name in (TASK_FILE, task.file.name)]
+    written = [to / name for name in dict.fromkeys((TASK_FILE, task.file.name, *dict(task.models)))]
     for path in written:
         if path.resolve() != (own / path.name).resolve():
             write_atomically(path, (own / path.name).read_bytes())
@@ -139,7 +159,7 @@ def _copy_task(own: Path, to: Path) -> list[Path]:
 
 
 def _problems(op: str) -> dict[str, str]:
-    """What a first task of this operator is judged on, and a hidden shape; of one of kernels.tasks sizes
+    """What a first exercise of this operator is judged on, and a hidden shape; of one of kernels.tasks sizes
     that its own file names."""
     record = record_of(op)
     if not issubclass(record, TaskParams):
@@ -149,10 +169,10 @@ def _problems(op: str) -> dict[str, str]:
         f"params = {{{', '.join(f'{name} = {size}' for name, size in sizes.items())}}}"
         for sizes in (spec.time[0], (*spec.time[1:], spec.check[-1])[0])
     )
-    return {"task": timed, "hidden": hidden}
+    return {"exercise": timed, "hidden": hidden}
 
 
-_HIDDEN = re.compile(r"^\s*\[\[\s*task\s*\.\s*hidden\s*\]\]")
+_HIDDEN = re.compile(r"^\s*\[\[\s*(?:exercise|task)\s*\.\s*hidden\s*\]\]")
 _TABLE = re.compile(r"^\s*\[")
 _QUESTION = re.compile(r"^\s*\[\[\s*question\s*\]\]")
 _ANSWER = re.compile(r"^\s*(answer|within|seed)\s*=")
@@ -185,13 +205,13 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
     write_atomically(path, text.encode())
     copied: list[Path] = []
     told = assignments.read(path)
-    if any(task.hidden for task in told.task) or any(q.answer is not None for q in told.question):
+    if any(exercise.hidden for exercise in told.exercise) or any(q.answer is not None for q in told.question):
         path.unlink()
         raise InputError(
             f"{file} writes its hidden shapes or answers in a way that cannot be left out; write each hidden "
-            "shape below [[task.hidden]], and each answer on a line of its own"
+            "shape below [[exercise.hidden]], and each answer on a line of its own"
         )
-    for op in dict.fromkeys(task.op for task in made.task):
+    for op in dict.fromkeys(exercise.op for exercise in made.exercise):
         if (own := own_folder(op)) is not None:
             copied += _copy_task(own, folder / op)
     kernels = _kernels(made, folder)
@@ -201,22 +221,24 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
 
 
 def _kernels(made: Assignment, folder: Path) -> list[Path]:
-    """A kernel to begin from for each task, under a name that its pattern fits. Raises InputError."""
+    """A kernel to begin from for each exercise, under a name that its pattern fits. Raises InputError."""
     found: list[Path] = []
-    for task in made.task:
-        if not task.file and any(task.op == other.op for other in made.task[: made.task.index(task)]):
+    for exercise in made.exercise:
+        if not exercise.file and any(
+            exercise.op == other.op for other in made.exercise[: made.exercise.index(exercise)]
+        ):
             continue  # one file serves both
-        path = kernel_template.write(task.op, made.device, folder)
-        if task.file and not fnmatchcase(path.name, task.file):
-            meant = re.sub(r"[*?]+", "90_mine" if task.file[0] in "*?" else "mine", task.file)
+        path = kernel_template.write(exercise.op, made.device, folder)
+        if exercise.file and not fnmatchcase(path.name, exercise.file):
+            meant = re.sub(r"[*?]+", "90_mine" if exercise.file[0] in "*?" else "mine", exercise.file)
             fitting = _RUNG.match(meant)
             path.unlink()
             if fitting is None:
                 raise InputError(
-                    f"task {task.name!r}: no kernel can be called {task.file!r}; a kernel's file has "
-                    '`_` and a name in small letters: file = "90_*"'
+                    f"exercise {exercise.name!r}: no kernel can be called {exercise.file!r}; a kernel's file "
+                    'has `_` and a name in small letters: file = "90_*"'
                 )
-            first = registry.rungs(made.device, task.op)[0]
+            first = registry.rungs(made.device, exercise.op)[0]
             rung = replace(first, number=int(fitting[1]), name=fitting[2], user=True)
             path = folder / f"{fitting[0]}{SUFFIX[made.device]}"
             rung = replace(rung, path=path)
@@ -233,8 +255,8 @@ def _about(told: Assignment, kernels: Sequence[Path]) -> str:
     lines += [f"Write your kernel into {', '.join(f'`{path.name}`' for path in kernels)}. In this folder", ""]
     lines += ["    kernelscope course check", ""]
     of = {
-        "times": any(task.threshold for task in told.task),
-        "counts": any(task.count for task in told.task),
+        "times": any(exercise.threshold for exercise in told.exercise),
+        "counts": any(exercise.count for exercise in told.exercise),
     }
     reaches = " and ".join(words for words, some in of.items() if some)
     says = f"says whether it is right{f', and which {reaches} it reaches' if reaches else ''}."

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.extras.course.marks import Mark, QuestionMark, TaskMark
-from bench.extras.course.records import CLOSE, Alike, Reached, Student, Task
+from bench.extras.course.marks import ExerciseMark, Mark, QuestionMark
+from bench.extras.course.records import CLOSE, Alike, Exercise, Reached, Student
 from bench.extras.course.walls import NONE
 
 _DAY_S = 86400
 
 
-def lines(mark: TaskMark) -> list[str]:
-    """What a student reads of a task."""
+def lines(mark: ExerciseMark) -> list[str]:
+    """What a student reads of an exercise."""
     graded = mark.graded
     if graded is None:
         return ["It was not judged yet."]
@@ -24,23 +24,23 @@ def lines(mark: TaskMark) -> list[str]:
     if mark.hint:
         said.append(f"Hint: {mark.hint}")
     said += [
-        _reached(mark.task, number, found, "not decided" if graded.undecided else "")
+        _reached(mark.exercise, number, found, "not decided" if graded.undecided else "")
         for number, found in enumerate(graded.thresholds)
         if found.value
     ]
     said += [
         f"{limit.words}: {'reached' if found.reached else 'not reached'}, {found.value:,} {found.what} "
         f"(at most {found.limit:,.6g})"
-        for limit, found in zip(mark.task.counts, graded.counts, strict=False)
+        for limit, found in zip(mark.exercise.counts, graded.counts, strict=False)
     ]
     if graded.walls == NONE:
         said.append("Nothing kept in what was handed in while it was graded (--no-walls).")
     return [*said, *graded.notes]
 
 
-def _reached(task: Task, number: int, found: Reached, undecided: str) -> str:
+def _reached(exercise: Exercise, number: int, found: Reached, undecided: str) -> str:
     word = undecided or ("reached" if found.reached else "not reached")
-    words = task.thresholds[number].words
+    words = exercise.thresholds[number].words
     within = found.low <= found.ratio <= found.high
     close = "; the threshold lies within the interval, which counts" if found.close else ""
     if within and not found.reached and not undecided:
@@ -82,16 +82,16 @@ def flags(mark: Mark, alike: Sequence[Alike], names: Mapping[str, str]) -> list[
     said = list(mark.student.remarks)
     if lateness := late(mark.student):
         said.append("late" if lateness == "yes" else f"late by {lateness}")
-    said += [f"{t.task.name}: {t.stale}" for t in mark.tasks if t.stale]
+    said += [f"{t.exercise.name}: {t.stale}" for t in mark.exercises if t.stale]
     said += [
-        f"{t.task.name}: its speed is {t.graded.undecided}"
-        for t in mark.tasks
+        f"{t.exercise.name}: its speed is {t.graded.undecided}"
+        for t in mark.exercises
         if t.graded and t.graded.undecided
     ]
     near: dict[str, list[str]] = {}
     for pair in alike:
         if pair.student == mark.student.key:
             other = f"the rung {pair.other}" if pair.rung else names.get(pair.other, pair.other)
-            near.setdefault(pair.task, []).append(f"{other} ({pair.share:.0%})")
-    said += [f"{task}: its tokens are those of {', '.join(others)}" for task, others in near.items()]
+            near.setdefault(pair.exercise, []).append(f"{other} ({pair.share:.0%})")
+    said += [f"{exercise}: its tokens are those of {', '.join(others)}" for exercise, others in near.items()]
     return said

@@ -1,5 +1,5 @@
 """What a grading leaves for others: `gradescope/STUDENT/results.json` (Gradescope's form for autograders),
-`grades.csv`, and the ranking of each task as CSV and Markdown."""
+`grades.csv`, and the ranking of each exercise as CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.extras.course import pages
-from bench.extras.course.marks import Mark, QuestionMark, TaskMark, ranking
-from bench.extras.course.records import Alike, Grade, Graded, GradeJob, Task
+from bench.extras.course.marks import ExerciseMark, Mark, QuestionMark, ranking
+from bench.extras.course.records import Alike, Exercise, Grade, Graded, GradeJob
 from bench.extras.course.told import answered, flags, late, lines
 from bench.words import plain
 
@@ -37,31 +37,31 @@ def write(folder: Path, header: Grade, marks: Sequence[Mark]) -> tuple[Path, ...
 
 def gradescope(mark: Mark) -> dict[str, Any]:
     """One student's results.json."""
-    tests = [_test(task) for task in mark.tasks] + [_answer(question) for question in mark.questions]
-    seconds = sum(task.graded.seconds for task in mark.tasks if task.graded is not None)
+    tests = [*map(_test, mark.exercises), *map(_answer, mark.questions)]
+    seconds = sum(one.graded.seconds for one in mark.exercises if one.graded is not None)
     board = [
         {
-            "name": f"{task.task.name}: times as fast as {task.graded.against}",
-            "value": round(task.graded.value, 3),
+            "name": f"{one.exercise.name}: times as fast as {one.graded.against}",
+            "value": round(one.graded.value, 3),
         }
-        for task in mark.tasks
-        if task.graded is not None and task.graded.value and not task.graded.undecided
+        for one in mark.exercises
+        if one.graded is not None and one.graded.value and not one.graded.undecided
     ]
     found: dict[str, Any] = {
         "score": mark.points,
         "execution_time": round(seconds, 1),
         "visibility": "visible",
         "tests": tests,
-        "extra_data": {"bands": {task.task.name: task.band for task in mark.tasks}},
+        "extra_data": {"bands": {one.exercise.name: one.band for one in mark.exercises}},
     }
     return found | ({"leaderboard": board} if board else {})
 
 
-def _test(mark: TaskMark) -> dict[str, Any]:
+def _test(mark: ExerciseMark) -> dict[str, Any]:
     graded = mark.graded
     passed = graded is not None and graded.disposition == "ok"
     return {
-        "name": f"{mark.task.name}: {mark.task.title}" if mark.task.title else mark.task.name,
+        "name": f"{mark.exercise.name}: {mark.exercise.title}" if mark.exercise.title else mark.exercise.name,
         "score": mark.points,
         "max_score": mark.most,
         "status": "passed" if passed else "failed",
@@ -86,9 +86,9 @@ def _answer(mark: QuestionMark) -> dict[str, Any]:
 def grades_csv(job: GradeJob, marks: Sequence[Mark], alike: Sequence[Alike]) -> str:
     """A row a student."""
     head = ["student", "id", "e-mail", "section", "points", "of", "handed in", "late", "flags"]
-    for task in job.tasks:
-        head += [f"{task.name} points", f"{task.name} band", f"{task.name} times", f"{task.name} low",
-                 f"{task.name} high", f"{task.name} why"]  # fmt: skip
+    for exercise in job.exercises:
+        of_it = ("points", "band", "times", "low", "high", "why")
+        head += [f"{exercise.name} {column}" for column in of_it]
     head += [f"question {q.name}" for q in job.questions]
     rows = []
     names = {mark.student.key: mark.student.name for mark in marks}
@@ -99,7 +99,7 @@ def grades_csv(job: GradeJob, marks: Sequence[Mark], alike: Sequence[Alike]) -> 
             late(one),
             "; ".join(flags(mark, alike, names)),
         ]
-        for t in mark.tasks:
+        for t in mark.exercises:
             g = t.graded
             times = [
                 f"{v:.4g}" if g is not None and v else ""
@@ -113,17 +113,22 @@ def grades_csv(job: GradeJob, marks: Sequence[Mark], alike: Sequence[Alike]) -> 
     return _csv([head, *rows])
 
 
-def _of(task: Task, marks: Sequence[Mark]) -> list[Graded]:
-    return [t.graded for m in marks for t in m.tasks if t.task.name == task.name and t.graded is not None]
+def _of(exercise: Exercise, marks: Sequence[Mark]) -> list[Graded]:
+    return [
+        t.graded
+        for m in marks
+        for t in m.exercises
+        if t.exercise.name == exercise.name and t.graded is not None
+    ]
 
 
 def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
     names = {mark.student.key: mark.student.name for mark in marks}
-    rows: list[list[object]] = [["task", "rank", "tied", "student", "times as fast", "low", "high"]]
-    for task in job.tasks:
+    rows: list[list[object]] = [["exercise", "rank", "tied", "student", "times as fast", "low", "high"]]
+    for exercise in job.exercises:
         rows += [
             [
-                task.name,
+                exercise.name,
                 p.rank,
                 "yes" if p.tied else "no",
                 names[p.student],
@@ -131,19 +136,19 @@ def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
                 f"{p.low:.4g}",
                 f"{p.high:.4g}",
             ]
-            for p in ranking(_of(task, marks))
+            for p in ranking(_of(exercise, marks))
         ]
     return _csv(rows)
 
 
 def ranking_md(job: GradeJob, marks: Sequence[Mark]) -> str:
-    """The same to be read: a table a task."""
+    """The same to be read: a table an exercise."""
     names = {mark.student.key: mark.student.name for mark in marks}
     parts = [f"# {plain.markdown(job.title or job.name)}: ranking\n"]
-    for task in job.tasks:
-        places = ranking(_of(task, marks))
-        against = next((g.against for g in _of(task, marks) if g.value), "")
-        parts.append(f"\n## {task.name}\n")
+    for exercise in job.exercises:
+        places = ranking(_of(exercise, marks))
+        against = next((g.against for g in _of(exercise, marks) if g.value), "")
+        parts.append(f"\n## {exercise.name}\n")
         if not places:
             parts.append("\nNobody is ranked: nobody passed whose speed is decided.\n")
             continue

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bench.results.records import Case, Measurement, compared_in, stem
+from bench.results import doubt, stats
+from bench.results.records import Case, Measurement, TimedResult, compared_in, stem
 from bench.results.rows import COMPLETED, Row, derive
+from bench.words import orders
 
 
 @dataclass(frozen=True)
 class Figure:
     """value: in base units (None: `why` says why there is none), with the ends of its 95 % interval (None:
-    not known) and what speaks against it. failed: whether it is a failure of ours that there is none; rung:
-    which rung it is of; few: of how many images, where what it stands beside is of more."""
+    not known) and what speaks against it. unsteady: what speaks against holding it against what was measured
+    at another time; failed: whether it is a failure of ours that there is none; rung: which rung it is of;
+    few: of how many images, where what it stands beside is of more."""
 
     value: float | None = None
     low: float | None = None
@@ -23,14 +27,22 @@ class Figure:
     failed: bool = False
     rung: str = ""
     few: int = 0
+    unsteady: tuple[str, ...] = ()
 
 
 def time(
-    ns: float, low: float | None, high: float | None, doubts: tuple[str, ...] = (), rung: str = ""
+    ns: float,
+    low: float | None,
+    high: float | None,
+    doubts: tuple[str, ...] = (),
+    rung: str = "",
+    of: TimedResult[Any] | None = None,
 ) -> Figure:
-    """A time with its interval, in nanoseconds."""
+    """A time with its interval, in nanoseconds. of: of what it is the time."""
     low, high = (None if end is None else end * 1e-9 for end in (low, high))
-    return Figure(ns * 1e-9, low, high, doubts, rung=rung)
+    busy = orders.reason(stats.overloaded(of.load)) if of is not None else ""
+    unsteady = (*([busy] if busy else ()), *doubt.unsteady(of))
+    return Figure(ns * 1e-9, low, high, doubts, rung=rung, unsteady=unsteady)
 
 
 def find(

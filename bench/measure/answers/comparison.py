@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -153,8 +154,19 @@ def _of_one(got: np.ndarray, sample: Sample, bound: float, loose: float) -> Comp
     )
     if not index:
         return Comparison(stats)
-    expected, found = f"{value_at(sample, index):.6g}", f"{got[index]:.6g}"
+    expected, found = in_words(value_at(sample, index), got[index])
     return Comparison(stats, index, expected, found, wrong, broken, str(index))
+
+
+def in_words(*values: Any) -> tuple[str, ...]:
+    """Numbers that differ, in as many digits as it takes to see that; large whole numbers in all."""
+    if all(float(value).is_integer() and abs(float(value)) < 1 << 53 for value in values):
+        return tuple(f"{value:.0f}" for value in values)
+    for digits in (6, 9, 17):
+        told = tuple(f"{value:.{digits}g}" for value in values)
+        if len(set(told)) == len(told):
+            break
+    return told
 
 
 @dataclass(frozen=True)

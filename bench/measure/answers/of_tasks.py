@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from kernels import expressions
@@ -17,15 +18,34 @@ from kernels.tasks.spec import Draw, whole
 if TYPE_CHECKING:
     from bench.measure.answers.samples import Sample
 
+LOW, HIGH = HALVES = ("lower", "upper")  # of the range that an input's numbers are drawn from
 EMPTY_ROWS = 0.2  # of rows between offsets, where there are several
 
 
-def drawn(p: TaskParams, random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """New inputs of a task."""
+def drawn(p: TaskParams, random: np.random.Generator, half: str = "") -> tuple[np.ndarray, ...]:
+    """New inputs of a task. half: one of HALVES, from which all numbers are then, so that a kernel that
+    begins with 0 where it looks for the largest is seen."""
     return tuple(
-        _values(given.draw, shape, p.sizes, random).astype(given.type, copy=False)
+        _values(_of_half(given.draw, p.sizes, half), shape, p.sizes, random, half).astype(
+            given.type, copy=False
+        )
         for given, shape in zip(p.task.spec.input, p.input_shapes, strict=True)
     )
+
+
+def _of_half(draw: Draw, sizes: dict[str, int], half: str) -> Draw:
+    """A draw between two ends, from one half of what lies between these."""
+    if not half or draw.kind not in ("integers", "uniform"):
+        return draw
+    if draw.kind == "uniform":
+        low, high = float(draw.low), float(draw.high)
+        middle: int | float = (low + high) / 2
+    else:
+        low, high = (expressions.value(whole(side), sizes) for side in (draw.low, draw.high))
+        if high - low < 2:
+            return draw
+        middle = (low + high) // 2
+    return msgspec.structs.replace(draw, **({"high": middle} if half == LOW else {"low": middle}))
 
 
 def timed(p: TaskParams) -> list[TaskParams]:
@@ -34,10 +54,12 @@ def timed(p: TaskParams) -> list[TaskParams]:
 
 
 def _values(
-    draw: Draw, shape: tuple[int, ...], sizes: dict[str, int], random: np.random.Generator
+    draw: Draw, shape: tuple[int, ...], sizes: dict[str, int], random: np.random.Generator, half: str
 ) -> np.ndarray:
     if draw.kind == "normal":
         values = random.standard_normal(shape, np.float32)
+        if half:
+            np.copysign(values, -1 if half == LOW else 1, values)
         values *= np.float32(draw.std)
         values += np.float32(draw.mean)
         return values

@@ -28,12 +28,12 @@ IR_VERSION = 9
 OUTPUT = "y"
 
 
-def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
+def draw(p: Params, random: np.random.Generator, half: str = "") -> tuple[np.ndarray, ...]:
     """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
     not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
-    that it overflows in a kernel that does not take care of it."""
+    that it overflows in a kernel that does not take care of it. half: see of_tasks.drawn."""
     if isinstance(p, TaskParams):
-        return of_tasks.drawn(p, random)
+        return of_tasks.drawn(p, random, half)
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)
@@ -47,14 +47,13 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def is_graph(p: Params) -> bool:
     """Whether there is a model of it, which a backend runs; of a task whose reference is a function, and
-    which names no yardstick, there is none, nor where the task was sent without its folder."""
-    return not isinstance(p, TaskParams) or (p.task.model is not None and p.task.model.is_file())
+    which names no model as yardstick, there is none."""
+    return not isinstance(p, TaskParams) or bool(p.task.model)
 
 
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     """The model; `inputs` in the params' order, of which the weights become initializers."""
     if isinstance(p, TaskParams):
-        assert p.task.model is not None
         return task_models.graph(p, p.task.model, inputs, OUTPUT)
     names, made, extra = _nodes(p)
     weights = [i for i in p.weight_inputs if i < len(inputs)]

@@ -33,13 +33,14 @@ class Sample:
     """Inputs and their right answers. params: of the distinct images; rows: which of these is at each place
     of the batch (None: each once, in order). inputs: of the distinct images; expected: float64. typical: the
     root mean square that an element of the answer should have; errors are compared with at least this; 0 if
-    the answer itself shows it."""
+    the answer itself shows it. half: see `draw`."""
 
     params: Params
     inputs: tuple[np.ndarray, ...]
     expected: np.ndarray
     rows: np.ndarray | None = None
     typical: float = 0.0
+    half: str = ""
 
     def whole(self, array: np.ndarray) -> np.ndarray:
         """An input or the answer at the full batch."""
@@ -76,11 +77,13 @@ def _few(p: Params, most: int) -> int:
     return max(2, min(most, int(ORACLE_FLOPS / max(1, p.of_rows(1).flops))))
 
 
-def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = ()) -> Sample:
+def draw(
+    p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = (), half: str = ""
+) -> Sample:
     """New inputs for `p` and their answer; `weights`: inputs out of which those that are weights are
-    taken."""
+    taken; half: of a task, that all numbers are from (of_tasks.drawn)."""
     few = distinct(p)
-    drawn = one_node.draw(few, random)
+    drawn = one_node.draw(few, random, half)
     data = few.data_inputs
     inputs = tuple(a if i in data or not weights else weights[i] for i, a in enumerate(drawn))
     rows = None
@@ -88,7 +91,7 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
         rows = random.integers(0, few.rows, p.rows)
         rows[: few.rows] = np.arange(few.rows)
     answer = one_node.answer(few, inputs)
-    return Sample(few, inputs, as_held(few, answer), rows, typical(few, inputs))
+    return Sample(few, inputs, as_held(few, answer), rows, typical(few, inputs), half)
 
 
 def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:

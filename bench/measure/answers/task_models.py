@@ -24,7 +24,7 @@ _PREFIX = "task/"  # of all that the model names, so that the task's own names a
 
 def answer(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> np.ndarray:
     """What the model answers in float64. Raises as `oracle.golden` does."""
-    made = graph(p, p.task.file, inputs, output)
+    made = graph(p, p.task.file.name, inputs, output)
     found = oracle.run(made, {f"in{i}": inputs[i] for i in p.data_inputs}, [output])[output]
     if found.shape != p.output_shape:
         where = f"{p.task.file} answers the shape {found.shape}"
@@ -32,14 +32,20 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray], output: str) -> np.ndarr
     return found
 
 
-def graph(p: TaskParams, file: Path, inputs: Sequence[np.ndarray], output: str) -> Graph:
-    """The model of a file for these sizes; inputs that are constant are initializers. Raises InputError where
-    it does not take what the task has."""
-    whole, digest = _model(file, file.stat().st_mtime_ns if file.is_file() else 0)
+def graph(p: TaskParams, name: str, inputs: Sequence[np.ndarray], output: str) -> Graph:
+    """The model of a file of the task, by its name, for these sizes; inputs that are constant are
+    initializers, and so are those of the model's that are called as sizes. Raises InputError where it does
+    not take what the task has."""
+    file = p.task.folder / name
+    whole, digest = _model(dict(p.task.models)[name], file)
     proto = onnx.ModelProto()
     proto.CopyFrom(whole)
     of = proto.graph
     held = {it.name for it in of.initializer}
+    sizes = [it for it in of.input if it.name not in held and it.name.removeprefix(_PREFIX) in p.sizes]
+    for it in sizes:
+        of.initializer.append(_size(it, p.sizes[it.name.removeprefix(_PREFIX)]))
+        of.input.remove(it)
     given = [it.name for it in of.input if it.name not in held]
     named = [f"{_PREFIX}{one.name}" for one in p.task.spec.input]
     given = named if set(named) == set(given) else given
@@ -68,12 +74,18 @@ def _info(name: str, dtype: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
 
+def _size(of: onnx.ValueInfoProto, size: int) -> onnx.TensorProto:
+    """A size as the model takes it: a scalar, or an array of one element."""
+    kind = of.type.tensor_type
+    array = np.full((1,) * len(kind.shape.dim), size, helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    return numpy_helper.from_array(array, of.name)
+
+
 @functools.lru_cache(maxsize=4)
-def _model(file: Path, changed_ns: int) -> tuple[onnx.ModelProto, bytes]:
-    """The model of a file with all its names apart, and its digest, read within limits."""
+def _model(data: bytes, file: Path) -> tuple[onnx.ModelProto, bytes]:
+    """The model with all its names apart, and its digest, read within limits. file: what it is called."""
     try:
         with confined.confined(confined.seconds()):
-            data = file.read_bytes()
             proto = onnx.load_model_from_string(data)
             del proto.graph.value_info[:]
             return compose.add_prefix(proto, _PREFIX), hashlib.sha256(data).digest()

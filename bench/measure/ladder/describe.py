@@ -255,6 +255,7 @@ def _rung(rung: registry.Rung, step: Step | Whole | _OfTask, device: str, here: 
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
         whole=isinstance(step, Whole | _OfTask),
+        net=isinstance(step, Whole),
     )
 
 

@@ -27,7 +27,7 @@ from bench.measure.timing import Instances, answers, first_run
 from bench.results.ladder_records import OF_FUNCTION, LadderJob, RungCase, RungMeasurement
 from bench.results.records import Case, Job
 from engine import backends, net_rungs
-from engine.backend import Options, Session
+from engine.backend import Backend, Options, Session
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
@@ -225,18 +225,11 @@ class ReferenceContender(KernelContender):
     """The params as a model of one node in the reference backend, with its own error against the oracle."""
 
     def prepare(self) -> None:
-        job, params, precision = self.job, self.params, self.case.precision
-        backend = backends.get(backends.get(ENGINES[job.device]).reference)
-        if reason := backend.unavailable():
-            raise UnavailableError(reason)
-        if precision not in backend.precisions:
-            offered = ", ".join(backend.precisions)
-            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
-        sample = samples.draw(params, np.random.default_rng(job.seed))
+        self._check()
+        params, precision = self.params, self.case.precision
+        sample = samples.draw(params, np.random.default_rng(self.job.seed))
         inputs = sample.whole_inputs
-        graph = one_node.graph(params, inputs)
-        options = Options(threads=job.threads)
-        self._open = partial(backend.prepare, graph, graph.fixed_batch or 1, precision, options)
+        self._open = self._opener(inputs)
         self._inputs = {f"in{i}": inputs[i] for i in params.data_inputs}
         self.first = self._open()
         self._backend = self.first.backend
@@ -244,6 +237,24 @@ class ReferenceContender(KernelContender):
         self._pass_s = first_run(self.first) / 1e9  # the very first one chooses algorithms
         self._nbytes = sum(self.first.memory.values())
         self._error = comparison.compare(self._answer, sample, precision).stats
+
+    def _check(self) -> None:
+        """Raises UnavailableError, UnsupportedError where it cannot run, before anything is drawn."""
+        backend, precision = self._library(), self.case.precision
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        if precision not in backend.precisions:
+            offered = ", ".join(backend.precisions)
+            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
+
+    def _opener(self, inputs: Sequence[np.ndarray]) -> Callable[[], Session]:
+        """What opens a session over these inputs, weights among them."""
+        graph = one_node.graph(self.params, inputs)
+        options = Options(threads=self.job.threads)
+        return partial(self._library().prepare, graph, graph.fixed_batch or 1, self.case.precision, options)
+
+    def _library(self) -> Backend:
+        return backends.get(backends.get(ENGINES[self.device]).reference)
 
     def _asked(self, session: Session) -> np.ndarray:
         return answers(session, self._inputs)[one_node.OUTPUT]
@@ -270,16 +281,30 @@ class ReferenceContender(KernelContender):
         return {"error": error, "checks": 1, "notes": notes, "facts": facts, "nbytes": moved}
 
 
+class LibraryContender(ReferenceContender):
+    """A library's function for the GPU, which a task of ours names as its yardstick; as a model of it is."""
+
+    def _check(self) -> None:
+        """It is opened or it is not."""
+
+    def _opener(self, inputs: Sequence[np.ndarray]) -> Callable[[], Session]:
+        from engine.function_session import FunctionSession
+
+        assert isinstance(self.params, TaskParams)
+        return partial(FunctionSession, self.params, inputs, one_node.OUTPUT)
+
+
 class _Function:
     """The reference of a task that is a function, as a session: each pass is one answer in float64."""
 
-    def __init__(self, params: TaskParams, inputs: Sequence[np.ndarray]) -> None:
+    def __init__(self, params: TaskParams, inputs: Sequence[np.ndarray], threads: int | None) -> None:
         self._params, self._given = params, reference.given(params, inputs)
+        self._threads = threads or 0
         self.facts: Mapping[str, str] = {"backend": OF_FUNCTION.format(reference.library(params.task))}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """ns of `count` answers; it is no kernel, and what lies in the caches is left to it."""
-        return reference.time_ns(self._params, self._given, count)
+        return reference.time_ns(self._params, self._given, count, self._threads)
 
     def close(self) -> None:
         """Its process is the reference's own."""
@@ -291,11 +316,12 @@ class FunctionContender(KernelContender):
     def prepare(self) -> None:
         assert isinstance(self.params, TaskParams)
         sample = samples.draw(self.params, np.random.default_rng(self.job.seed))
-        self.first = _Function(self.params, sample.whole_inputs)
+        self.first = _Function(self.params, sample.whole_inputs, self.job.threads)
         a_pass_s = self.first.time_runs(1) / 1e9
         if a_pass_s > self.job.budget_s:  # nobody waits for it again and again
             raise UnsupportedError(
-                f"an answer of it takes {a_pass_s:.1f} s, more than --budget {self.job.budget_s:g} has for it"
+                f"an answer of it takes {a_pass_s:.2g} s, and the budget is {self.job.budget_s:g} s of "
+                "samples; a larger one gives it time"
             )
 
     def multiply(self) -> None:
@@ -303,6 +329,13 @@ class FunctionContender(KernelContender):
 
     def _own(self) -> dict[str, Any]:
         return {"facts": self.facts, "nbytes": self.params.nbytes}
+
+
+def beside(params: Params, device: str) -> type[KernelContender]:
+    """What kernels are timed beside; whether there is something, bench.questions.ladder_plan says."""
+    if one_node.is_graph(params):
+        return ReferenceContender
+    return FunctionContender if device == "cpu" else LibraryContender
 
 
 class WholeModelContender(Contender):

@@ -9,7 +9,6 @@ from typing import Any
 
 from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
-from bench.measure.answers import one_node
 from bench.measure.ladder import compiled, entrants, simulated
 from bench.measure.net_operator import Net
 from bench.measure.reporter import Reporter
@@ -103,8 +102,7 @@ class LadderRunner(Runner):
             return entrants.WholeModelContender(self._job, self._params, case, self._reporter)
         of: type[entrants.KernelContender] = entrants.RungContender
         if case.scope == "reference":
-            is_model = one_node.is_graph(self._params)
-            of = entrants.ReferenceContender if is_model else entrants.FunctionContender
+            of = entrants.beside(self._params, self._job.device)
         return of(self._job, self._params, case, self._reporter, self._folder)
 
     def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.results import doubt
+from bench.results import doubt, stats
 from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.rows import title
@@ -120,7 +120,8 @@ def _over(first: RungRow | None, second: RungRow | None) -> str:
     if first is None or second is None or first.time is None or second.time is None:
         return ""
     one, other = first.time, second.time
-    if not (one.known and other.known):
+    busy = any(stats.overloaded(row.measurement.load) for row in (first, second))
+    if busy or not (one.known and other.known):
         return orders.NOT_DECIDED
     low, high = one.low / other.high, one.high / other.low
     if low <= 1 <= high:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.results import doubt
 from bench.results.finding import Finding
-from bench.results.ladder_records import OF_FUNCTION, Ladder
+from bench.results.ladder_records import OF_FUNCTION, OF_LIBRARY, Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import OF_BYTES, MachineLimits
 from bench.views.sentences import ladder_story as story
@@ -303,6 +303,8 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines = _reasons(rows)
     if ladder.reference.startswith(OF_FUNCTION.partition("{")[0]):
         lines.append(f"{ladder.reference}: it says what is right; a pass is one answer, in float64")
+    elif ladder.reference == OF_LIBRARY:
+        lines.append(f"reference: {ladder.reference}, the same work by functions of that library")
     elif ladder.reference:
         same = "the same model" if ladder.job.op == "net" else "the same work as a model"
         lines.append(f"reference: {ladder.reference}, {same}")

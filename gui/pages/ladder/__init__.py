@@ -523,8 +523,9 @@ class LadderBar(QWidget):
 
     def _show_answer(self, question: LadderQuestion, answer: LadderAnswer) -> None:
         job = answer.ladder.job if answer.ladder is not None else None
-        ops = dict.fromkeys(node.op for node in answer.nodes)
         op = job.op if job is not None else question.op
+        # Of a run that was opened: a task of somebody's may be none that is known here.
+        ops = dict.fromkeys([*(node.op for node in answer.nodes), *([op] if op else [])])
         self.op.offer({name: name for name in ops}, op)
         nodes = {
             node.node: f"{node.node}: {node.words}" if node.node != node.words else node.words

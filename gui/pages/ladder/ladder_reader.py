@@ -389,7 +389,7 @@ class LadderReader(QWidget):
         wrong = self._measurement.finding is not None
         compiles = (
             info is not None
-            and not info.whole
+            and not info.net
             and (Path(info.path).suffix == COMPILED or bool(info.case.language))
         )
         self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong, compiles)

@@ -109,7 +109,7 @@ def test_an_image_that_is_never_written_is_found(tmp_path: Path) -> None:
 def test_an_input_written_is_found_where_all_is_looked_at(tmp_path: Path) -> None:
     check, session = planted(tmp_path, "x[61, 2, 3, 4] += 1")
     assert "" in {check.somewhere(session) for _ in range(9)}
-    assert "into the input 0, which is only to be read: " in check.everywhere(session)
+    assert "of the input 0, which is only to be read: " in check.everywhere(session)
     stray = session.strays()[0]
     place = np.ravel_multi_index((61, 2, 3, 4), (IMAGES, CONV.c, CONV.h, CONV.w))
     assert 0 <= stray.offset - 4 * place < 4

@@ -128,7 +128,7 @@ def test_tasks_stand_in_the_place_of_a_model(tmp_path):
     assert {node.op for node in answer.nodes} == {"turned", *tasks.shipped()}
     job = answer.ladder.job
     assert (answer.error, job.model, job.op, job.title) == ("", "", "turned", "turned n 100, m 7")
-    assert [(info.case.rung, info.case.user, info.whole) for info in answer.rungs] == [("right", True, True)]
+    assert [(info.case.rung, info.whole, info.net) for info in answer.rungs] == [("right", True, False)]
     assert [case.rung for case in answer.ladder.cases] == ["right", "reference"]
     assert any("broken" in problem.path for problem in answer.problems)
     assert node_of(job) == "turned n 100, m 7"  # by which it is asked for again

@@ -16,7 +16,7 @@ from tests.standin.device import Device, Event, Graph, Launched, Stream, Work
 from tests.standin.errors import INVALID, NOT_FOUND, CudaError, OutOfMemoryError
 from tests.standin.launching import Kernel
 from tests.standin.memory import ALIGNMENT, Block, fill
-from tests.standin.modules.arrays import Array
+from tests.standin.modules.arrays import Array, Later, Placed
 from tests.standin.settings import CUDA, NAME
 
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3  # cudaMemcpyKind
@@ -102,9 +102,15 @@ class Cupy:
 
     float32 = np.float32
 
+    def ndarray(self, shape: Sequence[int], dtype: Any, memptr: Any) -> Placed:
+        return Placed(self.device, shape, dtype, memptr)
+
     @staticmethod
-    def ndarray(shape: Sequence[int], dtype: Any, memptr: Any) -> SimpleNamespace:
-        return SimpleNamespace(shape=shape, memptr=memptr)
+    def histogram(x: Placed, bins: int, range: tuple[float, float]) -> tuple[Later, None]:
+        return Later(lambda: np.histogram(x.values, bins, range)[0]), None
+
+    def get_default_memory_pool(self) -> SimpleNamespace:
+        return SimpleNamespace(free_all_blocks=lambda: None)
 
     def RawModule(self, path: str) -> _RawModule:
         self.device.check()

@@ -65,7 +65,7 @@ def items(name: str, course: Course, taken: Taken) -> Iterator[Item]:
         seconds, why = tables.own_seconds(course, matrix, taken), taken.why.get(matrix.need, "")
         left = [int(row[0]) for row in matrix.rows if int(row[0]) not in seconds]
         if left and not why:
-            why = f"batch sizes from {min(left):,} on are left out: --largest {max(left)}"
+            why = f"batch sizes from {min(left):,} on are left out; --largest {max(left)} takes them"
         published = sum(len(row) - 1 for row in matrix.rows)
         yield Item(name, matrix.title, published, len(seconds) * len(matrix.columns), why)
     for figure in course.figures:

@@ -33,6 +33,7 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
     said, known, why = _said(claim, lines[0].published, lines[1].published), [], ""
+    unsteady: list[str] = []
     both = [(line, ours(course, line, taken)) for line in lines]
     # What is not there first: that another was taken once matters less.
     both.sort(key=lambda it: (it[1].why != NEEDS_GPU, it[1].value is not None))
@@ -48,9 +49,13 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
             why = f"{line.what} has no interval, as it was taken once (here {both_shown})"
         else:
             known.append(Interval(found.value, found.low, found.high))
+            unsteady += [f"“{line.what}”: {text}" for text in found.unsteady]
             continue
         return Held("open", f"{said}. {_ENDS['open']}{why}.")
     first, second = known
+    # The two were measured at different times, and what was on the machine then may be all that parts them.
+    if unsteady and (first.relative > doubt.STEADY or second.relative > doubt.STEADY):
+        return Held("open", f"{said}. {_ENDS['open']}{unsteady[0]}.")
     if lines[0].unit == "fraction":
         kind, told = _fractions(claim, first, second)
     else:

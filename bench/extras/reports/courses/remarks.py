@@ -3,6 +3,7 @@ pass: it is told, and decides nothing."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -98,6 +99,14 @@ def _growth(course: Course, remark: Remark, taken: Taken) -> str:
     if not said:
         return ""
     each = {batch: seconds / batch for batch, seconds in ours.items()}
+    passes = {
+        made.case.batch: statistics.median(made.samples_ns)
+        for made in tables.profiled(course, remark, taken)
+        if made.samples_ns
+    }
+    if len(passes) > 1:  # the recorded pass is the first of its process
+        grows = passes[max(passes)] / passes[min(passes)]
+        said += f"; whole passes that follow the first, not recorded, take {grows:,.1f} times as long"
     return f"{said[0].lower()}{said[1:]}; an image takes {_of_batches(each, _seconds)}"
 
 

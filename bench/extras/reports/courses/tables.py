@@ -211,7 +211,7 @@ def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
         published = dict(zip(matrix.columns, (ms * 1e-3 for ms in numbers), strict=True))
         rows.append(BatchLine(int(batch), "published", dict(published), {}))
         found = own.get(int(batch))
-        reason = why or (f"left out: --largest {int(batch)}" if found is None else "")
+        reason = why or (f"left out; --largest {int(batch)} takes it" if found is None else "")
         reasons = dict.fromkeys(matrix.columns, reason) if reason else {}
         if found is not None and course.need(matrix.need).device == "cpu":
             reasons = {c: NEEDS_GPU for c in matrix.columns if c in api.FAMILIES or c in ("htod", "dtoh")}

@@ -46,7 +46,7 @@ def _of_row(value: Callable[[Row, Line], Figure]) -> Callable[[Need, Line, Taken
 def _time(row: Row, line: Line) -> Figure:
     if row.median_ns is None:
         return Figure(why=_reason(row))
-    return time(row.median_ns, row.low_ns, row.high_ns, row.own_doubts)
+    return time(row.median_ns, row.low_ns, row.high_ns, row.own_doubts, of=row.measurement)
 
 
 def _layer(row: Row, line: Line) -> Figure:
@@ -56,7 +56,7 @@ def _layer(row: Row, line: Line) -> Figure:
     # A layer's time is known no better than that of the pass that it is a part of.
     share = found.time_ns / row.median_ns if row.median_ns else 0.0
     low, high = (end * share if end and share else None for end in (row.low_ns, row.high_ns))
-    return time(found.time_ns, low, high, row.own_doubts, found.rung)
+    return time(found.time_ns, low, high, row.own_doubts, found.rung, row.measurement)
 
 
 def _top1(row: Row, line: Line) -> Figure:
@@ -137,7 +137,7 @@ def _rung(need: Need, line: Line, taken: Taken) -> Figure:
         return Figure(why=(m.reason or m.disposition) if m is not None else "there is no such rung here")
     low, high = (row.time.low, row.time.high) if row.time.known else (None, None)
     label = "reference" if row.case.is_reference else row.case.label
-    return time(row.time.value, low, high, row.doubts, label)
+    return time(row.time.value, low, high, row.doubts, label, row.measurement)
 
 
 _VALUES: dict[str, Callable[[Need, Line, Taken], Figure]] = {

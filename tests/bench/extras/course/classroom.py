@@ -1,4 +1,4 @@
-"""A class that nobody taught: five tasks, and what students hand in: right, slow, wrong, and worse.
+"""A class that nobody taught: five exercises, and what students hand in: right, slow, wrong, and worse.
 
 `python -m tests.bench.extras.course.classroom DIR --students 300` writes the assignment and the submissions
 of a class; what each student did stands in `class.json` beside them, and `surprises` tells what was judged
@@ -29,18 +29,18 @@ memory_mib = 2048
 [hints]
 crashed = "Something ends the process."
 """
-TASK = """\
-[[task]]
+EXERCISE = """\
+[[exercise]]
 name = "{op}"
 op = "{op}"
 {problem}
 points = 10
 checks = "quick"
-[[task.threshold]]
+[[exercise.threshold]]
 rung = "{rung}"
 ratio = 0.4
 points = 5
-[[task.hidden]]
+[[exercise.hidden]]
 {hidden}
 """
 PROBLEMS = {  # of some tenths of a millisecond a pass: what is much shorter a busy machine cannot time
@@ -59,8 +59,8 @@ PROBLEMS = {  # of some tenths of a millisecond a pass: what is much shorter a b
 # How large the answers on the hidden shapes are.
 HIDDEN = {"conv": 2 * 3 * 7 * 5, "gemm": 5 * 9, "pool": 7 * 5 * 4, "softmax": 3 * 7 * 5, "lrn": 30}
 
-# Seconds that a task may take. A GPU is had alone, and whoever never ends has it for all of them; a right
-# kernel took 4 s there at most, compiled for the first time.
+# Seconds that an exercise may take. A GPU is had alone, and whoever never ends has it for all of them; a
+# right kernel took 4 s there at most, compiled for the first time.
 SECONDS = {"cpu": 20.0, "cuda": 10.0}
 
 # What a kernel does beside its work: `again()` is the work itself.
@@ -116,13 +116,16 @@ CUDA_JUDGED_AS = {
 
 
 def assignment(
-    tasks: Sequence[str] = tuple(PROBLEMS), seconds: float = 20.0, budget: float = 0.25, device: str = "cpu"
+    exercises: Sequence[str] = tuple(PROBLEMS),
+    seconds: float = 20.0,
+    budget: float = 0.25,
+    device: str = "cpu",
 ) -> str:
     text = ASSIGNMENT.format(seconds=seconds, budget=budget, device=device)
-    for op in tasks:
+    for op in exercises:
         problem, hidden = PROBLEMS[op]
         rung = registry.rungs(device, op)[0].name
-        text += TASK.format(op=op, problem=problem, hidden=hidden, rung=rung)
+        text += EXERCISE.format(op=op, problem=problem, hidden=hidden, rung=rung)
     return text
 
 
@@ -150,7 +153,7 @@ def cuda_kernel(op: str, deed: str) -> str:
 
 
 def hand_in(folder: Path, deeds: dict[str, str], port: int = 9, device: str = "cpu") -> None:
-    """One student's folder: by task what is done."""
+    """One student's folder: by exercise what is done."""
     folder.mkdir(parents=True)
     for op, deed in deeds.items():
         own = folder / op
@@ -206,7 +209,7 @@ def surprises(folder: Path, grades: Path) -> list[str]:
     judged_as = JUDGED_AS if found.job.device == "cpu" else CUDA_JUDGED_AS | dict.fromkeys(LEFT, ("failed",))
     told = []
     for graded in found.measurements():
-        deed = did[graded.case.student][graded.case.task]
+        deed = did[graded.case.student][graded.case.exercise]
         if graded.disposition not in judged_as.get(deed, ("ok",)):
             told.append(f"{graded.case.words}: {deed} is {graded.disposition} ({graded.reason})")
     return told

@@ -55,22 +55,22 @@ device = "{device}"
 seconds = {seconds}
 budget = {budget}
 memory_mib = 1024
-[[task]]
+[[exercise]]
 name = "softmax"
 op = "softmax"
 params = {{outer = 400, axis = 100, inner = 1}}
 points = 10
 checks = "quick"
 {thresholds}
-[[task.hidden]]
+[[exercise.hidden]]
 params = {{outer = 3, axis = 70001, inner = 1}}
 """
 THRESHOLDS = """\
-[[task.threshold]]
+[[exercise.threshold]]
 rung = "stable"
 ratio = 0.4
 points = 5
-[[task.threshold]]
+[[exercise.threshold]]
 rung = "stable"
 ratio = 2.5
 points = 20
@@ -463,7 +463,7 @@ def main() -> int:
     )
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--no-classmates", action="store_true", help="a third of the time")
-    parser.add_argument("--seconds", type=int, default=15, help="of a task; more on a busy machine")
+    parser.add_argument("--seconds", type=int, default=15, help="of an exercise; more on a busy machine")
     given = parser.parse_args()
     part, parts = map(int, given.part.split("/"))
     names = given.names or (SAMPLE if given.sample else ())

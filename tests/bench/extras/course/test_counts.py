@@ -10,7 +10,7 @@ import pytest
 
 import main
 from bench import judge
-from bench.extras.course import grading, judging, pages, submissions, tasks
+from bench.extras.course import exercises, grading, judging, pages, submissions
 from bench.extras.course.assignment import read
 from bench.extras.course.judging import Judging
 from bench.extras.course.marks import marks
@@ -32,26 +32,26 @@ pytestmark = [
 
 ASSIGNMENT = """name = "tiles"
 device = "cuda"
-[[task]]
+[[exercise]]
 name = "conv"
 op = "conv"
 shape = [2, 3, 12, 12, 4, 5]
 points = 10
-[[task.threshold]]
+[[exercise.threshold]]
 rung = "naive"
 ratio = 2
 points = 1
-[[task.count]]
+[[exercise.count]]
 what = "sectors"
 most = 1.25
 of = "least"
 points = 2
-[[task.count]]
+[[exercise.count]]
 what = "wavefronts"
 most = 1.1
 of = "least"
 points = 4
-[[task.count]]
+[[exercise.count]]
 what = "instructions"
 most = 0.5
 of = "naive"
@@ -89,10 +89,10 @@ def test_counts_are_thresholds_and_a_race_is_found(own: Path, capsys: pytest.Cap
 
 
 def test_a_class_is_graded_without_a_gpu_but_for_its_times(own: Path) -> None:
-    job = tasks.job_of(read(own))
+    job = exercises.job_of(read(own))
     of = grading.without_gpu(grading.Class(job, ()))
     assert (of.job.simulated, of.job.runs_on) == (True, "cpu")
-    assert of.job.asked(job.tasks[0]) != job.asked(job.tasks[0]), "on a GPU it is graded anew"
+    assert of.job.asked(job.exercises[0]) != job.asked(job.exercises[0]), "on a GPU it is graded anew"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulated, "missing", lambda: "there is no compiler")
         assert grading.without_gpu(grading.Class(job, ())).job == job
@@ -108,10 +108,12 @@ def test_without_a_gpu_nobody_waits_for_it_and_a_large_hidden_shape_is_tried_as_
         def alone(self) -> None:
             raise AssertionError("others are judged meanwhile")
 
-    given = tasks.job_of(read(own))
+    given = exercises.job_of(read(own))
     job = msgspec.structs.replace(given, simulated=True)
-    task = msgspec.structs.replace(job.tasks[0], hidden=({**job.tasks[0].params, "n": 1024},), quick=True)
-    assert params_of(task.op, task.hidden[0]).flops > simulated.MOST_FLOPS
+    exercise = msgspec.structs.replace(
+        job.exercises[0], hidden=({**job.exercises[0].params, "n": 1024},), quick=True
+    )
+    assert params_of(exercise.op, exercise.hidden[0]).flops > simulated.MOST_FLOPS
     seen: list[Params] = []
 
     def tried(rung: Rung, params: Params, *_: object, **__: object) -> None:
@@ -120,7 +122,7 @@ def test_without_a_gpu_nobody_waits_for_it_and_a_large_hidden_shape_is_tried_as_
 
     monkeypatch.setattr(judge, "Trial", tried)
     monkeypatch.setattr(simulated, "judged", lambda rung, params, measured, *_: measured)
-    folder = own / "handed" / task.name
+    folder = own / "handed" / exercise.name
     folder.mkdir(parents=True)
     mine = (own / "90_mine.cu").read_text()
     (folder / f"{NUMBER}_{NAME}.cu").write_text(
@@ -128,9 +130,13 @@ def test_without_a_gpu_nobody_waits_for_it_and_a_large_hidden_shape_is_tried_as_
     )
     lock: Any = Lock()
     judged = Judging(
-        msgspec.structs.replace(job, tasks=(task,)), folder.parent, lambda *_: None, lambda: False, lock
+        msgspec.structs.replace(job, exercises=(exercise,)),
+        folder.parent,
+        lambda *_: None,
+        lambda: False,
+        lock,
     )
-    made, _ = judged.graded(GradeCase(student="ada", task=task.name))
+    made, _ = judged.graded(GradeCase(student="ada", exercise=exercise.name))
     assert made.disposition == "failed"
     assert "on a hidden shape" in made.reason
     assert [params.flops <= simulated.MOST_FLOPS for params in seen] == [True]
@@ -141,17 +147,19 @@ def test_counts_are_of_a_kernel_that_is_right_where_it_is_counted(
 ) -> None:
     """It can tell that no GPU runs it, and would cost least by doing nothing. That costs it its counts and no
     more, as all else does that goes wrong with counting."""
-    job = tasks.job_of(read(own))
-    task = msgspec.structs.replace(job.tasks[0], thresholds=(), counts=job.tasks[0].counts[:1])
-    case = GradeCase(student="ada", task=task.name)
+    job = exercises.job_of(read(own))
+    exercise = msgspec.structs.replace(job.exercises[0], thresholds=(), counts=job.exercises[0].counts[:1])
+    case = GradeCase(student="ada", exercise=exercise.name)
     right = RungMeasurement(case=RungCase(rung=NAME, precision="fp32"), disposition="ok")
     monkeypatch.setattr(Judging, "_ladder", lambda *_, **__: ({NAME: right}, None))
     monkeypatch.setattr(judging, "settled", lambda tried: True)
 
     def made(text: str) -> Graded:
-        (own / task.name).mkdir(exist_ok=True)
-        (own / task.name / f"{NUMBER}_{NAME}.cu").write_text(submissions.renamed(text))
-        judge = Judging(msgspec.structs.replace(job, tasks=(task,)), own, lambda *_: None, lambda: False)
+        (own / exercise.name).mkdir(exist_ok=True)
+        (own / exercise.name / f"{NUMBER}_{NAME}.cu").write_text(submissions.renamed(text))
+        judge = Judging(
+            msgspec.structs.replace(job, exercises=(exercise,)), own, lambda *_: None, lambda: False
+        )
         return judge.graded(case)[0]
 
     text = (own / "90_mine.cu").read_text()
@@ -192,10 +200,10 @@ def test_a_count_that_there_is_not_is_a_sentence(
 
 
 def test_counts_are_points_and_stand_on_the_student_s_page(own: Path) -> None:
-    job = tasks.job_of(read(own))
+    job = exercises.job_of(read(own))
     one = Student(key="ada", name="Ada", who="ada")
     made = Graded(
-        case=GradeCase(student="ada", task="conv"),
+        case=GradeCase(student="ada", exercise="conv"),
         disposition="ok",
         undecided="not judged without a GPU",
         counts=(
@@ -206,11 +214,11 @@ def test_counts_are_points_and_stand_on_the_student_s_page(own: Path) -> None:
     )
     (mark,) = marks(job, [one], [made])
     assert (mark.points, mark.most) == (20, 25)
-    assert mark.tasks[0].band.endswith("instructions of naive; its speed is not judged without a GPU")
+    assert mark.exercises[0].band.endswith("instructions of naive; its speed is not judged without a GPU")
     header = Grade(job=job, cases=(made.case,), students=(one,))
     pages.write(own, header, [mark])
     page = (own / "students" / "ada.html").read_text()
     assert "at most 1.1× the least wavefronts" in page
     assert "0 of 4" in page
-    changed = msgspec.structs.replace(job.tasks[0], counts=())
-    assert job.asked(changed) != job.asked(job.tasks[0]), "what was graded by other limits is graded anew"
+    changed = msgspec.structs.replace(job.exercises[0], counts=())
+    assert job.asked(changed) != job.asked(job.exercises[0]), "what was graded by other limits is graded anew"

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.course import assignment, files, people, submissions, tasks, template
-from bench.extras.course.records import Asked, GradeCase, GradeJob, Student, Task
+from bench.extras.course import assignment, exercises, files, judging, people, submissions, template
+from bench.extras.course.records import NAME, NUMBER, Asked, Exercise, GradeCase, GradeJob, Student
 from bench.measure.ladder.entrants import params_of
 from bench.questions import rung_template
 from kernels import registry
@@ -26,9 +26,11 @@ from kernels.errors import InputError
 from kernels.ops import OPS
 from kernels.tasks import spec
 from tests.bench.extras.course import classroom
-from tests.kernels.test_tasks import SCALE, made
+from tests.kernels.test_tasks import KERNEL, SCALE, made, save_model
 
-JOB = GradeJob(name="two", tasks=(Task(name="a", op="gemm", params={}), Task(name="b", op="pool", params={})))
+JOB = GradeJob(
+    name="two", exercises=(Exercise(name="a", op="gemm", params={}), Exercise(name="b", op="pool", params={}))
+)
 QUESTIONS = (
     Asked(name="why", text="?"),
     Asked(name="n", text="?", kind="number", answer=117600.0, within=0.05),
@@ -39,12 +41,14 @@ GEMM, POOL = (classroom.kernel(op, "right") for op in ("gemm", "pool"))
 
 def test_a_new_assignment_loads_for_every_operator(tmp_path: Path) -> None:
     for device, op in itertools.product(("cpu", "cuda"), (*OPS, *of_ladder.shipped())):
-        (task,) = tasks.job_of(assignment.read(template.write(tmp_path / f"{op}-{device}", op, device))).tasks
+        (exercise,) = exercises.job_of(
+            assignment.read(template.write(tmp_path / f"{op}-{device}", op, device))
+        ).exercises
         first = registry.rungs(device, op)[0]
-        for params in (task.params, *task.hidden):
+        for params in (exercise.params, *exercise.hidden):
             assert first.refusal(params_of(op, params)) is None, (op, device)
-        assert task.hidden
-        assert task.hidden[0] != task.params
+        assert exercise.hidden
+        assert exercise.hidden[0] != exercise.params
 
 
 def test_a_task_of_the_teacher_s_own_is_handed_out_and_stays_theirs(
@@ -56,21 +60,101 @@ def test_a_task_of_the_teacher_s_own_is_handed_out_and_stays_theirs(
         "assignment.toml", "reference.py", "task.toml", "turned",
     ]  # fmt: skip
     shutil.rmtree(own)
-    job = tasks.job_of(assignment.read(tmp_path / "a"))
-    (task,) = job.tasks
-    assert (task.op, task.params, task.hidden) == ("turned", {"n": 40, "m": 30}, ({"n": 100, "m": 7},))
-    assert task.text == SCALE
-    assert "x * s[:, None]" in task.reference
+    job = exercises.job_of(assignment.read(tmp_path / "a"))
+    (exercise,) = job.exercises
+    assert (exercise.op, exercise.params, exercise.hidden) == (
+        "turned",
+        {"n": 40, "m": 30},
+        ({"n": 100, "m": 7},),
+    )
+    assert exercise.text == SCALE
+    assert "x * s[:, None]" in exercise.reference
     written = template.hand_out(tmp_path / "a", tmp_path / "b")
     assert {path.name for path in written} == {
         "assignment.toml", "README.md", "task.toml", "reference.py", "90_mine.py",
     }  # fmt: skip
     assert "secret" not in "".join(path.read_text() for path in written)
     # Who judges knows the teacher's: a task that is handed in beside the kernel takes its place nowhere.
-    of_ladder.know(spec.parsed("turned", Path(task.folder), task.text, task.reference), pinned=True)
+    of_ladder.know(
+        spec.parsed("turned", Path(exercise.folder), exercise.text, exercise.reference), pinned=True
+    )
     theirs = made(tmp_path / "student" / "turned", answer="def reference(x, s):\n    return 0 * x.T\n")
     with pytest.raises(InputError, match="two tasks called turned"):
         registry.rungs("cpu", "turned", [theirs])
+
+
+OWN = {  # what a task of one's own is made of, beside its kernels, and what is timed beside these
+    "function": ("reference.py",),
+    "yardstick": ("reference.py", "net.onnx"),
+    "model": ("net.onnx",),
+}
+RIGHT = KERNEL.replace("{body}", "np.multiply(x.T, s, out=output)")
+
+
+def own_task(folder: Path) -> Path:
+    """The task of tests.kernels.test_tasks, of one of these kinds."""
+    names = OWN[folder.name]
+    made(folder, SCALE.replace("n = 40, m = 30", "n = 400, m = 300"))
+    for name in names:
+        if name == "net.onnx":
+            save_model(folder / name)
+            key = "yardstick" if "reference.py" in names else "reference"
+            (folder / "task.toml").write_text(f"{key} = '{name}'\n{(folder / 'task.toml').read_text()}")
+    if "reference.py" not in names:
+        (folder / "reference.py").unlink()
+    return folder
+
+
+@pytest.mark.sampled(2, "longest")
+@pytest.mark.parametrize("kind", OWN)
+def test_a_time_to_reach_may_be_that_of_one_s_own_reference(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written, handed out, and judged where its files are not: as on another machine, behind a wall."""
+    folder = own_task(tmp_path / kind)
+    record = of_ladder.find(folder)
+    path = template.write(tmp_path / "a", record.op, "cpu")
+    assert path.read_text().count('rung = "reference"') == 2
+    shutil.rmtree(folder)
+    handed = template.hand_out(tmp_path / "a", tmp_path / "b")
+    assert {file.name for file in handed} >= {"task.toml", *OWN[kind]}
+    job = exercises.job_of(assignment.read(tmp_path / "a"))
+    job = msgspec.structs.replace(job, budget_s=0.1)
+    monkeypatch.setattr(judging, "settled", lambda tried: True)  # what it reaches is nobody's matter here
+    job = msgspec.json.decode(msgspec.json.encode(job), type=GradeJob)
+    shutil.rmtree(tmp_path / "a")
+    shutil.rmtree(tmp_path / "b")
+    (tmp_path / "in" / kind).mkdir(parents=True)
+    kernel = RIGHT.format(op=kind, number=NUMBER, name=NAME)
+    (tmp_path / "in" / kind / f"{NUMBER}_{NAME}.py").write_text(kernel)
+    judge = judging.Judging(job, tmp_path / "in", lambda *_: None, lambda: False)
+    found, _ = judge.graded(GradeCase(student="ada", exercise=kind))
+    assert (found.disposition, found.reason, found.notes) == ("ok", "", ())
+    assert (found.against, [t.rung for t in found.thresholds]) == ("reference", ["reference"] * 2)
+    assert all(t.value > 0 for t in found.thresholds)
+
+
+def test_a_function_of_numpy_is_no_time_to_reach_on_a_gpu(tmp_path: Path) -> None:
+    for kind, times in (("function", 0), ("yardstick", 2)):
+        path = template.write(tmp_path / "a" / kind, of_ladder.find(own_task(tmp_path / kind)).op, "cuda")
+        shutil.rmtree(tmp_path / kind)
+        text = path.read_text()
+        assert text.count('rung = "reference"') == times
+        path.write_text(f'{text}\n[[exercise.threshold]]\nrung = "reference"\nratio = 1.0\n')
+        if times:
+            exercises.job_of(assignment.read(path))
+        else:
+            with pytest.raises(InputError, match="no reference is timed beside cuda kernels for function"):
+                exercises.job_of(assignment.read(path))
+
+
+def test_grades_of_earlier_versions_are_read() -> None:
+    """An exercise was a task once, and is so in files."""
+    old = b'{"name":"x","tasks":[{"name":"a","op":"gemm","params":{}}]}'
+    job = msgspec.json.decode(old, type=GradeJob)
+    assert [exercise.name for exercise in job.exercises] == ["a"]
+    case = msgspec.json.decode(b'{"student":"ada","task":"a"}', type=GradeCase)
+    assert msgspec.to_builtins(case) == {"student": "ada", "task": "a"}
 
 
 def test_a_whole_net_is_no_assignment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,25 +166,27 @@ def test_a_whole_net_is_no_assignment(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(("op", "device"), [("conv", "cpu"), ("gemm", "cuda")])
 def test_a_new_assignment_can_be_read_and_says_its_problems(op: str, device: str, tmp_path: Path) -> None:
     made = assignment.read(template.write(tmp_path / "first", op, device))
-    job = tasks.job_of(made)
-    (task,) = job.tasks
-    assert (made.name, task.op, job.device, len(task.hidden), len(task.thresholds)) == (
+    job = exercises.job_of(made)
+    (exercise,) = job.exercises
+    assert (made.name, exercise.op, job.device, len(exercise.hidden), len(exercise.thresholds)) == (
         "first",
         op,
         device,
         1,
         2,
     )
-    assert task.hidden[0] != task.params
-    assert tasks.job_of(made, hidden=False).tasks[0].hidden == ()
+    assert exercise.hidden[0] != exercise.params
+    assert exercises.job_of(made, hidden=False).exercises[0].hidden == ()
     with pytest.raises(InputError, match="is there already"):
         template.write(tmp_path / "first")
 
 
-def test_what_is_handed_out_has_no_secret_and_a_kernel_that_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("called", ["exercise", "task"])  # "task": in files of earlier versions
+def test_what_is_handed_out_has_no_secret_and_a_kernel_that_counts(called: str, tmp_path: Path) -> None:
+    own = classroom.assignment(["gemm"])
     (tmp_path / "assignment.toml").write_text(
-        classroom.assignment(["gemm"]).replace(
-            "[[task.hidden]]", "# hidden: n = 9\n  # more\n[[task.hidden]]"
+        own.replace("[[exercise.hidden]]", "# hidden: n = 9\n  # more\n[[exercise.hidden]]").replace(
+            "[[exercise", f"[[{called}"
         )
         + '[[question]]\nname = "q"\ntext = "How many?"\nkind = "number"\nanswer = 42\nwithin = 0.1\n'
     )
@@ -108,16 +194,16 @@ def test_what_is_handed_out_has_no_secret_and_a_kernel_that_counts(tmp_path: Pat
     text = written[0].read_text()
     assert not [secret for secret in ("42", "hidden", "n = 9") if secret in text]
     told = assignment.read(written[0])
-    assert (told.task[0].hidden, told.question[0].answer) == ((), None)
-    assert told.task[0].threshold == assignment.read(tmp_path).task[0].threshold
-    handed = submissions.of_files("s", written, tasks.job_of(told))
+    assert (told.exercise[0].hidden, told.question[0].answer) == ((), None)
+    assert told.exercise[0].threshold == assignment.read(tmp_path).exercise[0].threshold
+    handed = submissions.of_files("s", written, exercises.job_of(told))
     assert (set(handed.tried.texts), handed.student.problems) == ({"gemm"}, {"gemm": submissions.UNCHANGED})
 
 
 def _is_judged(path: Path, op: str, device: str, text: str) -> bool:
     """Whether a kernel of this text is judged, which else is the one that was handed out."""
     path.write_text(text)
-    job = GradeJob(name="x", tasks=(Task(name=op, op=op, params={}),), device=device)
+    job = GradeJob(name="x", exercises=(Exercise(name=op, op=op, params={}),), device=device)
     one = submissions.of_files("s", [path.parent], job)
     assert bool(one.texts) != bool(one.unchanged), one.student.problems
     return bool(one.texts)
@@ -142,7 +228,7 @@ def test_what_was_handed_out_is_nobody_s_work(tmp_path: Path, device: str) -> No
 
 
 def test_an_assignment_whose_secrets_cannot_be_told_apart_is_not_handed_out(tmp_path: Path) -> None:
-    text = 'name = "x"\n[[task]]\nname = "g"\nop = "gemm"\nparams = {m = 2, n = 3, k = 4}\n'
+    text = 'name = "x"\n[[exercise]]\nname = "g"\nop = "gemm"\nparams = {m = 2, n = 3, k = 4}\n'
     text += "hidden = [{params = {m = 9}}]\n"
     (tmp_path / "assignment.toml").write_text(text)
     with pytest.raises(InputError, match="cannot be left out"):
@@ -154,18 +240,21 @@ def test_an_assignment_whose_secrets_cannot_be_told_apart_is_not_handed_out(tmp_
     ("wrong", "told"),
     [
         ("ratoi = 1", "ratoi"),
-        ('[[task]]\nname = "gemm"\nop = "gemm"', "two of task 'gemm'"),
-        ('[[task]]\nname = "x"\nop = "gem"', "operator or task 'gem' is not known"),
-        ('[[task]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1}', "task 'x': its params"),
-        ('[[task]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1, q = 1}', "gemm has no 'q'"),
-        ('[[task]]\nname = "x"\nop = "conv"', "it says no problem"),
-        ('[[task]]\nname = "x"\nop = "pool"\nshape = [1]', "shape is of a conv"),
-        ('[[task.threshold]]\nrung = "blass"\nratio = 1.0', "no rung 'blass'"),
-        ('[[task.threshold]]\nrung = "blas"\nratio = 0.0', "ratio is above 0"),
+        ('[[exercise]]\nname = "gemm"\nop = "gemm"', "two of exercise 'gemm'"),
+        ('[[exercise]]\nname = "x"\nop = "gem"', "operator or task 'gem' is not known"),
+        ('[[exercise]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1}', "exercise 'x': its params"),
+        ('[[exercise]]\nname = "x"\nop = "gemm"\nparams = {m = 1, n = 1, q = 1}', "gemm has no 'q'"),
+        ('[[exercise]]\nname = "x"\nop = "conv"', "it says no problem"),
+        ('[[exercise]]\nname = "x"\nop = "pool"\nshape = [1]', "shape is of a conv"),
+        ('[[exercise.threshold]]\nrung = "blass"\nratio = 1.0', "no rung 'blass'"),
+        ('[[exercise.threshold]]\nrung = "blas"\nratio = 0.0', "ratio is above 0"),
         ("x = ", "is not valid TOML"),
         ("deadline = 2026-11-30T23:59:00", "no time zone"),
         ('[[question]]\nname = "q"\ntext = "?"\nwithin = 2', "within is a part"),
-        ('[[task]]\nname = "a b"\nop = "gemm"\nparams = {m = 1, n = 1, k = 1}', "a task is called with"),
+        (
+            '[[exercise]]\nname = "a b"\nop = "gemm"\nparams = {m = 1, n = 1, k = 1}',
+            "an exercise is called with",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_assignment_is_told_in_a_sentence(
@@ -175,7 +264,7 @@ def test_what_is_wrong_with_an_assignment_is_told_in_a_sentence(
     text = f"{wrong}\n{text}" if wrong.startswith("deadline") else f"{text}{wrong}\n"
     (tmp_path / "assignment.toml").write_text(text)
     with pytest.raises(InputError, match=told) as caught:
-        tasks.job_of(assignment.read(tmp_path))
+        exercises.job_of(assignment.read(tmp_path))
     assert "\n" not in str(caught.value)
 
 
@@ -219,15 +308,15 @@ def test_a_kernel_is_judged_under_a_free_name_each_line_where_it_was(tmp_path: P
     assert 'name = "submission"' in submissions.renamed(cuda)
 
 
-def test_two_kernels_for_one_task_are_no_guess_but_a_pattern_tells_them_apart(tmp_path: Path) -> None:
+def test_two_kernels_for_one_exercise_are_no_guess_but_a_pattern_tells_them_apart(tmp_path: Path) -> None:
     for name in ("90_small.py", "91_large.py"):
         (tmp_path / name).write_text(f"{GEMM}\n# {name}\n")
     files = sorted(tmp_path.iterdir())
     job = GradeJob(
         name="x",
-        tasks=(
-            Task(name="any", op="gemm", params={}),
-            Task(name="large", op="gemm", params={}, file="*large*"),
+        exercises=(
+            Exercise(name="any", op="gemm", params={}),
+            Exercise(name="large", op="gemm", params={}, file="*large*"),
         ),
     )
     handed = submissions.of_files("s", files, job).student
@@ -237,7 +326,7 @@ def test_two_kernels_for_one_task_are_no_guess_but_a_pattern_tells_them_apart(tm
 
 def test_names_that_would_lie_elsewhere_are_no_names() -> None:
     with pytest.raises(ValueError, match="is no name"):
-        GradeCase(student="../up", task="a")
+        GradeCase(student="../up", exercise="a")
 
 
 def test_no_submission_is_said(tmp_path: Path) -> None:
@@ -246,7 +335,7 @@ def test_no_submission_is_said(tmp_path: Path) -> None:
 
 
 def test_a_class_on_a_gpu_may_hand_in_python_that_names_its_language(tmp_path: Path) -> None:
-    job = GradeJob(name="x", device="cuda", tasks=(Task(name="a", op="softmax", params={}),))
+    job = GradeJob(name="x", device="cuda", exercises=(Exercise(name="a", op="softmax", params={}),))
     (mine := tmp_path / "90_mine.py").write_text(
         '# op = "softmax"\n# rung = 90\n# name = "mine"\n# idea = "Mine."\n# language = "triton"\n'
         '# launch = "softmax_programs"\ndef softmax(x, y): pass\n'
@@ -398,7 +487,7 @@ def test_names_that_differ_by_signs_accents_or_case_are_people_of_their_own(tmp_
     assert len({people.folded(one.key) for one in found}) == len(found) == len(names) - 1  # "..." is hidden
     assert {one.name for one in found} >= {"a b", "a_b", "Jos\u00e9", "\u674e\u96f7"}
     for one in found:
-        GradeCase(student=one.key, task="a")
+        GradeCase(student=one.key, exercise="a")
         (tmp_path / "out" / one.key).mkdir(parents=True)
     (tmp_path / "in" / "A B").mkdir()  # who comes later takes nobody's name
     again = submissions.students(tmp_path / "in", JOB, known=found)
@@ -499,7 +588,7 @@ def test_gradescopes_folders_are_people(tmp_path: Path) -> None:
 
 
 def test_a_helper_travels_with_the_kernel_beside_it(tmp_path: Path) -> None:
-    job = GradeJob(name="x", device="cuda", tasks=(Task(name="a", op="softmax", params={}),))
+    job = GradeJob(name="x", device="cuda", exercises=(Exercise(name="a", op="softmax", params={}),))
     for folder, text in (("one", "#define N 1\n"), ("two", "#define N 2\n")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "own.cuh").write_text(text)
@@ -519,13 +608,13 @@ def test_no_more_is_read_of_a_hand_in_than_anybody_writes(tmp_path: Path) -> Non
     assert "there is more than is read" in taken.said[0]
 
 
-def test_each_task_is_handed_out_a_kernel_that_is_found_again(tmp_path: Path) -> None:
+def test_each_exercise_is_handed_out_a_kernel_that_is_found_again(tmp_path: Path) -> None:
     text = classroom.assignment(["gemm"])
-    text += '[[task]]\nname = "large"\nop = "gemm"\nfile = "91_large*"\nparams = {m = 9, n = 9, k = 9}\n'
+    text += '[[exercise]]\nname = "large"\nop = "gemm"\nfile = "91_large*"\nparams = {m = 9, n = 9, k = 9}\n'
     text = text.replace('op = "gemm"\n', 'op = "gemm"\nfile = "90_*"\n', 1)
     (tmp_path / "assignment.toml").write_text(text)
     template.hand_out(tmp_path, tmp_path / "out")
-    job = tasks.job_of(assignment.read(tmp_path / "out"))
+    job = exercises.job_of(assignment.read(tmp_path / "out"))
     handed = submissions.of_files("s", [tmp_path / "out"], job)
     assert handed.student.files == {"gemm": "90_mine.py", "large": "91_largemine.py"}
     assert "kernelscope course check" in (tmp_path / "out" / "README.md").read_text()

@@ -40,7 +40,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_deed(base: Path) -> dict[str, Graded]:
     with KIND.open(base / "out") as folder:
-        return {CLASS[g.case.student][g.case.task]: g for g in folder.measurements()}
+        return {CLASS[g.case.student][g.case.exercise]: g for g in folder.measurements()}
 
 
 @pytest.mark.sampled(3, "long")
@@ -55,7 +55,7 @@ def test_what_one_does_costs_itself_alone(graded: Path) -> None:
     assert found["hidden"].reason.startswith("its answer is wrong on a hidden shape")
     assert found["crash"].disposition == "crashed"
     assert "header" in found["header"].reason
-    assert "header" in found["nothing"].reason  # it may have been for this task
+    assert "header" in found["nothing"].reason  # it may have been for this exercise
     assert found["kills"].disposition in ("crashed", "failed")
 
 

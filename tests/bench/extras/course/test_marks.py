@@ -14,19 +14,19 @@ from bench.extras.course.marks import marks, ranking
 from bench.extras.course.records import (
     Alike,
     Asked,
+    Exercise,
     Grade,
     GradeCase,
     Graded,
     GradeJob,
     Reached,
     Student,
-    Task,
     Threshold,
 )
 from bench.results.finding import Finding
 from bench.results.ladder_records import RungCase, RungMeasurement
 
-TASK = Task(
+EXERCISE = Exercise(
     name="conv",
     op="conv",
     params={},
@@ -36,7 +36,7 @@ TASK = Task(
 )
 JOB = GradeJob(
     name="one",
-    tasks=(TASK,),
+    exercises=(EXERCISE,),
     questions=(
         Asked(name="n", text="?", kind="number", answer=5.0, within=0.1, points=2),
         Asked(name="t", text="?", points=4),
@@ -55,10 +55,10 @@ def graded(student: str, low: float, high: float, disposition: str = "ok", **mor
             rung="naive", ratio=t.ratio, value=value, low=low, high=high, reached=high >= t.ratio,
             close=low <= t.ratio <= high,
         )
-        for t in TASK.thresholds
+        for t in EXERCISE.thresholds
     )  # fmt: skip
     return Graded(
-        case=GradeCase(student=student, task="conv"),
+        case=GradeCase(student=student, exercise="conv"),
         disposition=disposition,  # type: ignore[arg-type]
         thresholds=reached if disposition == "ok" else (),
         value=value if disposition == "ok" else 0,
@@ -71,9 +71,9 @@ def test_points_are_of_bands_and_not_of_times() -> None:
     handed = [student(name, answers={"n": 5.4, "t": "memory"}) for name in "abcd"]
     a, b, c, d = marks(JOB, handed, found)
     assert [m.points for m in (a, b, c, d)] == [17, 20, 2, 2]
-    bands = [mark.tasks[0].graded and mark.tasks[0].graded.band for mark in (a, b, c, d)]
+    bands = [mark.exercises[0].graded and mark.exercises[0].graded.band for mark in (a, b, c, d)]
     assert (a.most, bands) == (24, [2, 3, 0, None])
-    assert a.tasks[0].band == "passed, reached 1× naive"
+    assert a.exercises[0].band == "passed, reached 1× naive"
     assert (a.questions[0].right, a.questions[1].right) == (True, None)
 
 
@@ -96,7 +96,7 @@ def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Pat
     wrong = graded("=cmd()", 0, 0, "incorrect", finding=finding, reason="-1 at the border")
     people = (student("=cmd()"), student("b", answers={"n": True}, late_s=5400.0))
     found = marks(JOB, people, [wrong, graded("b", 1.9, 2.1)])
-    pair = Alike(task="conv", student="b", other="conv 01 naive", rung=True, share=0.93)
+    pair = Alike(exercise="conv", student="b", other="conv 01 naive", rung=True, share=0.93)
     files = written.write(tmp_path, Grade(job=JOB, cases=(), students=people, alike=(pair,)), found)
     told = json.loads((tmp_path / "gradescope" / "=cmd()" / "results.json").read_text())
     assert (told["score"], told["tests"][0]["status"], told["tests"][0]["max_score"]) == (0, "failed", 18)
@@ -121,38 +121,38 @@ def measured(rung: str, *samples: float) -> RungMeasurement:
 
 
 def test_a_threshold_within_the_interval_is_reached_and_one_sample_is_no_certainty() -> None:
-    case = GradeCase(student="a", task="conv")
+    case = GradeCase(student="a", exercise="conv")
     naive, mine = (
         measured("naive", 1000.0, 1010.0, 990.0, 1005.0),
         measured("submission", 500.0, 505.0, 495.0, 502.0),
     )
-    made = judging._graded(case, TASK, {"submission": mine, "naive": naive})
+    made = judging._graded(case, EXERCISE, {"submission": mine, "naive": naive})
     assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
     assert judging._doubtful(made)
     made = judging._graded(
-        case, TASK, {"submission": measured("submission", 600.0), "naive": measured("naive", 1000.0)}
+        case, EXERCISE, {"submission": measured("submission", 600.0), "naive": measured("naive", 1000.0)}
     )
     assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
     assert made.low < made.value < made.high
     made = judging._graded(
-        case, TASK, {"submission": measured("submission", 1.0), "naive": measured("naive", 1e6)}
+        case, EXERCISE, {"submission": measured("submission", 1.0), "naive": measured("naive", 1e6)}
     )
     assert judging._doubtful(made)  # what a busy machine loses of a short pass
-    nothing = judging._graded(case, TASK, {"submission": mine})
+    nothing = judging._graded(case, EXERCISE, {"submission": mine})
     assert [t.reached for t in nothing.thresholds] == [False, False]
     assert "nothing can be said" in nothing.notes[0]
 
 
 def test_who_is_slow_now_and_then_reaches_no_more_than_is_measured() -> None:
     """The interval is then as wide as one likes: it holds all thresholds, and who is the first."""
-    case = GradeCase(student="a", task="conv")
+    case = GradeCase(student="a", exercise="conv")
     naive = measured("naive", 1000.0, 1010.0, 990.0, 1005.0)
     unsteady = measured("submission", 1000.0, 20000.0, 990.0, 1005.0)
-    made = judging._graded(case, TASK, {"submission": unsteady, "naive": naive})
+    made = judging._graded(case, EXERCISE, {"submission": unsteady, "naive": naive})
     assert made.value < 0.9 < 2 < made.high
     assert [(t.reached, t.close) for t in made.thresholds] == [(False, False), (False, False)]
     (mark,) = marks(JOB, [student("a")], [made])
-    assert sum("it is fast now and then only" in line for line in told.lines(mark.tasks[0])) == 2
+    assert sum("it is fast now and then only" in line for line in told.lines(mark.exercises[0])) == 2
     first = msgspec.structs.replace(graded("b", 3, 4), value=2.0, low=1.9, high=2.1)
     assert [place.rank for place in ranking([made, first])] == [1, 2]
 
@@ -183,24 +183,24 @@ def test_that_a_kernel_remembers_its_inputs_is_found_twice_before_it_counts() ->
 
 def test_on_an_overloaded_machine_speed_is_not_decided_and_correctness_is(tmp_path: Path) -> None:
     """Never a lower band: nothing is reached, nothing missed, and nobody has a rank."""
-    case = GradeCase(student="a", task="conv")
+    case = GradeCase(student="a", exercise="conv")
     naive, slow = measured("naive", 1000.0, 1010.0, 990.0, 1005.0), measured("submission", 3000.0, 3005.0)
     loaded = {"cores": 2.0, "wall_s": 1.0, "others_s": 1.7}
     for busy, other in ((naive, slow), (slow, naive)):
         busy = msgspec.structs.replace(busy, load=loaded)
-        made = judging._graded(case, TASK, {one.case.rung: one for one in (busy, other)})
+        made = judging._graded(case, EXERCISE, {one.case.rung: one for one in (busy, other)})
         assert made.disposition == "ok"
         assert not made.thresholds[0].reached
         assert made.undecided == "not decided: other programs used 1.7 of 2 cores while this was measured"
         assert 0 < made.low <= made.value <= made.high < 1
     (mark,) = marks(JOB, [student("a")], [made])
-    assert (mark.points, mark.tasks[0].band) == (10, f"passed; its speed is {made.undecided}")
+    assert (mark.points, mark.exercises[0].band) == (10, f"passed; its speed is {made.undecided}")
     assert ranking([made]) == ()
     told = written.gradescope(mark)
     assert "leaderboard" not in told
     assert told["tests"][0]["output"].count("not decided") == 3
     assert "reached" not in told["tests"][0]["output"].replace("not decided", "")
-    quiet = judging._graded(case, TASK, {"naive": naive, "submission": slow})
+    quiet = judging._graded(case, EXERCISE, {"naive": naive, "submission": slow})
     assert (quiet.undecided, judging.settled([quiet, quiet])) == ("", True)
     fast = graded("a", 3, 4)
     assert not judging.settled([made])

@@ -14,14 +14,14 @@ import pytest
 import main
 from bench.commands.measuring import Ending
 from bench.extras.course import alike, grading, walls
-from bench.extras.course.records import Graded, GradeJob, Reached, Task
+from bench.extras.course.records import Exercise, Graded, GradeJob, Reached
 from bench.extras.fleet import cluster
 from bench.extras.fleet.executor import Heard
 from bench.extras.fleet.work import Said, Work
 from kernels import registry
 from tests.bench.extras.course import classroom
 
-TASKS = ("softmax", "lrn")
+EXERCISES = ("softmax", "lrn")
 
 
 class Quick:
@@ -38,14 +38,14 @@ class Quick:
             if len(self.judged) == self.most:
                 return Ending(cancelled=True)
             work = next(work for work in works if case in work.cases)
-            text = next(text for name, text in work.files.items() if name.startswith(f"{case.task}/"))
+            text = next(text for name, text in work.files.items() if name.startswith(f"{case.exercise}/"))
             value = float(text.rsplit("# speed ", 1)[1])
             reached = [
                 Reached(
                     rung=t.rung, ratio=t.ratio, value=value, low=0.9 * value, high=1.1 * value,
                     reached=value >= t.ratio,
                 )
-                for t in work.job.task(case.task).thresholds
+                for t in work.job.exercise(case.exercise).thresholds
             ]  # fmt: skip
             self.judged.append(case.key)
             made = Graded(
@@ -67,11 +67,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
     return made
 
 
-def hand_in(base: Path, student: str, speed: float, tasks: Sequence[str] = TASKS) -> None:
-    for task in tasks:
-        path = base / "in" / student / task / "90_mine.py"
+def hand_in(base: Path, student: str, speed: float, exercises: Sequence[str] = EXERCISES) -> None:
+    for exercise in exercises:
+        path = base / "in" / student / exercise / "90_mine.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{classroom.kernel(task, 'right')}\n# speed {speed}\n")
+        path.write_text(f"{classroom.kernel(exercise, 'right')}\n# speed {speed}\n")
 
 
 def grade(base: Path, *more: str) -> int:
@@ -83,7 +83,7 @@ def grade(base: Path, *more: str) -> int:
 @pytest.fixture
 def base(tmp_path: Path, quick: Quick) -> Path:
     """A class of three that is graded."""
-    text = classroom.assignment(TASKS).replace('device = "cpu"', 'device = "cpu"\nseed = 5', 1)
+    text = classroom.assignment(EXERCISES).replace('device = "cpu"', 'device = "cpu"\nseed = 5', 1)
     text += (
         '[[question]]\nname = "n"\ntext = "?"\nkind = "number"\nanswer = 117600\nwithin = 0.05\npoints = 2\n'
     )
@@ -150,8 +150,8 @@ def test_a_changed_assignment_says_what_it_touches_and_grades_that(
     file.write_text(text.replace("size = 3", "size = 5", 1).replace("points = 5\n", "points = 7\n", 1))
     assert grade(base) == 0
     said = capsys.readouterr().err
-    assert "task lrn is graded anew: hidden changed" in said
-    assert "task softmax is counted anew: only its points" in said
+    assert "exercise lrn is graded anew: hidden changed" in said
+    assert "exercise softmax is counted anew: only its points" in said
     assert quick.judged == ["anna--lrn", "bert--lrn", "Carla_Müller--lrn"]
     assert points(base) == {"anna": "32", "bert": "34", "Carla Müller": "20"}
     file.write_text(text.replace('name = "five-kernels"', 'name = "other"'))
@@ -228,7 +228,7 @@ def test_pages_hold_what_a_student_reads_and_nothing_that_runs(base: Path, quick
 
 
 def test_a_rung_and_a_classmate_under_other_names_are_flagged() -> None:
-    job = GradeJob(name="x", tasks=(Task(name="t", op="conv", params={}),))
+    job = GradeJob(name="x", exercises=(Exercise(name="t", op="conv", params={}),))
     rungs = {rung.name: rung for rung in registry.rungs("cpu", "conv")}
     stolen, own = rungs["im2col"].source, rungs["shift_and_add"].source
     disguised = re.sub(r"\bout\b|\boutput\b", "result", stolen.replace("# name", "# no name", 1))

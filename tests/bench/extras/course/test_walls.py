@@ -25,7 +25,7 @@ from kernels.errors import UnavailableError
 from tests.bench.extras.course import classroom, hostile
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
-CASE = GradeCase(student="ada", task="softmax")
+CASE = GradeCase(student="ada", exercise="softmax")
 
 FILTERED = """
 import ctypes, fcntl, mmap, os, resource, signal, socket, sys, termios, threading, time

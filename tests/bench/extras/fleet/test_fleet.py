@@ -15,7 +15,7 @@ import pytest
 import main
 from bench.commands.measuring import Ending
 from bench.extras.course import grading
-from bench.extras.course.records import GradeCase, Graded, GradeJob, Task
+from bench.extras.course.records import Exercise, GradeCase, Graded, GradeJob
 from bench.extras.fleet import on_ray, spread, work
 from bench.extras.fleet.devices import Place, cpu
 from bench.extras.fleet.executor import Devices, local
@@ -28,11 +28,13 @@ from kernels import processes
 from kernels.errors import InputError, UnavailableError
 from tests.bench.extras.fleet.fake_ray import FakeRay
 
-JOB = GradeJob(name="x", tasks=(Task(name="a", op="gemm", params={}), Task(name="b", op="gemm", params={})))
+JOB = GradeJob(
+    name="x", exercises=(Exercise(name="a", op="gemm", params={}), Exercise(name="b", op="gemm", params={}))
+)
 
 
 def piece(student: str, device: str = "cpu", **more: Any) -> Work:
-    cases = tuple(GradeCase(student=student, task=task) for task in "ab")
+    cases = tuple(GradeCase(student=student, exercise=name) for name in "ab")
     return Work(student, grading.GRADES, JOB, cases, device, **more)
 
 
@@ -129,9 +131,9 @@ def test_a_case_whose_worker_was_killed_is_tried_again_and_no_other_is(
     ran: list[list[str]] = []
 
     def run(job: Any, cases: Any, folder: Any, **_: Any) -> Outcome:
-        ran.append([case.task for case in cases])
+        ran.append([case.exercise for case in cases])
         for case in cases:
-            lost = {KILLED_BY: "SIGKILL" if case.task == "a" else "SIGSEGV"}
+            lost = {KILLED_BY: "SIGKILL" if case.exercise == "a" else "SIGSEGV"}
             folder.append(Graded(case=case, disposition="crashed", facts=lost))
         return Outcome(())
 
@@ -139,7 +141,7 @@ def test_a_case_whose_worker_was_killed_is_tried_again_and_no_other_is(
     said: list[Said] = []
     work.perform(piece("s"), cpu(), said.append)
     assert ran == [["a", "b"], ["a"]]
-    assert [one.message.case.task for one in said if one.settled] == ["b", "a"]
+    assert [one.message.case.exercise for one in said if one.settled] == ["b", "a"]
 
 
 def test_what_was_late_is_looked_at_twice_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +167,7 @@ def test_what_was_late_and_worked_all_the_while_is_looked_at_once(
     monkeypatch: pytest.MonkeyPatch, code: str, again: bool
 ) -> None:
     job = msgspec.structs.replace(JOB, timeout_s=0.25)
-    case = GradeCase(student="x", task="a")
+    case = GradeCase(student="x", exercise="a")
     tried: list[GradeCase] = []
 
     def run(job: Any, cases: Any, kept: Any, on_worker: Any, **_: Any) -> Outcome:

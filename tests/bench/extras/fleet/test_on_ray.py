@@ -58,7 +58,7 @@ def test_what_it_hands_out_can_be_sent(tmp_path: Path) -> None:
     work = Work(
         "s",
         grading.GRADES,
-        grading.GradeJob(name="x", tasks=()),
+        grading.GradeJob(name="x", exercises=()),
         (),
         files={"a": "b"},
         walls=walls.Walls(walls.NONE),

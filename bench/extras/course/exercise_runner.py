@@ -1,6 +1,6 @@
 """A ladder whose first case is a student's kernel: where that is wrong nothing is timed, and nothing else is
-made ready. It is timed beside the rungs that the task's thresholds name, until it is clear which of them it
-reaches.
+made ready. It is timed beside the rungs that the exercise's thresholds name, until it is clear which of
+them it reaches.
 
 On the CPU checks share the processor with those of other submissions, and what is timed has it alone.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.extras.course.records import Task
+from bench.extras.course.records import Exercise
 from bench.extras.fleet.device_lock import DeviceLock
 from bench.judge import Wrong
 from bench.measure import limits
@@ -70,17 +70,17 @@ class _Submission(RungContender):
         params: Params,
         case: RungCase,
         reporter: Reporter,
-        task: Task,
+        exercise: Exercise,
         give_way: Callable[[], None],
         hidden: Callable[[], None],
     ) -> None:
         super().__init__(job, params, case, reporter, "")
-        self._task, self._give_way, self._hidden = task, give_way, hidden
+        self._exercise, self._give_way, self._hidden = exercise, give_way, hidden
 
     def prepare(self) -> None:
         super().prepare()
         rung, job = self.rung(), self.job
-        for fields in self._task.hidden:
+        for fields in self._exercise.hidden:
             self._give_way()
             self._hidden()
             params = entrants.params_of(job.op, fields)
@@ -92,7 +92,7 @@ class _Submission(RungContender):
                         raise Wrong(failure.finding, failure.error_map, failure)
 
 
-class TaskRunner(LadderRunner):
+class ExerciseRunner(LadderRunner):
     """first_s: seconds of samples of each that are taken before it is asked whether they suffice. hidden:
     called before the kernel is tried on a hidden shape. known: the kernel has passed all shapes before; it is
     checked on the one that it is timed on."""
@@ -100,7 +100,7 @@ class TaskRunner(LadderRunner):
     def __init__(
         self,
         start: Start[LadderJob, RungCase],
-        task: Task,
+        exercise: Exercise,
         say: Callable[[Message], None],
         stopped: Callable[[], bool],
         lock: DeviceLock | None,
@@ -109,7 +109,7 @@ class TaskRunner(LadderRunner):
         known: bool = False,
     ) -> None:
         super().__init__(start, say, stopped)
-        self._task, self._lock, self._first_s, self._known = task, lock, first_s, known
+        self._exercise, self._lock, self._first_s, self._known = exercise, lock, first_s, known
         self._hidden = hidden
         self._own = start.cases[0]
 
@@ -131,7 +131,7 @@ class TaskRunner(LadderRunner):
         made = super()._simulated(case)
         job, dirs = self._job, [Path(folder) for folder in self._job.kernel_dirs]
         rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
-        for fields in self._task.hidden if made.disposition == "ok" else ():
+        for fields in self._exercise.hidden if made.disposition == "ok" else ():
             self._give_way()
             self._hidden()
             made = simulated.tried_on(rung, entrants.params_of(job.op, fields), made, HIDDEN, job.seed)
@@ -160,7 +160,9 @@ class TaskRunner(LadderRunner):
             return _BesideIt(self._job, params, case, self._reporter, "")
         if self._known:
             return _OnItsShape(self._job, params, case, self._reporter, "")
-        return _Submission(self._job, params, case, self._reporter, self._task, self._give_way, self._hidden)
+        return _Submission(
+            self._job, params, case, self._reporter, self._exercise, self._give_way, self._hidden
+        )
 
     def _time(self, ready: dict[str, Contender]) -> None:
         if self._own.key not in ready:
@@ -189,7 +191,7 @@ class TaskRunner(LadderRunner):
             return True
         others = {case.rung: timings[case.key] for case in self._cases[1:] if case.key in timings}
         beside = {name: other for name, other in others.items() if other.error is None}
-        asked = [(beside[t.rung], t.ratio) for t in self._task.thresholds if t.rung in beside]
+        asked = [(beside[t.rung], t.ratio) for t in self._exercise.thresholds if t.rung in beside]
         if not all(stats.clear_of(other, own, ratio) for other, ratio in asked):
             return False
         known = [stats.compare(other, own)[0] for other in beside.values()]

@@ -1,4 +1,4 @@
-"""An assignment's tasks as params of operators, everything that it names looked up."""
+"""An assignment's exercises as params of operators, everything that it names looked up."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import Any
 
 import msgspec
 
-from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
-from bench.extras.course.records import REFERENCE, CountLimit, GradeJob, Task
-from bench.measure.answers import one_node
+from bench.extras.course.assignment import Assignment, ExerciseEntry, Side, Work
+from bench.extras.course.records import REFERENCE, CountLimit, Exercise, GradeJob
 from bench.measure.ladder.counts import LEAST, LEAST_OF, NAMES_OF_COUNTS
 from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan, model_questions
 from bench.words.option import one_of
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.ops import OPS, Params, sized
+from kernels.ops import Params, sized
 from kernels.precision import NAMES
 from kernels.tasks import TaskParams, record_of, shipped
+
+MOST_MODEL_NBYTES = 4 << 20  # they travel with each student's job
 
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
     """What a class is judged by. hidden: with the shapes that students are not told. Raises InputError naming
-    the task that cannot be had."""
+    the exercise that cannot be had."""
     return GradeJob(
         name=made.name,
         title=made.title,
         device=made.device,
-        tasks=tuple(_task(made, entry, hidden) for entry in made.task),
+        exercises=tuple(_exercise(made, entry, hidden) for entry in made.exercise),
         threads=made.threads,
         budget_s=made.limits.budget,
         timeout_s=made.limits.seconds,
@@ -42,15 +43,18 @@ def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
     )
 
 
-def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
+def _exercise(made: Assignment, entry: ExerciseEntry, hidden: bool) -> Exercise:
     try:
         ladder_plan.op_of(entry.op)
         params = _params(entry, entry, made.device)
         others = tuple(_params(entry, work, made.device) for work in entry.hidden if hidden)
         for threshold in entry.threshold:
             if threshold.rung == REFERENCE:
-                if not one_node.is_graph(params) or entry.op not in (*OPS, *shipped()):
-                    raise InputError(f"{entry.op} has no reference that is timed; name a rung of it")
+                if not ladder_plan.beside(params, made.device):
+                    raise InputError(
+                        f"no reference is timed beside {made.device} kernels for {entry.op}, whose own is a "
+                        "function of NumPy: name a rung, or in task.toml an ONNX model as yardstick"
+                    )
                 continue
             rung = registry.find(made.device, entry.op, threshold.rung)
             if refused := rung.refusal(params):
@@ -60,17 +64,20 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         if unknown := set(entry.precision) - set(NAMES):
             raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
     except KernelscopeError as error:
-        raise InputError(f"task {entry.name!r}: {error}") from error
+        raise InputError(f"exercise {entry.name!r}: {error}") from error
     record = record_of(entry.op)
     own = record.task if issubclass(record, TaskParams) and entry.op not in shipped() else None
-    if own is not None and not own.answers:
+    models = dict(own.models) if own is not None else {}
+    if (nbytes := sum(map(len, models.values()))) > MOST_MODEL_NBYTES:
         raise InputError(
-            f"task {entry.name!r}: the reference of a task of your own is a .py file in a course"
+            f"exercise {entry.name!r}: the ONNX models of {entry.op} have {nbytes:,} bytes, in a course "
+            f"{MOST_MODEL_NBYTES:,} at most; give it what they multiply by as inputs"
         )
-    return Task(
+    return Exercise(
         folder=str(own.folder) if own is not None else "",
         text=own.text if own is not None else "",
         reference=own.answers if own is not None else "",
+        models=models,
         name=entry.name,
         op=entry.op,
         params=asdict(params),
@@ -97,9 +104,9 @@ def _check_count(limit: CountLimit, op: str, params: Params) -> None:
             raise InputError(f"its count's rung cannot run it: {refused}")
 
 
-def _params(entry: TaskEntry, work: Work, device: str) -> Params:
-    """The params of the task, or of one of its hidden shapes, which has of the task's what it does not say
-    itself."""
+def _params(entry: ExerciseEntry, work: Work, device: str) -> Params:
+    """The params of the exercise, or of one of its hidden shapes, which has of the exercise's what it does
+    not say itself."""
     if work.shape:
         if entry.op != "conv":
             raise InputError(f"shape is of a conv; {entry.op} takes params, or a model and its node")

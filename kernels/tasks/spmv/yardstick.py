@@ -1,0 +1,12 @@
+from cupyx import cusparse
+from cupyx.scipy.sparse import csr_matrix
+
+
+def yardstick(offsets, places, values, x, y, m, n):
+    """cuSPARSE's product, of a matrix that was made once."""
+    matrix = csr_matrix((values, places, offsets), shape=(m, n))
+
+    def run():
+        cusparse.spmv(matrix, x, y)
+
+    return run
