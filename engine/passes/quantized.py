@@ -181,12 +181,12 @@ class _Pass:
         """first: that which reads what is dequantized; name: what the limits and the QuantizeLinear read."""
         made: list[Kernel | View] = []
         output, size = end.output, math.prod(self.specs[end.output].shape)
-        if (whole := self._of_pass(name)) is not None:
+        if (whole := self._of_pass(name)) is not None and 0 < float(whole[1][0]) < math.inf:
             return [self._brought(whole, size, behind, nodes, output)]
         names = (first.source,) if isinstance(first, View) else first.inputs
         given = [self._of_pass(each) for each in names]
         wholes = [each for each in given if each is not None]
-        if len(wholes) != len(given):
+        if len(wholes) != len(given) or not all(0 < float(scale[0]) < math.inf for _, scale in wholes):
             return []
         p = None if isinstance(first, View) else first.params
         if isinstance(p, Concat) and p.dtype == "float32":

@@ -133,10 +133,8 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
         others.append(random.integers(low, high + 1, p.channels).astype(np.float32))
         x = np.rint(128 * x) / np.float32(128) if p.dtype == "float32" else x * 50 - x
     if isinstance(p, QAdd):
-        return [
-            np.rint(60 * each.astype(np.float64)).astype(n)
-            for each, n in zip(arrays, p.input_dtypes, strict=True)
-        ]
+        random, held = np.random.default_rng(p.size), [np.iinfo(name) for name in p.input_dtypes]
+        return [random.integers(each.min, each.max + 1, p.size, each.dtype) for each in held]
     if isinstance(p, Attention) and p.mask and p.mask[3] > 1:
         others[-1][..., ::3] = -np.inf if p.guarded else -1e4  # where that leaves nothing there is an answer
     return [x.astype(p.dtype), *others]
@@ -160,6 +158,10 @@ def model(p: Params, element: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
+def _wide(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float64) if dtype.kind == "f" else dtype
+
+
 def _element(dtype: str, element: int) -> int:
     if np.dtype(dtype).kind == "f":
         return element
@@ -178,10 +180,7 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
         return [node("Gather", names, ["y"], axis=1)], {}
     if isinstance(p, QAdd):
         made, held = nodes_of(p, names, "y")
-        return made, {
-            name: array.astype(np.float64) if array.dtype == np.float32 else array
-            for name, array in held.items()
-        }
+        return made, {name: np.asarray(array, _wide(array.dtype)) for name, array in held.items()}
     if isinstance(p, Quantize):
         to = helper.np_dtype_to_tensor_dtype(np.dtype(p.through))
         nodes = [node("Cast", ["in2"], ["zero"], to=to)]

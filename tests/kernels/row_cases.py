@@ -155,9 +155,7 @@ def _qadd(rng: np.random.Generator) -> Iterator[Made]:
             p = QAdd(
                 size, a_scale, zeros[0], b_scale, zeros[1], out_scale, zeros[2], low, int(held[2].max), *types
             )
-            a, b = (
-                rng.integers(e.min, e.max + 1, size).astype(n) for e, n in zip(held[:2], types, strict=False)
-            )
+            a, b = (rng.integers(each.min, each.max + 1, size, each.dtype) for each in held[:2])
             real = (a.astype(int) - zeros[0]) * a_scale + (b.astype(int) - zeros[1]) * b_scale
             y = np.clip(np.rint(real / out_scale) + zeros[2], low, held[2].max)
             yield p, (a, b), y.astype(types[2])

@@ -1,0 +1,32 @@
+"""Quantised files as other people bring them: right is called right on our engine and on ONNX Runtime, and
+what our engine refuses says why."""
+
+import numpy as np
+import pytest
+
+from engine.passes import quantized
+from tests.bench.measure.quantized_files import FILES
+from tests.bench.measure.test_files_of_others import _quick, measured  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+REFUSED: dict[str, str] = {}
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_tool_is_right_or_refused_with_the_reason(name, tmp_path):
+    (ours,), (theirs,) = measured(tmp_path / "file.onnx", FILES[name](), (2,))
+    assert theirs.disposition == "ok", theirs.reason
+    if reason := REFUSED.get(name):
+        assert (ours.disposition, reason in ours.reason) == ("unsupported", True), ours.reason
+    else:
+        assert ours.disposition == "ok", ours.reason
+
+
+@pytest.mark.parametrize("name", ["resnet, operators, int8", "squeezenet"])
+def test_a_sum_or_a_join_that_is_one_step_off_is_found(name, tmp_path, monkeypatch):
+    zero_of = quantized._zero_of
+    monkeypatch.setattr(quantized, "_zero_of", lambda whole: min(zero_of(whole) + 1, 127))
+    (ours,), _ = measured(tmp_path / "file.onnx", FILES[name](), (2,))
+    assert ours.disposition == "incorrect", np.asarray(ours.samples_ns).size
