@@ -27,8 +27,8 @@ from engine.graph.graph import Graph
 
 OTHER_WAY, OTHER_DYNAMIC = "OtherWay", "OtherDynamic"  # bench.measure.answers.operators.mended has them
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
-# Operators of whole numbers that quantise what they have worked out; their nodes are told what to do with ties
-# (bench.measure.answers.operators.quantized).
+# Operators of whole numbers that quantise what they have worked out; their nodes are told what to do with
+# ties (bench.measure.answers.operators.quantized).
 WITHIN = (
     *("QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul", "QLinearConcat"),
     *("QLinearAveragePool", "QLinearGlobalAveragePool"),
@@ -55,8 +55,8 @@ def quantizes(graph: Graph) -> bool:
 def other_way(nodes: Iterable[onnx.NodeProto], near: float = NEAR, draw: int = 0) -> list[onnx.NodeProto]:
     """The same nodes, but with ties rounded the other way. A node that moves ties (operator OTHER_WAY) is put
     before each QuantizeLinear, OTHER_DYNAMIC replaces DynamicQuantizeLinear, and a node of WITHIN has the
-    attributes `near` and `draw`; other nodes stay. near: how near to half-way a tie is, in steps. draw: 0: all ties; else the number of a random choice of them (see
-    `drawn`)."""
+    attributes `near` and `draw`; other nodes stay. near: how near to half-way a tie is, in steps. draw: 0:
+    all ties; else the number of a random choice of them (see `drawn`)."""
     found = []
     for node in nodes:
         if node.op_type not in (*QUANTIZING, *WITHIN):

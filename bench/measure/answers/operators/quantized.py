@@ -99,9 +99,9 @@ class QGemm(_Microsoft):
         sums = (a.T if self._get("transA", 0) else a) @ (b.T if self._get("transB", 0) else b)
         sums = sums if c is None else sums + c.astype(float)
         real = sums * (self._get("alpha", 1.0) * a_scale.astype(float) * b_scale.astype(float))
-        return (
-            real if y_scale is None else _to_eight_bits(self, real, y_scale.astype(float), y_zero, y_zero),
-        )
+        if y_scale is None:
+            return (real,)
+        return (_to_eight_bits(self, real, y_scale.astype(float), y_zero, y_zero),)
 
 
 class _Arithmetic(_Microsoft):
