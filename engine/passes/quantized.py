@@ -79,10 +79,7 @@ class _Pass:
         steps: dict[str, list[Kernel | View]] = {}
         for item in self.program.items:
             if isinstance(item, Kernel) and item.output not in self.taken:
-                if (step := self._step(item)) is not None:
-                    steps[item.output] = [step]
-                    self.within[item.output] = item.output
-                elif found := self._in_bytes(item):
+                if found := self._step(item) or self._in_bytes(item):
                     steps[item.output] = found
         self._with_their_ends(steps)
         items: list[Kernel | View] = []
@@ -109,31 +106,40 @@ class _Pass:
             if isinstance(last := of[-1], Kernel):
                 of[-1] = replace(last, parameters=last.parameters + item.parameters)
 
-    def _step(self, item: Kernel) -> Kernel | None:
-        """The step that a product becomes, or None."""
+    def _step(self, item: Kernel) -> list[Kernel | View]:
+        """The step that a product becomes, behind another shape of what it reads; nothing where there is
+        none."""
         if not isinstance(item.params, Conv | Gemm) or item.params.activation is not None:
-            return None
+            return []
         match = self._product(item, item.params)
         if match is None:
-            return None
+            return []
         self._follow(item, match)
         last = match.chain[-1] if match.chain else item
         try:
             lowered = quantized(replace(item, output=last.output), *match.factors, match.behind)
         except Refused:
-            return None
+            return []
         (step,) = lowered.items
         assert isinstance(step, Kernel)
         self.constants.update(lowered.constants)
         self.specs.update(lowered.specs)
         self.taken.update(kernel.output for kernel in match.chain)
         self.claimed.update(match.nodes)
+        self.within[item.output] = item.output
         names = [*match.nodes, *item.nodes, *(name for kernel in match.chain for name in kernel.nodes)]
-        return replace(
-            step,
-            nodes=tuple(dict.fromkeys(names)),
-            parameters=item.parameters + sum(kernel.parameters for kernel in match.chain),
-        )
+        parameters = item.parameters + sum(kernel.parameters for kernel in match.chain)
+        shaped = self.makers.get(item.inputs[0])
+        if not isinstance(shaped, View):
+            return [replace(step, nodes=tuple(dict.fromkeys(names)), parameters=parameters)]
+        nodes = tuple(dict.fromkeys((*shaped.nodes, *names)))
+        of = self._of_pass(shaped.source)
+        assert of is not None
+        source, name = of[0], match.factors[0].name
+        self.taken.add(shaped.output)
+        self.within[shaped.output] = item.output
+        self.specs[name] = TensorSpec(self.specs[shaped.output].shape, source.dtype)
+        return [View(source.name, name, nodes), replace(step, nodes=nodes, parameters=parameters)]
 
     # ------------------------------------------------------------------------------------ between two scales
 
@@ -261,7 +267,7 @@ class _Pass:
 
     def _product(self, item: Kernel, params: Conv | Gemm) -> _Found | None:
         """The factors and the bias of a product whose factors are dequantized."""
-        x = self._of_pass(item.inputs[0])
+        x = self._of_pass(item.inputs[0]) or self._shaped(item.inputs[0])
         weight = self._of_constant(item.inputs[1], params) or self._of_pass(item.inputs[1])
         if x is None or weight is None or params.dtype != "float32":
             return None
@@ -295,6 +301,14 @@ class _Pass:
         source = maker.inputs[0]
         value = self.constants.get(source)
         return Whole(source, p.dtype, zero.astype(p.dtype).reshape(1), value), scale
+
+    def _shaped(self, name: str) -> tuple[Whole, np.ndarray] | None:
+        """As _of_pass, of what has another shape since then."""
+        maker = self.makers.get(name)
+        if not isinstance(maker, View) or not self._lone(maker):
+            return None
+        of = self._of_pass(maker.source)
+        return None if of is None else (replace(of[0], name=f"{name}:bytes"), of[1])
 
     def _of_constant(self, name: str, params: Conv | Gemm) -> tuple[Whole, np.ndarray] | None:
         """Weights that were dequantized beforehand, by one scale or by one a channel of the answer."""

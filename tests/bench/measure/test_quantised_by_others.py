@@ -1,7 +1,5 @@
-"""Quantised files as other people bring them: right is called right on our engine and on ONNX Runtime, and
-what our engine refuses says why."""
+"""Quantised files as other people bring them: right is called right on our engine and on ONNX Runtime."""
 
-import numpy as np
 import pytest
 
 from engine.passes import quantized
@@ -10,18 +8,17 @@ from tests.bench.measure.test_files_of_others import _quick, measured  # noqa: F
 
 pytestmark = pytest.mark.slow
 
-REFUSED: dict[str, str] = {}
+# Of weights by another axis than the outputs' ONNX Runtime makes a QLinearConv that it refuses itself.
+NOT_THEIRS = "odd_axes"
 
 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_another_tool_is_right_or_refused_with_the_reason(name, tmp_path):
+def test_a_file_of_another_tool_is_right(name, tmp_path):
     (ours,), (theirs,) = measured(tmp_path / "file.onnx", FILES[name](), (2,))
-    assert theirs.disposition == "ok", theirs.reason
-    if reason := REFUSED.get(name):
-        assert (ours.disposition, reason in ours.reason) == ("unsupported", True), ours.reason
-    else:
-        assert ours.disposition == "ok", ours.reason
+    assert ours.disposition == "ok", ours.reason
+    assert (theirs.disposition == "ok") == (name != NOT_THEIRS), theirs.reason
+    assert not any("not trusted" in text for text in ours.validity.warnings)
 
 
 @pytest.mark.parametrize("name", ["resnet, operators, int8", "squeezenet"])
@@ -29,4 +26,4 @@ def test_a_sum_or_a_join_that_is_one_step_off_is_found(name, tmp_path, monkeypat
     zero_of = quantized._zero_of
     monkeypatch.setattr(quantized, "_zero_of", lambda whole: min(zero_of(whole) + 1, 127))
     (ours,), _ = measured(tmp_path / "file.onnx", FILES[name](), (2,))
-    assert ours.disposition == "incorrect", np.asarray(ours.samples_ns).size
+    assert ours.disposition == "incorrect"
