@@ -78,9 +78,10 @@ class _Pass:
     def done(self) -> Program:
         steps: dict[str, list[Kernel | View]] = {}
         for item in self.program.items:
-            if isinstance(item, Kernel) and item.output not in self.taken:
-                if found := self._step(item) or self._in_bytes(item):
-                    steps[item.output] = found
+            if not isinstance(item, Kernel) or item.output in self.taken:
+                continue
+            if found := self._step(item) or self._in_bytes(item):
+                steps[item.output] = found
         self._with_their_ends(steps)
         items: list[Kernel | View] = []
         for item in self.program.items:
