@@ -53,4 +53,4 @@ def bind(p, inputs, output, workspace):
 
 
 def _largest(into, pairs, lowest):
-    return [partial(into.fill, lowest), *(partial(np.maximum, at, of, at) for at, of in pairs)]
+    return [partial(into.fill, lowest), *(partial(np.maximum, at, of, out=at) for at, of in pairs)]
