@@ -92,7 +92,8 @@ class _Pass:
         return alive(replace(self.program, items=tuple(items), specs=self.specs, constants=self.constants))
 
     def _with_their_ends(self, steps: dict[str, list[Kernel | View]]) -> None:
-        """Each DequantizeLinear whose every reader became a step is a node of the first of these."""
+        """Each DequantizeLinear whose every reader became a step is a node of the first of these; the last
+        one where others read it too, for then it is no part of that step where the step stands alone."""
         for item in self.program.items:
             if not isinstance(item, Kernel) or not isinstance(item.params, Quantize):
                 continue
@@ -102,7 +103,8 @@ class _Pass:
             if not all(output in self.within for output in outputs):
                 continue
             of = steps[self.within[outputs[0]]]
-            nodes = tuple(dict.fromkeys((*item.nodes, *(name for each in of for name in each.nodes))))
+            own = [name for each in of for name in each.nodes]
+            nodes = tuple(dict.fromkeys((*own, *item.nodes) if len(outputs) > 1 else (*item.nodes, *own)))
             of[:] = [replace(each, nodes=nodes) for each in of]
             if isinstance(last := of[-1], Kernel):
                 of[-1] = replace(last, parameters=last.parameters + item.parameters)
