@@ -90,7 +90,8 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
 
 
 def first_rung(device: str, wanted: Any, node: str, weights_known: bool, precision: str) -> Chosen:
-    return Chosen(next(rung for rung in registry.rungs(device, wanted.op) if rung.refusal(wanted) is None).name)
+    able = (rung for rung in registry.rungs(device, wanted.op) if rung.refusal(wanted) is None)
+    return Chosen(next(able).name)
 
 
 def bare(graph: Graph, batch: int) -> Plan:

@@ -233,7 +233,8 @@ def _quantize(p: Quantize, names: Sequence[str], output: str) -> Nodes:
 
 @nodes.register
 def _qadd(p: QAdd, names: Sequence[str], output: str) -> Nodes:
-    made, held = [], {}
+    made: list[object] = []
+    held: dict[str, np.ndarray] = {}
     for name, side, scale, zero, dtype in (
         (names[0], "a", p.a_scale, p.a_zero, p.dtype),
         (names[1], "b", p.b_scale, p.b_zero, p.other),
