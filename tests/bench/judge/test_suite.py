@@ -13,9 +13,9 @@ from bench.measure.answers.samples import small_shapes
 from kernels import registry
 from kernels.ops import OPS, sized
 from kernels.ops._quantized import Quantized
-from kernels.ops.qadd import QAdd
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.qadd import QAdd
 from tests.bench.judge.planting import TIMED
 
 pytestmark = pytest.mark.slow
