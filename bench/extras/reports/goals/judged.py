@@ -396,7 +396,7 @@ def of_words(goal: Goal) -> str:
         "peak": "peak memory",
         "rate": f"share of the matrix units' rate in {goal.precision}",
         "reading": "time of a pass, of the reading of its weights",
-        "lost": f"images answered wrong that {goal.rival} answers right",
+        "lost": f"top-1 lost beside {goal.rival}",
         "elapsed": "from the command to the last verdict",
     }[goal.value]
     than = f" running {goal.rival}" if goal.rival else ""
