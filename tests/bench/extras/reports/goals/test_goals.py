@@ -27,7 +27,7 @@ from engine.options import Configuration
 from engine.planning.choices import Choice, Tried
 from kernels import registry
 from kernels.errors import InputError
-from kernels.precision import MIXED, asked, budget
+from kernels.precision import MIXED, asked
 from models import names
 from tests.bench.synthetic import record
 
@@ -47,8 +47,7 @@ def test_what_a_file_names_is_there_and_measured(name: str) -> None:
         assert set(need.models) - made <= set(names.models())
         assert set(need.backends) <= set(backends.all_backends())
         assert set(need.once) < set(need.backends)
-        whole = {precision for precision in need.precisions if budget(precision) is None}
-        assert whole <= {*registry.precisions(goals.device), MIXED}
+        assert set(need.precisions) <= {*registry.precisions(goals.device), MIXED}
     for goal in goals.every:
         assert len(goal.batches) == len(goal.wanted)
         assert all(wanted > 0 for wanted in goal.wanted)
@@ -58,7 +57,7 @@ def test_what_a_file_names_is_there_and_measured(name: str) -> None:
         need = goals.need(goal.need)
         assert {goal.model, goal.rival or goal.model} <= set(map(stem, need.models))
         assert set(goal.batches) <= set(need.batches)
-        assert goal.precision in map(asked, need.precisions)
+        assert goal.precision in {asked(name, need.max_error) for name in need.precisions}
         tuned = (
             {f"ort-{goals.device}{end}" for end in ("-tuned", "-tuned-strict")}
             if need.tune_reference
