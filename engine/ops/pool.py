@@ -14,9 +14,8 @@ import numpy as np
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, operator
-from engine.ops._nodes import Nodes, number_of, written
+from engine.ops._nodes import Nodes, written
 from engine.ops._window import IDLE, WindowAxis, resolve
-from kernels.ops._quantized import EIGHT_BITS
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
 
@@ -28,8 +27,6 @@ def _pooled(node: Node, scope: Scope) -> Lowered:
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
-    if dtype in EIGHT_BITS and node.op_type == "MaxPool" and not any(node.outputs[1:]):
-        return _of_bytes(node, scope, dtype)
     axes = resolve(node, shape[2:], tuple(node.attributes["kernel_shape"]))
     for axis in axes:
         # A window that lies in padding alone has no maximum and no mean.
@@ -62,15 +59,6 @@ def _pooled(node: Node, scope: Scope) -> Lowered:
         items.append(Kernel(index, (x,), places))
         specs[places] = TensorSpec(tuple(sizes), "int64")
     return Lowered(tuple(items), specs)
-
-
-def _of_bytes(node: Node, scope: Scope, dtype: str) -> Lowered:
-    """The maximum of eight-bit numbers, which float32 holds as they are."""
-    nodes = Nodes(node, scope)
-    wide = nodes("Cast", node.inputs[0], to=number_of("float32"))
-    pooled = nodes("MaxPool", wide, **node.attributes)
-    nodes("Cast", pooled, to=number_of(dtype), output=node.outputs[0])
-    return nodes.lowered()
 
 
 def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dtype: str) -> Pool:

@@ -1,4 +1,4 @@
-"""A product between DequantizeLinear and QuantizeLinear as one step of whole numbers.
+"""What stands between DequantizeLinear and QuantizeLinear as one step of whole numbers.
 
     DequantizeLinear(x), DequantizeLinear(weight) → Conv | Gemm | MatMul
         → Add of a constant a channel → Relu | Clip → QuantizeLinear
@@ -8,6 +8,11 @@ where it is there. Without a QuantizeLinear the step gives float32. The step sum
 rest out in double precision, where the product of two float32 scales is exact: it says what the nodes say in
 exact arithmetic, and rounds once. Whatever does not fit stays in floating point, as it stands.
 
+What only picks, moves or adds numbers stays in bytes as well, so that a net of blocks hands on nothing else:
+
+    DequantizeLinear(x) → MaxPool | Reshape and the like → Relu | Clip → QuantizeLinear
+    DequantizeLinear(a), DequantizeLinear(b), … → Add | Sub | Concat → Relu | Clip → QuantizeLinear
+
 A tensor that the graph gives out, or that something else reads, is never taken into a step.
 """
 
@@ -15,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,14 +32,17 @@ from engine.ops._quantized import Behind, Whole, quantized, scale_of, within
 from engine.passes.trace import Program, alive
 from kernels.ops._quantized import EIGHT_BITS, FEWER_BITS
 from kernels.ops.binary import Binary
+from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 
 def fuse_quantized(program: Program) -> Program:
-    """The program with every product that can be one of whole numbers being it."""
+    """The program with every step of whole numbers that there can be."""
     kernels = (item for item in program.items if isinstance(item, Kernel))
     if not any(isinstance(kernel.params, Quantize) for kernel in kernels):
         return program
@@ -62,71 +71,206 @@ class _Pass:
             for name in (item.source,) if isinstance(item, View) else item.inputs:
                 self.readers.setdefault(name, []).append(item)
                 self.uses[name] += 1
-        self.taken: set[str] = set()  # outputs of kernels that became part of a step
+        self.taken: set[str] = set()  # outputs of what became part of a step
+        self.within: dict[str, str] = {}  # of what became a step, or its first part: where that step stands
         self.claimed: set[str] = set()  # nodes that belong to a step
 
     def done(self) -> Program:
-        steps: dict[str, Kernel] = {}
+        steps: dict[str, list[Kernel | View]] = {}
         for item in self.program.items:
-            step = self._step(item) if isinstance(item, Kernel) and item.output not in self.taken else None
-            if step is not None:
-                steps[item.output] = step
-        steps = self._with_their_ends(steps)
+            if not isinstance(item, Kernel) or item.output in self.taken:
+                continue
+            if found := self._step(item) or self._in_bytes(item):
+                steps[item.output] = found
+        self._with_their_ends(steps)
         items: list[Kernel | View] = []
         for item in self.program.items:
             if item.output in steps:
-                items.append(steps[item.output])
+                items += steps[item.output]
             elif item.output not in self.taken:
                 items.append(item)
         return alive(replace(self.program, items=tuple(items), specs=self.specs, constants=self.constants))
 
-    def _with_their_ends(self, steps: dict[str, Kernel]) -> dict[str, Kernel]:
-        """Each DequantizeLinear whose every reader became a step is a node of the first of these."""
-        extended = dict(steps)
+    def _with_their_ends(self, steps: dict[str, list[Kernel | View]]) -> None:
+        """Each DequantizeLinear whose every reader became a step is a node of the first of these; the last
+        one where others read it too, for then it is no part of that step where the step stands alone."""
         for item in self.program.items:
             if not isinstance(item, Kernel) or not isinstance(item.params, Quantize):
                 continue
-            readers = self.readers.get(item.output, [])
-            outputs = [reader.output for reader in readers]
-            if item.output in self.program.outputs or not readers or not all(o in steps for o in outputs):
+            outputs = [reader.output for reader in self.readers.get(item.output, [])]
+            if item.output in self.program.outputs or not outputs:
                 continue
-            first = extended[outputs[0]]
-            extended[outputs[0]] = replace(
-                first,
-                nodes=tuple(dict.fromkeys((*item.nodes, *first.nodes))),
-                parameters=first.parameters + item.parameters,
-            )
-        return extended
+            if not all(output in self.within for output in outputs):
+                continue
+            of = steps[self.within[outputs[0]]]
+            own = [name for each in of for name in each.nodes]
+            nodes = tuple(dict.fromkeys((*own, *item.nodes) if len(outputs) > 1 else (*item.nodes, *own)))
+            of[:] = [replace(each, nodes=nodes) for each in of]
+            if isinstance(last := of[-1], Kernel):
+                of[-1] = replace(last, parameters=last.parameters + item.parameters)
 
-    def _step(self, item: Kernel) -> Kernel | None:
-        """The step that a product becomes, or None."""
+    def _step(self, item: Kernel) -> list[Kernel | View]:
+        """The step that a product becomes, behind another shape of what it reads; nothing where there is
+        none."""
         if not isinstance(item.params, Conv | Gemm) or item.params.activation is not None:
-            return None
+            return []
         match = self._product(item, item.params)
         if match is None:
-            return None
+            return []
         self._follow(item, match)
         last = match.chain[-1] if match.chain else item
         try:
             lowered = quantized(replace(item, output=last.output), *match.factors, match.behind)
         except Refused:
-            return None
+            return []
         (step,) = lowered.items
         assert isinstance(step, Kernel)
         self.constants.update(lowered.constants)
         self.specs.update(lowered.specs)
         self.taken.update(kernel.output for kernel in match.chain)
         self.claimed.update(match.nodes)
+        self.within[item.output] = item.output
         names = [*match.nodes, *item.nodes, *(name for kernel in match.chain for name in kernel.nodes)]
-        return replace(
-            step,
-            nodes=tuple(dict.fromkeys(names)),
-            parameters=item.parameters + sum(kernel.parameters for kernel in match.chain),
+        parameters = item.parameters + sum(kernel.parameters for kernel in match.chain)
+        shaped = self.makers.get(item.inputs[0])
+        if not isinstance(shaped, View):
+            return [replace(step, nodes=tuple(dict.fromkeys(names)), parameters=parameters)]
+        nodes = tuple(dict.fromkeys((*shaped.nodes, *names)))
+        of = self._of_pass(shaped.source)
+        assert of is not None
+        source, name = of[0], match.factors[0].name
+        self.taken.add(shaped.output)
+        self.within[shaped.output] = item.output
+        self.specs[name] = TensorSpec(self.specs[shaped.output].shape, source.dtype)
+        return [View(source.name, name, nodes), replace(step, nodes=nodes, parameters=parameters)]
+
+    # ------------------------------------------------------------------------------------ between two scales
+
+    def _in_bytes(self, end: Kernel) -> list[Kernel | View]:
+        """What a QuantizeLinear by one scale and what stands before it become in bytes; nothing where that
+        cannot be."""
+        if not isinstance(end.params, Quantize) or end.params.to not in EIGHT_BITS:
+            return []
+        chain: list[Kernel | View] = [end]
+        low, high = -math.inf, math.inf
+        name = end.inputs[0]
+        held: list[tuple[float, float]] = []
+        while (maker := self.makers.get(name)) is not None and self._lone(maker):
+            limits = _limits(maker.params) if isinstance(maker, Kernel) else None
+            if limits is None or not isinstance(maker, Kernel):
+                break
+            held.append(limits)
+            chain.append(maker)
+            name = maker.inputs[0]
+        for limits in reversed(held):  # the first comes first
+            low, high = (min(max(bound, limits[0]), limits[1]) for bound in (low, high))
+        behind = self._rounded(end, Behind(np.ones(1)), low, high)
+        if behind is None:
+            return []
+        first: Kernel | View = chain[-1]
+        if self._of_pass(name) is None:
+            if maker is None or not self._lone(maker) or maker.output in self.taken:
+                return []
+            chain.append(maker)
+            first = maker
+        nodes = tuple(dict.fromkeys(n for each in reversed(chain) for n in each.nodes))
+        made = self._moved(first, name, end, behind, nodes)
+        if made:
+            self.taken.update(each.output for each in chain if each is not end)
+            self.within[first.output] = end.output
+        return made
+
+    def _lone(self, item: Kernel | View) -> bool:
+        """Whether nothing but one other reads its output."""
+        return self.uses[item.output] == 1 and item.output not in self.program.outputs
+
+    def _moved(
+        self, first: Kernel | View, name: str, end: Kernel, behind: Behind, nodes: tuple[str, ...]
+    ) -> list[Kernel | View]:
+        """first: that which reads what is dequantized; name: what the limits and the QuantizeLinear read."""
+        made: list[Kernel | View] = []
+        output, size = end.output, math.prod(self.specs[end.output].shape)
+        if (whole := self._of_pass(name)) is not None and 0 < float(whole[1][0]) < math.inf:
+            return [self._brought(whole, size, behind, nodes, output)]
+        names = (first.source,) if isinstance(first, View) else first.inputs
+        given = [self._of_pass(each) for each in names]
+        wholes = [each for each in given if each is not None]
+        if len(wholes) != len(given) or not all(0 < float(scale[0]) < math.inf for _, scale in wholes):
+            return []
+        p = None if isinstance(first, View) else first.params
+        if isinstance(p, Concat) and p.dtype == "float32":
+            parts = []
+            for place, (of, width) in enumerate(zip(wholes, p.widths, strict=True)):
+                part = of[0].name
+                if not self._alike(of, behind):
+                    part = f"{output}:{place}"
+                    self.specs[part] = TensorSpec(self.specs[names[place]].shape, behind.to)
+                    made.append(self._brought(of, p.outer * width, behind, nodes, part))
+                parts.append(part)
+            return [*made, Kernel(replace(p, dtype=behind.to), tuple(parts), output, nodes)]
+        if isinstance(p, Binary) and p.kind in ("add", "sub") and p.activation is None:
+            if any(self.specs[each].shape != self.specs[output].shape for each in names):
+                return []
+            return [self._added_up(wholes, p.kind == "sub", size, behind, nodes, output)]
+        maximum = isinstance(p, Pool) and p.kind == "max" and p.activation is None and p.dtype == "float32"
+        if not isinstance(first, View) and not maximum:
+            return []
+        ((one, scale),) = wholes
+        alike = self._alike((one, scale), behind)
+        between = output if alike else f"{output}:bytes"
+        self.specs[between] = TensorSpec(self.specs[first.output].shape, one.dtype)
+        if isinstance(first, View):
+            made.append(View(one.name, between, nodes))
+        else:
+            assert isinstance(p, Pool)
+            made.append(Kernel(replace(p, dtype=one.dtype), (one.name,), between, nodes))
+        if not alike:
+            made.append(self._brought((replace(one, name=between), scale), size, behind, nodes, output))
+        return made
+
+    def _alike(self, of: tuple[Whole, np.ndarray], behind: Behind) -> bool:
+        """Whether its bytes are those that are wanted."""
+        whole, scale = of
+        wanted = (behind.to, behind.out_zero, *within(behind.to))
+        found = (whole.dtype, _zero_of(whole), behind.low, behind.high)
+        return wanted == found and float(scale.reshape(-1)[0]) == behind.out_scale
+
+    def _brought(
+        self, of: tuple[Whole, np.ndarray], size: int, behind: Behind, nodes: tuple[str, ...], output: str
+    ) -> Kernel | View:
+        """Bytes by another scale."""
+        if self._alike(of, behind):
+            return View(of[0].name, output, nodes)
+        nothing = (replace(of[0], zero=None), np.zeros(1))
+        return self._added_up([of, nothing], False, size, behind, nodes, output)
+
+    def _added_up(
+        self, wholes: Sequence[tuple[Whole, np.ndarray]], minus: bool, size: int, behind: Behind,
+        nodes: tuple[str, ...], output: str,
+    ) -> Kernel:  # fmt: skip
+        (a, a_scale), (b, b_scale) = wholes
+        scales = [float(scale.reshape(-1)[0]) for scale in (a_scale, b_scale)]
+        params = QAdd(
+            size,
+            a_scale=scales[0],
+            a_zero=_zero_of(a),
+            b_scale=-scales[1] if minus else scales[1],
+            b_zero=_zero_of(b),
+            out_scale=behind.out_scale,
+            out_zero=behind.out_zero,
+            low=behind.low,
+            high=behind.high,
+            dtype=a.dtype,
+            other=b.dtype,
+            to=behind.to,
         )
+        return Kernel(params, (a.name, b.name), output, nodes)
+
+    # ---------------------------------------------------------------------------------------------- products
 
     def _product(self, item: Kernel, params: Conv | Gemm) -> _Found | None:
         """The factors and the bias of a product whose factors are dequantized."""
-        x = self._of_pass(item.inputs[0])
+        x = self._of_pass(item.inputs[0]) or self._shaped(item.inputs[0])
         weight = self._of_constant(item.inputs[1], params) or self._of_pass(item.inputs[1])
         if x is None or weight is None or params.dtype != "float32":
             return None
@@ -160,6 +304,14 @@ class _Pass:
         source = maker.inputs[0]
         value = self.constants.get(source)
         return Whole(source, p.dtype, zero.astype(p.dtype).reshape(1), value), scale
+
+    def _shaped(self, name: str) -> tuple[Whole, np.ndarray] | None:
+        """As _of_pass, of what has another shape since then."""
+        maker = self.makers.get(name)
+        if not isinstance(maker, View) or not self._lone(maker):
+            return None
+        of = self._of_pass(maker.source)
+        return None if of is None else (replace(of[0], name=f"{name}:bytes"), of[1])
 
     def _of_constant(self, name: str, params: Conv | Gemm) -> tuple[Whole, np.ndarray] | None:
         """Weights that were dequantized beforehand, by one scale or by one a channel of the answer."""
@@ -274,6 +426,10 @@ def _limits(params: object) -> tuple[float, float] | None:
     if params.kind == "relu":
         return 0.0, math.inf
     return (params.alpha, params.beta) if params.kind == "clip" and params.alpha <= params.beta else None
+
+
+def _zero_of(whole: Whole) -> int:
+    return int(whole.zero.reshape(-1)[0]) if isinstance(whole.zero, np.ndarray) else 0
 
 
 def _dequantized(made: Dequantized) -> np.ndarray:

@@ -3,7 +3,8 @@
 Every kernel that computes with float16 or bfloat16 reads its inputs widened and computes in float32; what it
 gives is rounded to the type of the file, once, and that is what others read. So it is with whole numbers of
 16 bits, or of 32 without a sign, and whatever else has a wider type (kernels.ops.WIDER). Constants are
-widened when the plan is made. What is only moved stays as it is, where a kernel moves that type.
+widened when the plan is made. What is only moved stays as it is, where a kernel moves that type. Maxima of
+eight-bit numbers, which float32 holds, are found there where no kernel of the device takes bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
 from kernels.ops import WIDER, Params
+from kernels.ops._quantized import EIGHT_BITS
 from kernels.ops.cast import Cast
+from kernels.ops.pool import Pool
 
 
 def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
@@ -32,7 +35,7 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
     def widened(name: str, item: Kernel) -> str:
         if name not in wide:
             spec = specs[name]
-            to = WIDER[spec.dtype]
+            to = _wider(item.params)[spec.dtype]
             wide[name] = copy = f"{name}:{to}"
             specs[copy] = TensorSpec(spec.shape, to)
             if name in constants:
@@ -43,18 +46,19 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
         return wide[name]
 
     for item in program.items:
-        if isinstance(item, View) or item.params.dtype not in WIDER or takes(item.params):
+        wider = {} if isinstance(item, View) else _wider(item.params)
+        if isinstance(item, View) or item.params.dtype not in wider or takes(item.params):
             items.append(item)
             continue
-        inputs = [widened(name, item) if specs[name].dtype in WIDER else name for name in item.inputs]
+        inputs = [widened(name, item) if specs[name].dtype in wider else name for name in item.inputs]
         spec, params = specs[item.output], widened_params(item.params)
-        if spec.dtype not in WIDER:
+        if spec.dtype not in wider:
             items.append(replace(item, params=params, inputs=tuple(inputs)))
             continue
         wide_output = f"{item.output}:unrounded"
-        specs[wide_output] = TensorSpec(spec.shape, WIDER[spec.dtype])
+        specs[wide_output] = TensorSpec(spec.shape, wider[spec.dtype])
         items.append(replace(item, params=params, inputs=tuple(inputs), output=wide_output))
-        cast = Cast(size=math.prod(spec.shape), dtype=WIDER[spec.dtype], to=spec.dtype)
+        cast = Cast(size=math.prod(spec.shape), dtype=wider[spec.dtype], to=spec.dtype)
         items.append(Kernel(cast, (wide_output,), item.output, item.nodes))
     return replace(program, items=tuple(items), specs=specs, constants=constants)
 
@@ -62,10 +66,16 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
 def widened_params(params: Params) -> Params:
     """The same params in the wider type, those of a joint operator's halves too."""
     changed: dict[str, Any] = {}
+    wider = _wider(params)
     for field in fields(params):
         value = getattr(params, field.name)
         if isinstance(value, Params):
             changed[field.name] = widened_params(value)
-        elif isinstance(value, str) and value in WIDER:
-            changed[field.name] = WIDER[value]
+        elif isinstance(value, str) and value in wider:
+            changed[field.name] = wider[value]
     return replace(params, **changed)
+
+
+def _wider(params: Params) -> dict[str, str]:
+    """By an element type of this operator the one in which it may be computed."""
+    return WIDER | (dict.fromkeys(EIGHT_BITS, "float32") if isinstance(params, Pool) else {})

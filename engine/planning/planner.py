@@ -26,6 +26,7 @@ from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
 from kernels.ops import WIDER, Params
+from kernels.ops._quantized import EIGHT_BITS
 from kernels.ops.cast import Cast
 from kernels.ops.unary import Unary
 from kernels.precision import FP32, NAMES, budget
@@ -171,7 +172,7 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
 def _taken(device: str, params: Params) -> bool:
     """Whether a kernel can take an element type as it is. On the CPU none computes in half precision: NumPy
     would round after each of several operations."""
-    if device == "cpu" and params.flops:
+    if device == "cpu" and params.flops and params.dtype not in EIGHT_BITS:
         return False
     return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
 

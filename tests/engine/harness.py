@@ -1,4 +1,5 @@
-"""Builds small models and runs plans in the plainest way: the first rung of each op, in a poisoned arena."""
+"""Builds small models and runs plans in the plainest way: the first rung of each op that takes it, in a
+poisoned arena."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
 
 
 def first_rung(device: str, wanted: Any, node: str, weights_known: bool, precision: str) -> Chosen:
-    return Chosen(registry.rungs(device, wanted.op)[0].name)
+    able = (rung for rung in registry.rungs(device, wanted.op) if rung.refusal(wanted) is None)
+    return Chosen(next(able).name)
 
 
 def bare(graph: Graph, batch: int) -> Plan:

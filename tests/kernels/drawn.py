@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from bench.measure.answers.nodes import nodes as nodes_of
 from kernels.ops import ACTIVATIONS, Params
-from kernels.ops._quantized import Quantized
+from kernels.ops._quantized import EIGHT_BITS, Quantized
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import COMPARE_KINDS, Compare
@@ -146,6 +146,10 @@ def pool(draw) -> Pool:
     p = Pool(kind=kind, n=n, c=c, count_include_pad=include, activation=draw(activations), **axes)
     assume(_sees_the_image(p))
     return p
+
+
+def _of_bytes(p: Pool) -> st.SearchStrategy[Pool]:
+    return st.sampled_from(EIGHT_BITS).map(lambda dtype: replace(p, dtype=dtype, activation=None))
 
 
 def _sees_the_image(p: Pool) -> bool:
@@ -366,6 +370,7 @@ DRAWN = (
             *(resize, conv_transpose, conv3d, pool_index),
         )
     }
+    | {"pool": pool() | pool().filter(lambda p: p.kind == "max").flatmap(_of_bytes)}
     | drawn_rows.DRAWN
     | quantized_cases.DRAWN
 )
@@ -437,6 +442,9 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
     if isinstance(p, Quantized):
         return quantized_cases.inputs(p, seed)
     random = np.random.default_rng(seed)
+    if isinstance(p, Pool) and p.dtype in EIGHT_BITS:
+        held = np.iinfo(p.dtype)
+        return [random.integers(held.min, held.max + 1, shape, p.dtype) for shape in input_shapes(p)]
     arrays = [random.uniform(-2, 2, shape).astype(p.dtype) for shape in input_shapes(p)]
     if p.op in drawn_rows.DRAWN:
         return drawn_rows.fitting(p, arrays)

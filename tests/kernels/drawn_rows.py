@@ -10,10 +10,12 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import helper
 
+from bench.measure.answers.nodes import nodes as nodes_of
 from kernels.ops import Params
 from kernels.ops.attention import FAR, Attention
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 from tests.kernels import drawn_sequences
@@ -51,6 +53,20 @@ def gather(draw) -> Gather:
 
 
 @st.composite
+def qadd(draw) -> QAdd:
+    """Scales that are powers of two, so that there are ties, or not."""
+    types = [draw(st.sampled_from(["uint8", "int8"])) for _ in range(3)]
+    zeros = [draw(st.integers(*map(int, (np.iinfo(name).min, np.iinfo(name).max)))) for name in types]
+    scale = st.sampled_from([0.25, 0.5, float(np.float32(0.11)), float(np.float32(0.3))])
+    ends = np.iinfo(types[2])
+    low = draw(st.sampled_from([int(ends.min), zeros[2]]))
+    return QAdd(
+        draw(st.integers(1, 60)), draw(scale), zeros[0], draw(st.sampled_from([0.0, -0.25, 0.25, 0.7])),
+        zeros[1], draw(scale), zeros[2], low, int(ends.max), *types,
+    )  # fmt: skip
+
+
+@st.composite
 def quantize(draw) -> Quantize:
     through = draw(st.sampled_from(["uint8", "int8"]))
     source, target = draw(
@@ -82,7 +98,7 @@ def attention(draw) -> Attention:
 
 
 DRAWN: dict[str, Any] = {
-    strategy.__name__: strategy() for strategy in (reduce, normalize, gather, quantize, attention)
+    strategy.__name__: strategy() for strategy in (reduce, normalize, gather, quantize, qadd, attention)
 }
 DRAWN |= drawn_sequences.DRAWN
 
@@ -116,6 +132,9 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
         others = [np.exp2(random.integers(-7, -4, p.channels)).astype(np.float32)]
         others.append(random.integers(low, high + 1, p.channels).astype(np.float32))
         x = np.rint(128 * x) / np.float32(128) if p.dtype == "float32" else x * 50 - x
+    if isinstance(p, QAdd):
+        random, held = np.random.default_rng(p.size), [np.iinfo(name) for name in p.input_dtypes]
+        return [random.integers(each.min, each.max + 1, p.size, each.dtype) for each in held]
     if isinstance(p, Attention) and p.mask and p.mask[3] > 1:
         others[-1][..., ::3] = -np.inf if p.guarded else -1e4  # where that leaves nothing there is an answer
     return [x.astype(p.dtype), *others]
@@ -139,6 +158,10 @@ def model(p: Params, element: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
+def _wide(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float64) if dtype.kind == "f" else dtype
+
+
 def _element(dtype: str, element: int) -> int:
     if np.dtype(dtype).kind == "f":
         return element
@@ -155,6 +178,9 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
         return _attended(p, names)
     if isinstance(p, Gather):
         return [node("Gather", names, ["y"], axis=1)], {}
+    if isinstance(p, QAdd):
+        made, held = nodes_of(p, names, "y")
+        return made, {name: np.asarray(array, _wide(array.dtype)) for name, array in held.items()}
     if isinstance(p, Quantize):
         to = helper.np_dtype_to_tensor_dtype(np.dtype(p.through))
         nodes = [node("Cast", ["in2"], ["zero"], to=to)]

@@ -5,6 +5,7 @@ The answers are NumPy's, in float64 where anything is computed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from kernels.ops import Params
 from kernels.ops.attention import Attention
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 from tests.kernels import drawn_sequences
@@ -141,6 +143,24 @@ def _quantize(rng: np.random.Generator) -> Iterator[Made]:
     yield p, (x, scale, np.zeros(3, np.float32)), _quantized(p, x, scale, np.zeros(3, np.float32))
 
 
+def _qadd(rng: np.random.Generator) -> Iterator[Made]:
+    """Every pair of types, ties and none, an answer that is cut; and one operand alone."""
+    for number, types in enumerate(itertools.product(("uint8", "int8"), repeat=3)):
+        held = [np.iinfo(name) for name in types]
+        zeros = [int(rng.integers(each.min, each.max + 1)) for each in held]
+        scales = (0.25, 0.5, 0.5) if number % 2 else (0.11, 0.3 * (number % 3), 0.17)
+        a_scale, b_scale, out_scale = (float(np.float32(scale)) for scale in scales)
+        low = zeros[2] if number % 3 else int(held[2].min)
+        for size in (1, 37, 4100):
+            p = QAdd(
+                size, a_scale, zeros[0], b_scale, zeros[1], out_scale, zeros[2], low, int(held[2].max), *types
+            )
+            a, b = (rng.integers(each.min, each.max + 1, size, each.dtype) for each in held[:2])
+            real = (a.astype(int) - zeros[0]) * a_scale + (b.astype(int) - zeros[1]) * b_scale
+            y = np.clip(np.rint(real / out_scale) + zeros[2], low, held[2].max)
+            yield p, (a, b), y.astype(types[2])
+
+
 def _quantized(p: Quantize, x: Array, scale: Array, zero: Array) -> Array:
     scale, zero = (a.astype(np.float64).reshape(1, -1, 1) for a in (scale, zero))
     q = x.astype(np.float64)
@@ -204,6 +224,7 @@ def _attended(p: Attention, q: Array, k: Array, v: Array, mask: Array | None) ->
 MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "reduce": _reduce,
     "quantize": _quantize,
+    "qadd": _qadd,
     "gather": _gather,
     "normalize": _normalize,
     **{op: drawn_sequences.cases(op) for op in drawn_sequences.DRAWN},

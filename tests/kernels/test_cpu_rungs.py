@@ -21,7 +21,7 @@ from kernels import numba_support, registry
 from kernels.cpu import load
 from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params, sized
-from kernels.ops._quantized import Quantized
+from kernels.ops._quantized import EIGHT_BITS, Quantized
 from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
@@ -133,6 +133,8 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
+    if isinstance(p, Pool) and p.dtype in EIGHT_BITS:
+        return oracle(replace(p, dtype="float32"), [x.astype(np.float32) for x in inputs]).astype(p.dtype)
     if isinstance(p, Pool | PoolIndex | ConvPool | ConvTranspose | Conv3d):
         return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
     if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:

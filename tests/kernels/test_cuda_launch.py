@@ -36,6 +36,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qadd import QAdd
 from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
@@ -74,6 +75,7 @@ EXAMPLES: dict[str, Params] = {
     "resize": Resize(2, 3, 4, 6, 8, 2.0, 2.0, mode="linear"),
     "reduce": Reduce("mean", 2, 3, 4),
     "quantize": Quantize(2, 3, 4, "int8"),
+    "qadd": QAdd(7, 0.5, 3, 0.25, -4, 0.125, 5, other="int8"),
     "qconv": QConv(Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2), to="uint8", shifted=True),
     "qgemm": QGemm(Gemm(3, 5, 7, trans_b=True), weight_zeros=5),
     "gather": Gather(2, 3, 4, 5),

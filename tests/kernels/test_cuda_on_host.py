@@ -52,7 +52,7 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "rung",  # no instruction of tensor cores is known to the host
-    [r for r in RUNGS if r.op in ("qconv", "qgemm") and "compute_capability" not in r.needs],
+    [r for r in RUNGS if r.op in ("qconv", "qgemm", "qadd") and "compute_capability" not in r.needs],
     ids=lambda r: r.label,
 )
 def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:

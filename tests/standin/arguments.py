@@ -27,6 +27,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qadd import QAdd
 from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
@@ -272,6 +273,14 @@ def _quantized(given: list[Any], shifted: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _qadd(given: list[Any], bias: bool) -> QAdd:
+    size, *types, a_scale, b_scale, out_scale, a_zero, b_zero, out_zero, low, high = given
+    return QAdd(
+        size, a_scale, a_zero, b_scale, b_zero, out_scale, out_zero, low, high,
+        *(_word("DTYPE", each) for each in types),
+    )  # fmt: skip
+
+
 def _qconv(given: list[Any], shifted: bool) -> QConv:
     return QConv(_conv([*given[:_CONV], 0], False), **_quantized(given[_CONV:], shifted))
 
@@ -309,6 +318,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "resize": _resize,
     "reduce": _reduce,
     "quantize": _quantize,
+    "qadd": _qadd,
     "qconv": _qconv,
     "qgemm": _qgemm,
     "gather": _gather,

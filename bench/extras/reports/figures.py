@@ -65,15 +65,17 @@ def row_of(
     batch: int,
     against: str = "",
     than: str = "",
+    rival: str = "",
 ) -> Row | None:
     """A case beside another backend at the same batch size, in its own precision; fp32-tc, which no reference
-    has, stands for fp32. than: the precision of the other, which may then be the same backend. None where it
-    was not measured."""
+    has, stands for fp32. than, rival: the precision and the model of the other, which may then be the same
+    backend. None where it was not measured."""
     own = find(measurements, model, backend, precision, batch)
     if own is None:
         return None
-    other = find(measurements, model, against, than or precision, batch) if against else None
+    theirs = rival or model
+    other = find(measurements, theirs, against, than or precision, batch) if against else None
     if against and not than and (other is None or other.disposition == "unsupported"):
-        other = find(measurements, model, against, compared_in(precision), batch) or other
+        other = find(measurements, theirs, against, compared_in(precision), batch) or other
     timed = other is not None and other.disposition in COMPLETED and other.samples_ns
     return derive(own, other if timed else None)

@@ -70,9 +70,10 @@ def asked_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool =
     if need.kind == "comparison":
         counts = [count for count in (need.images, limits.images) if count]
         images = {"images": (min(counts),)} if counts else {}
+        budget = {} if need.max_error is None else {"max_error": need.max_error}
         asked: dict[str, Any] = {"models": need.models, "backends": backends, "precisions": need.precisions}
         chosen = {"rungs": need.fixed, "swaps": need.swaps, "kernel_dirs": ()}
-        return {**asked, "batches": batches, **images, **chosen}
+        return {**asked, "batches": batches, **images, **budget, **chosen}
     if need.kind == "profile":
         # Theirs are of one pass; the table by batch size with everything round it, and nothing before.
         passes = {"warm_up": 0, "apart": True} if need.all_calls else {"apart": False}

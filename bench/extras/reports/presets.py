@@ -27,10 +27,10 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Need(Words, frozen=True, kw_only=True):
     """Something to measure on one device. kind "comparison", "ladder" or "profile" is a run of that kind;
     "program" a whole program on the backend of `who`. backends: () are ours and the reference. batches,
-    precisions, images, tune_reference, end_to_end: as in bench.results.records.Job; layers: also the times of
-    our own layers; trained: the name of a model that a user can import; where it is there, it is measured in
-    place of `models`; fixed: the rungs that are not chosen, by node (not of a ladder); swaps: of a
-    comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all),
+    precisions, images, max_error, tune_reference, end_to_end: as in bench.results.records.Job; layers: also
+    the times of our own layers; trained: the name of a model that a user can import; where it is there, it is
+    measured in place of `models`; fixed: the rungs that are not chosen, by node (not of a ladder); swaps: of
+    a comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all),
     whose precision is the first of `precisions`; all_calls: of a profile, one pass from creation to close,
     for the table by batch size. once: of `backends`, those that are left out of a second run."""
 
@@ -44,6 +44,7 @@ class Need(Words, frozen=True, kw_only=True):
     batches: tuple[int, ...] = (1,)
     precisions: tuple[str, ...] = ("fp32",)
     images: int = 0
+    max_error: float | None = None
     tune_reference: bool = False
     end_to_end: bool = False
     layers: bool = True

@@ -15,6 +15,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.multiply_add import MultiplyAdd
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 from kernels.ops.where import Where
@@ -225,6 +226,31 @@ def quantized(
             whole = (whole - least) % (most - least + 1) + least
         whole = np.clip(whole, least if low is None else low, most)
     return np.asarray((whole - zero) * scale if p.to == "float32" else whole)
+
+
+@mistakes.register
+def _qadd(p: QAdd, a: Array, b: Array) -> Iterator[Mistake]:
+    made = partial(_added, p, a, b)
+    yield "kind", "halves are rounded away from 0", partial(made, rounded=_away)
+    yield "kind", "halves are rounded up", partial(made, rounded=lambda v: np.floor(v + 0.5))
+    yield "kind", "it is rounded towards 0, not to the nearest", partial(made, rounded=np.trunc)
+    yield "kind", "what the type does not hold wraps around", partial(made, wraps=True)
+    yield "bias", "the zero point of a is ignored", lambda: _added(replace(p, a_zero=0), a, b)
+    yield "bias", "the zero point of b is ignored", lambda: _added(replace(p, b_zero=0), a, b)
+    yield "bias", "the zero point of y is ignored", lambda: _added(replace(p, out_zero=0), a, b)
+    yield "scale", "the scale of a serves both", lambda: _added(replace(p, b_scale=p.a_scale), a, b)
+    yield "bias", "b is left out", lambda: _added(replace(p, b_scale=0.0), a, b)
+
+
+def _added(
+    p: QAdd, a: Array, b: Array, *, rounded: Callable[[Array], Array] = np.rint, wraps: bool = False
+) -> Array:
+    """What `p` says of a and b; as `quantized`."""
+    left = (a.astype(np.float64) - p.a_zero) * np.float32(p.a_scale)
+    right = (b.astype(np.float64) - p.b_zero) * np.float32(p.b_scale)
+    whole = rounded((left + right) / np.float32(p.out_scale)) + p.out_zero
+    least = np.iinfo(p.to).min
+    return np.asarray((whole - least) % 256 + least if wraps else np.clip(whole, p.low, p.high))
 
 
 def _away(v: Array) -> Array:

@@ -21,6 +21,7 @@ from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.grid_sample import GridSample
 from kernels.ops.normalize import Normalize
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.recurrent import Recurrent
 from kernels.ops.reduce import Reduce
@@ -93,6 +94,13 @@ def _quantize(p: Quantize, place: int, values: np.ndarray, random: np.random.Gen
         return np.exp2(np.clip(np.rint(values), -1, 1) - 6).astype(np.float32)
     low, high = p.limits
     return np.zeros_like(values) if p.through == "int32" else np.rint(10 * values + (low + high + 1) // 2)
+
+
+@drawn.register
+def _qadd(p: QAdd, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Every number that eight bits hold."""
+    held = np.iinfo(p.input_dtypes[place])
+    return random.integers(held.min, held.max + 1, values.shape)
 
 
 @drawn.register

@@ -22,7 +22,7 @@ from engine.planning import groups as grouping
 from engine.planning import mixed, submodel
 from engine.planning.groups import Group
 from engine.planning.submodel import SeparateParts
-from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.errors import InputError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
 _KEPT = 8192  # errors of single groups, some hundred bytes each
 # Groups from which on many are one session, beside each other: of fewer each has its own.
@@ -293,7 +293,7 @@ def _alone(
     try:
         try:
             session = backend.prepare(sub, batch, precision, options)
-        except UnsupportedError:
+        except (UnsupportedError, InputError):  # which a step that is another one alone has not
             fits = not options.rungs
             session = backend.prepare(sub, batch, precision, replace(options, rungs={}))
         with closing(session):

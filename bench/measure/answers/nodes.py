@@ -32,6 +32,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qadd import QAdd
 from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
@@ -228,6 +229,23 @@ def _quantize(p: Quantize, names: Sequence[str], output: str) -> Nodes:
     if p.to == "float32":
         made.append(node("DequantizeLinear", [x, *given], output, axis=1))
     return made, {}
+
+
+@nodes.register
+def _qadd(p: QAdd, names: Sequence[str], output: str) -> Nodes:
+    made: list[object] = []
+    held: dict[str, np.ndarray] = {}
+    for name, side, scale, zero, dtype in (
+        (names[0], "a", p.a_scale, p.a_zero, p.dtype),
+        (names[1], "b", p.b_scale, p.b_zero, p.other),
+    ):
+        held |= {f"{side}_scale": np.array(scale, np.float32), f"{side}_zero": np.array(zero, dtype)}
+        made.append(node("DequantizeLinear", [name, f"{side}_scale", f"{side}_zero"], f"real_{side}"))
+    held |= {"out_scale": np.array(p.out_scale, np.float32), "out_zero": np.array(p.out_zero, p.to)}
+    held |= {"low": np.array(p.low, p.to), "high": np.array(p.high, p.to)}
+    made.append(node("Add", ["real_a", "real_b"], "real"))
+    made.append(node("QuantizeLinear", ["real", "out_scale", "out_zero"], "within"))
+    return [*made, node("Clip", ["within", "low", "high"], output)], held
 
 
 @nodes.register

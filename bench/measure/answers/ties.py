@@ -27,6 +27,13 @@ from engine.graph.graph import Graph
 
 OTHER_WAY, OTHER_DYNAMIC = "OtherWay", "OtherDynamic"  # bench.measure.answers.operators.mended has them
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
+# Operators of whole numbers that quantise what they have worked out; their nodes are told what to do with
+# ties (bench.measure.answers.operators.quantized).
+WITHIN = (
+    *("QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul", "QLinearConcat"),
+    *("QLinearAveragePool", "QLinearGlobalAveragePool"),
+    *("QLinearSoftmax", "QLinearLeakyRelu", "QLinearSigmoid"),
+)
 # A value is a tie if it is this near to half-way: NEAR of a step, plus OF_VALUE of the value itself. A
 # float32 sum of n products is off by up to n/2 roundings of the sum of their absolute values; a blocked sum
 # by far less.
@@ -41,23 +48,25 @@ DRAWS, PARTS, MOST_S = 60, 6, 2.0
 
 
 def quantizes(graph: Graph) -> bool:
-    """Whether the graph quantises values: it has QuantizeLinear or DynamicQuantizeLinear."""
-    return any(node.op_type in QUANTIZING for node in graph.nodes)
+    """Whether the graph quantises values: it has one of QUANTIZING or WITHIN."""
+    return any(node.op_type in (*QUANTIZING, *WITHIN) for node in graph.nodes)
 
 
 def other_way(nodes: Iterable[onnx.NodeProto], near: float = NEAR, draw: int = 0) -> list[onnx.NodeProto]:
     """The same nodes, but with ties rounded the other way. A node that moves ties (operator OTHER_WAY) is put
-    before each QuantizeLinear, and OTHER_DYNAMIC replaces DynamicQuantizeLinear; other nodes stay. near: how
-    near to half-way a tie is, in steps. draw: 0: all ties; else the number of a random choice of them (see
-    `drawn`)."""
+    before each QuantizeLinear, OTHER_DYNAMIC replaces DynamicQuantizeLinear, and a node of WITHIN has the
+    attributes `near` and `draw`; other nodes stay. near: how near to half-way a tie is, in steps. draw: 0:
+    all ties; else the number of a random choice of them (see `drawn`)."""
     found = []
     for node in nodes:
-        if node.op_type not in QUANTIZING:
+        if node.op_type not in (*QUANTIZING, *WITHIN):
             found.append(node)
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        if node.op_type == "DynamicQuantizeLinear":
+        if node.op_type in WITHIN:
+            moved = copy
+        elif node.op_type == "DynamicQuantizeLinear":
             moved = copy
             copy.op_type, copy.domain = OTHER_DYNAMIC, roundings.DOMAIN
         else:

@@ -304,22 +304,22 @@ def _add_times(parts: Sequence[Part], precision: str, times: Sequence[OpTime]) -
 
 
 def _add_shares(subject: Subject, judge: Budget, parts: Sequence[Part], whole: Mapping[str, float]) -> None:
-    """Of parts that are faster in a narrower precision than in all finer ones. What is as exact as fp32 is
-    not looked at part by part."""
+    """Of parts that are faster in a narrower precision than in all finer ones that stay within the budget
+    there: bf16 gains nothing beside fp16, but where a part's numbers are beyond what fp16 holds. What is as
+    exact as fp32 is not looked at part by part."""
     least = subject.within / 10
-    looked_at = [
-        (part, precision)
-        for part in parts
-        for place, precision in enumerate(whole)
-        if place and part.ns.get(precision, math.inf) < min(part.ns.get(p, 0.0) for p in [*whole][:place])
-    ]
-    for number, (part, precision) in enumerate(looked_at):
+    narrower = [precision for precision in whole if precision != FP32]
+    for number, (part, precision) in enumerate(itertools.product(parts, narrower)):
+        finer = [FP32, *(name for name, share in part.shares.items() if share <= subject.within)]
+        if not part.ns.get(precision, math.inf) < min(part.ns.get(name, 0.0) for name in finer):
+            continue
         if precision in EXACT and whole[precision] <= least:
             part.shares[precision] = whole[precision]
             continue
         named = part.nodes[0] + (f" to {part.nodes[-1]}" if len(part.nodes) > 1 else "")
         what = f"{subject.loaded.graph.name} with {named} in {precision}"
-        subject.progress(f"{what} ({number + 1} of {len(looked_at)})", number / len(looked_at))
+        done = number / (len(parts) * len(narrower))
+        subject.progress(what, done)
         mix = tuple((n, precision if n in part.nodes else FP32) for each in parts for n in each.nodes)
         try:
             with closing(subject.session(mix, timed=False)) as session:

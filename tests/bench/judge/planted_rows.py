@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from kernels.ops.attention import Attention
 from kernels.ops.gather import Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from tests.bench.judge.planting import answers
@@ -113,6 +115,22 @@ def _eight(name: str, *says: str, rounded: Any = np.rint, held: bool = True, zer
     answers("quantize", f"quantize: {name}", wrong, *says)
 
 
+def _summed(name: str, *says: str, rounded: Any = np.rint, held: bool = True, **of: Any) -> None:
+    def wrong(p: QAdd, a: Array, b: Array) -> Array:
+        p = replace(p, **of)
+        left = (a.astype(np.float64) - p.a_zero) * np.float32(p.a_scale)
+        right = (b.astype(np.float64) - p.b_zero) * np.float32(p.b_scale)
+        q = rounded((left + right) / np.float32(p.out_scale)) + p.out_zero
+        return np.clip(q, p.low, p.high) if held else q % 256
+
+    answers("qadd", f"qadd: {name}", wrong, *says)
+
+
+_summed("halves upwards", "halves are rounded up", rounded=lambda v: np.floor(v + 0.5))
+_summed("cut", "towards 0", rounded=np.trunc)
+_summed("wraps", "wraps around", held=False)
+_summed("b left out", "b is left out", b_scale=0.0)
+_summed("no zero of a", "zero point of a is ignored", a_zero=0)
 _eight("halves upwards", "halves are rounded up", rounded=lambda v: np.floor(v + np.float32(0.5)))
 _eight("cut", "towards 0", rounded=np.trunc)
 _eight("no zero", "zero is ignored", zeros=False)

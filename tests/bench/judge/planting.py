@@ -31,6 +31,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qadd import QAdd
 from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
@@ -71,6 +72,7 @@ TIMED: dict[str, Params] = {
     "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
     "reduce": Reduce("sum", 3, 10, 4),
     "quantize": Quantize(3, 4, 10, "uint8"),
+    "qadd": QAdd(100, 0.11, 128, 0.07, -20, 0.13, 120, other="int8"),
     "qconv": QConv(replace(CONV, bias=False, activation=None), weight_zeros=8, to="int8", out_scale=0.1,
                    out_zero=-9, low=-9, high=127),
     "qgemm": QGemm(Gemm(6, 50, 40, trans_b=True), weight_dtype="uint8", to="uint8", shifted=True,

@@ -15,6 +15,7 @@ from kernels.ops import OPS, sized
 from kernels.ops._quantized import Quantized
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.qadd import QAdd
 from tests.bench.judge.planting import TIMED
 
 pytestmark = pytest.mark.slow
@@ -102,7 +103,7 @@ def bind(p, inputs, output, workspace):
 def test_a_rung_that_is_right_on_the_timed_shape_alone_is_caught(op: str, tmp_path: Path) -> None:
     p = TIMED[op]
     needs = '# [needs]\n# to = ["int32"]' if op == "cast" else ""
-    if isinstance(p, Quantized):
+    if isinstance(p, Quantized | QAdd):
         needs = f'# [needs]\n# dtype = ["{p.dtype}"]\n# to = ["{p.to}"]'
     (tmp_path / "101_memorised.py").write_text(
         _RIGHT_WHERE_TIMED.format(op=op, needs=needs), encoding="utf-8"

@@ -154,3 +154,70 @@ def test_weights_of_four_bits_are_multiplied_as_eight(dtype: str) -> None:
     fed = {"x": Net(kind="MatMul").fed()}
     expected = oracle.run(graph, fed, ["y"])["y"]
     np.testing.assert_array_equal(run_plan(graph, BATCH, fed)["y"], expected.astype(np.float32))
+
+
+def _between(op: str, after: str = "", alike: bool = False) -> Graph:
+    """x in bytes by two scales, of which both are powers of two, what is done with them, and bytes again."""
+    node = helper.make_node
+    scale, zero = ("as", "az") if alike else ("ys", "yz")
+    constants = {
+        "as": np.float32(0.25), "az": np.uint8(100), "bs": np.float32(0.5), "bz": np.int8(-3),
+        "ys": np.float32(1.0), "yz": np.uint8(77), "low": np.float32(-9.5), "high": np.float32(20.25),
+        "shape": np.array([0, -1]),
+    }  # fmt: skip
+    nodes = [
+        node(f"{kind}Linear", [source if kind == "Quantize" else f"q{name}", f"{name}s", f"{name}z"],
+             [f"q{name}" if kind == "Quantize" else name], f"{kind} {name}")
+        for name, source in (("a", "x"), ("b", "x")) for kind in ("Quantize", "Dequantize")
+    ]  # fmt: skip
+    given = ["a", "b"] if op in ("Add", "Sub", "Concat") else ["a"]
+    how = {
+        "MaxPool": {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 0]},
+        "Concat": {"axis": 1},
+    }
+    nodes.append(node(op, [*given, *["shape"] * (op == "Reshape")], ["m"], "m", **how.get(op, {})))
+    if after:
+        nodes.append(node(after, ["m", *["low", "high"] * (after == "Clip")], ["h"], "h"))
+    nodes.append(node("QuantizeLinear", ["h" if after else "m", scale, zero], ["r"], "r"))
+    nodes.append(node("DequantizeLinear", ["r", scale, zero], ["y"], "y"))
+    rank = 2 if op == "Reshape" else 4
+    return from_proto(make_model(nodes, {"x": ("N", 3, 8, 7)}, ["y"], constants, 17, {"y": rank}), op)
+
+
+@pytest.mark.parametrize(
+    ("op", "after", "alike", "expected"),
+    [
+        ("Add", "", False, ["qadd"]),
+        ("Sub", "Relu", False, ["qadd"]),
+        ("Add", "Clip", True, ["qadd"]),
+        ("Concat", "", False, ["qadd", "qadd", "concat"]),
+        ("Concat", "", True, ["qadd", "concat"]),
+        ("MaxPool", "", True, ["pool"]),
+        ("MaxPool", "Relu", False, ["pool", "qadd"]),
+        ("Reshape", "", True, []),
+        ("Relu", "", False, ["qadd"]),
+        ("Identity", "Clip", True, ["qadd"]),
+    ],
+)
+def test_what_picks_moves_or_adds_stays_in_bytes(
+    op: str, after: str, alike: bool, expected: list[str]
+) -> None:
+    graph = _between(op, after, alike)
+    first = ["quantize"] * (2 if op in ("Add", "Sub", "Concat") else 1)
+    assert ops(graph) == [*first, *expected, "quantize"]
+    fed = {"x": np.rint(40 * np.random.default_rng(1).normal(size=(BATCH, 3, 8, 7))).astype(np.float32) / 8}
+    right = oracle.run(graph, fed, ["y"])["y"]
+    np.testing.assert_array_equal(run_plan(graph, BATCH, fed)["y"], right.astype(np.float32))
+    named = [name for group in groups(graph, BATCH) for name in group.nodes]
+    assert len(named) == len(set(named)), "each is in one group"
+
+
+def test_what_is_read_elsewhere_as_well_is_not_taken_into_bytes() -> None:
+    proto = _between("Add", "Relu").whole_proto()
+    proto.graph.output.append(helper.make_tensor_value_info("m", TensorProto.FLOAT, [None] * 4))
+    graph = from_proto(proto, "given out")
+    assert ops(graph) == ["quantize", "quantize", "binary", "unary", "quantize"]
+    fed = {"x": np.random.default_rng(1).normal(size=(BATCH, 3, 8, 7)).astype(np.float32)}
+    found = run_plan(graph, BATCH, fed)
+    for name, right in oracle.run(graph, fed, ["y", "m"]).items():
+        np.testing.assert_allclose(found[name], right, rtol=1e-6)

@@ -18,7 +18,7 @@ from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, Measurement, compared_in
 from bench.results.rows import Row, derive
 from bench.words import units
-from kernels.precision import NAMES, budget, written
+from kernels.precision import NAMES, budget, of, written
 
 ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
@@ -73,7 +73,7 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
     """Every goal at every batch size."""
     runs = [run for run in measured(taken) if run.by_need] or [Measured({}, {})]
     found = []
-    for goal in goals.goals:
+    for goal in goals.every:
         for batch, wanted in zip(goal.batches, goal.wanted, strict=True):
             figures = tuple(_figure(goal, batch, run, taken) for run in runs)
             if figures[0].value is not None:
@@ -93,7 +93,8 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
 def _row(goal: Goal, batch: int, run: Measured) -> tuple[str, Row | None]:
     found: tuple[str, Row | None] = ("", None)
     for name, measurements in run.of(goal.need):
-        row = row_of(measurements, goal.model, goal.backend, goal.precision, batch, goal.against, goal.than)
+        at = (goal.model, goal.backend, goal.precision, batch)
+        row = row_of(measurements, *at, goal.against, goal.than, goal.rival)
         if row is not None and _tells(goal, row):
             return name, row
         found = (name, row) if found[1] is None else found
@@ -108,13 +109,16 @@ def _tells(goal: Goal, row: Row) -> bool:
 
 
 def _figure(goal: Goal, batch: int, run: Measured, taken: Taken) -> Figure:
-    _, row = _row(goal, batch, run)
+    name, row = _row(goal, batch, run)
     if row is None:
-        return Figure(why=taken.why.get(goal.need, NOT_MEASURED))
+        return Figure(why=goal.lacks or taken.why.get(goal.need, NOT_MEASURED))
     made = row.measurement
     if made.disposition != "ok":
         reason = f": {made.reason}" if made.reason else ""
         return Figure(why=f"{made.disposition.replace('_', ' ')}{reason}", failed=True)
+    if goal.value in _OF_LIMITS:
+        limits = floors.fit(taken.limits, run.environments.get(name, Environment()))
+        return _OF_LIMITS[goal.value](goal, row, limits)
     return _VALUES[goal.value](goal, batch, row, run)
 
 
@@ -191,7 +195,56 @@ def _peak(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
     return Figure(float(nbytes), float(nbytes), float(nbytes))
 
 
+def _lost(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
+    """Of the same images, of which the difference is exact."""
+    own = row.measurement.accuracy
+    if own is None or own.top1 is None:
+        return Figure(why="how many images it answers right was not measured")
+    for _, measurements in run.of(goal.need):
+        rivals = (find(measurements, goal.rival, goal.backend, goal.precision, count) for count in (batch, 1))
+        for other in rivals:
+            found = None if other is None else other.accuracy
+            if found is not None and found.top1 is not None and found.images == own.images:
+                lost = found.top1 - own.top1
+                return Figure(lost, lost, lost)
+    return Figure(why=f"{goal.rival}: {NOT_MEASURED} on the same images")
+
+
+def _elapsed(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
+    return Figure(why=goal.lacks or NOT_MEASURED)
+
+
+def _rate(goal: Goal, row: Row, limits: MachineLimits | None) -> Figure:
+    """Of all operations of a pass, those on other units too."""
+    rate = limits.rate(goal.precision) if limits is not None else 0.0
+    flops = sum(layer.flops for layer in row.measurement.layers)
+    if not rate or not flops or row.median_ns is None:
+        return Figure(why=_unlimited(rate, "operations of its layers are", row))
+    least = flops / rate * 1e9
+    low, high = (None if ns is None else least / ns for ns in (row.high_ns, row.low_ns))
+    return Figure(least / row.median_ns, low, high, row.own_doubts)
+
+
+def _reading(goal: Goal, row: Row, limits: MachineLimits | None) -> Figure:
+    rate = limits.bytes_per_s if limits is not None else 0.0
+    weights = sum(layer.parameters for layer in row.measurement.layers)
+    if not rate or not weights or row.median_ns is None:
+        return Figure(why=_unlimited(rate, "weights of its layers are", row))
+    least = weights * of(goal.precision).weight_nbytes / rate * 1e9
+    low, high = (None if ns is None else ns / least for ns in (row.low_ns, row.high_ns))
+    return Figure(row.median_ns / least, low, high, row.own_doubts)
+
+
+def _unlimited(rate: float, lacking: str, row: Row) -> str:
+    if row.median_ns is None:
+        return "no time was measured"
+    return f"the {lacking} not known" if rate else "the machine's limits are not known"
+
+
+_OF_LIMITS = {"rate": _rate, "reading": _reading}  # goals as shares of what the machine reaches
 _VALUES = {
+    "lost": _lost,
+    "elapsed": _elapsed,
     "speedup": _speedup,
     "narrowed": _narrowed,
     "time": _time,
@@ -214,7 +267,7 @@ def _lacks(goal: Goal, batch: int, run: Measured) -> str:
     for _, measurements in run.of(goal.need):
         asked = (goal.than,) if goal.than else (goal.precision, compared_in(goal.precision))
         for precision in dict.fromkeys(asked):
-            other = find(measurements, goal.model, goal.against, precision, batch)
+            other = find(measurements, goal.rival or goal.model, goal.against, precision, batch)
             if other is None:
                 continue
             who = goal.against if precision == goal.precision else f"{goal.against} in {precision}"
@@ -225,7 +278,7 @@ def _lacks(goal: Goal, batch: int, run: Measured) -> str:
             flow = other.end_to_end
             if goal.value == "end_to_end" and flow is not None and flow.refused:
                 return f"{who}: {flow.refused}"
-    return refused or f"{goal.against}: {NOT_MEASURED}"
+    return refused or goal.lacks or f"{goal.against}: {NOT_MEASURED}"
 
 
 # ------------------------------------------------------------------------------------------------ outcomes
@@ -263,6 +316,9 @@ def _because(
     which step takes most."""
     assert figure.value is not None
     factor = figure.value / wanted if goal.value in AT_MOST else wanted / figure.value
+    if goal.value == "lost":
+        yield f"{units.percent(figure.value - wanted, 1)} more than is allowed"
+        return
     yield f"{units.times(factor)} too {'large' if goal.value == 'peak' else 'slow'}"
     if goal.value == "peak":
         return
@@ -282,6 +338,8 @@ def _beneath(goal: Goal, row: Row, limits: MachineLimits | None, wanted: float) 
     """Said where not even the floor would reach it."""
     floor = None if limits is None else floors.floor_ns(row.measurement, limits)
     if not floor or not row.median_ns:
+        return
+    if goal.value in _OF_LIMITS:
         return
     if goal.value in ("time", "launched"):
         most, beyond = floor * 1e-9, floor * 1e-9 > wanted
@@ -306,11 +364,13 @@ def _flowing(row: Row) -> Iterator[str]:
 
 def text(value: str, number: float) -> str:
     """A figure of a kind of goal as people read it."""
-    if value in ("time", "launched"):
+    if value in ("time", "launched", "elapsed"):
         return units.si(number, "s")
     if value == "peak":
         return units.nbytes(number)
-    return units.percent(number, 0) if value == "flow" else units.times(number)
+    if value == "lost":
+        return units.percent(number, 1)
+    return units.percent(number, 0) if value in ("flow", "rate") else units.times(number)
 
 
 def spread(value: str, figure: Figure) -> str:
@@ -334,6 +394,11 @@ def of_words(goal: Goal) -> str:
         "end_to_end": "end to end",
         "flow": "end to end, of the slower of bus and pass",
         "peak": "peak memory",
+        "rate": f"share of the matrix units' rate in {goal.precision}",
+        "reading": "time of a pass, of the reading of its weights",
+        "lost": f"top-1 lost beside {goal.rival}",
+        "elapsed": "from the command to the last verdict",
     }[goal.value]
-    than = f" in {goal.than}" if goal.than else ""
+    than = f" running {goal.rival}" if goal.rival else ""
+    than += f" in {goal.than}" if goal.than else ""
     return f"{named}, beside {goal.against}{than}" if goal.against else named

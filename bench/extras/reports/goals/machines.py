@@ -53,7 +53,7 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
     )
     part = "measured here on" if len(found) == len(elsewhere) else "measured here in part on"
     what = "ratios of what memory bounds ask"
-    if times := sum(len(goal.wanted) for goal in goals.goals if goal.value in OF_TIME):
+    if times := sum(len(goal.wanted) for goal in goals.every if goal.value in OF_TIME):
         of_time = f"{times:,} that {'is a time' if times == 1 else 'are times'} of a pass"
         what = f"{of_time}, and ratios of what memory bounds, ask"
     return [

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.measure.answers import ties
 from bench.measure.answers.operators.mended import AveragePool, Conv, DequantizeLinear, Mended
 from engine.ort.fused_conv import DOMAIN
 
@@ -31,10 +32,14 @@ def _along(values: Array, rank: int, axis: int | None) -> Array:
     return values.reshape(column)
 
 
-def _to_eight_bits(real: Array, scale: Array, zero: Array | None, like: Array) -> Array:
+def _to_eight_bits(of: Mended, real: Array, scale: Array, zero: Array | None, like: Array) -> Array:
+    """The answer of a node, `of`, which may be told to round ties the other way (`ties`)."""
     dtype = like.dtype if zero is None else zero.dtype
     held = np.iinfo(dtype)
-    q = np.rint(real / scale.reshape(())) + (0.0 if zero is None else zero.astype(np.float64).reshape(()))
+    steps = real / scale.reshape(())
+    if near := of._get("near"):
+        steps = ties.other_side(steps, near, ties.drawn(of.onnx_node.output[0], of._get("draw"), steps.shape))
+    q = np.rint(steps) + (0.0 if zero is None else zero.astype(np.float64).reshape(()))
     return np.clip(q, held.min, held.max).astype(dtype)
 
 
@@ -58,7 +63,7 @@ class QLinearConv(Conv):
     def _run(self, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b=None, **_):  # type: ignore[override]
         (sums,) = super()._run(_less(x, x_zero), _less(w, w_zero, 0), None if b is None else b.astype(float))
         scale = _along(x_scale.astype(float) * w_scale.astype(float), x.ndim, 1)
-        return (_to_eight_bits(sums * scale, y_scale.astype(float), y_zero, x),)
+        return (_to_eight_bits(self, sums * scale, y_scale.astype(float), y_zero, x),)
 
 
 class MatMulInteger(Mended):
@@ -78,7 +83,7 @@ class QLinearMatMul(Mended):
             _along(scale.astype(float), sums.ndim, axis)
             for scale, axis in ((a_scale, sums.ndim - 2), (b_scale, sums.ndim - 1))
         )
-        return (_to_eight_bits(sums * (rows * columns), y_scale.astype(float), y_zero, a),)
+        return (_to_eight_bits(self, sums * (rows * columns), y_scale.astype(float), y_zero, a),)
 
 
 class _Microsoft(Mended):
@@ -94,7 +99,9 @@ class QGemm(_Microsoft):
         sums = (a.T if self._get("transA", 0) else a) @ (b.T if self._get("transB", 0) else b)
         sums = sums if c is None else sums + c.astype(float)
         real = sums * (self._get("alpha", 1.0) * a_scale.astype(float) * b_scale.astype(float))
-        return (real if y_scale is None else _to_eight_bits(real, y_scale.astype(float), y_zero, y_zero),)
+        if y_scale is None:
+            return (real,)
+        return (_to_eight_bits(self, real, y_scale.astype(float), y_zero, y_zero),)
 
 
 class _Arithmetic(_Microsoft):
@@ -105,7 +112,7 @@ class _Arithmetic(_Microsoft):
     def _run(self, a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero=None, **_):
         left = _less(a, a_zero) * a_scale.astype(float).reshape(())
         right = _less(b, b_zero) * b_scale.astype(float).reshape(())
-        return (_to_eight_bits(type(self).function(left, right), c_scale.astype(float), c_zero, a),)
+        return (_to_eight_bits(self, type(self).function(left, right), c_scale.astype(float), c_zero, a),)
 
 
 class QLinearAdd(_Arithmetic):
@@ -128,7 +135,7 @@ class _Function(_Microsoft):
 
     def _run(self, x, x_scale, x_zero, y_scale, y_zero=None, **_):
         real = self._real(_less(x, x_zero) * x_scale.astype(float).reshape(()))
-        return (_to_eight_bits(real, y_scale.astype(float), y_zero, x),)
+        return (_to_eight_bits(self, real, y_scale.astype(float), y_zero, x),)
 
 
 class QLinearGlobalAveragePool(_Function):
@@ -182,7 +189,7 @@ class QLinearConcat(_Microsoft):
             for x, scale, zero in zip(given[::3], given[1::3], given[2::3], strict=True)
         ]
         whole = np.concatenate(parts, axis=self._get("axis"))
-        return (_to_eight_bits(whole, y_scale.astype(float), y_zero, y_zero),)
+        return (_to_eight_bits(self, whole, y_scale.astype(float), y_zero, y_zero),)
 
 
 class MatMulNBits(_Microsoft):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from bench.measure.answers import accuracy, cross_check, oracle, widened
+from bench.measure.answers import accuracy, cross_check, oracle, ties, widened
 from bench.measure.answers.cross_check import cross_check as crossed
 from bench.measure.answers.operators import mended
 from engine.graph.graph import Graph
@@ -361,3 +361,25 @@ def test_large_weights_are_widened_once_and_let_go_with_the_model() -> None:
     key = id(weights)
     del weights
     assert key not in widened._wide
+
+
+def test_what_quantises_within_rounds_ties_the_other_way_too() -> None:
+    """Of an operator of whole numbers the ties are its own, and nothing else moves."""
+    q, zero = {name: np.array(value, np.float32) for name, value in (("s", 0.5), ("t", 1.0))}, np.uint8(0)
+    node = helper.make_node("QLinearAdd", ["x", "s", "z", "x", "s", "z", "t", "z"], ["y"], "add")
+    node.domain = "com.microsoft"
+    half = helper.make_node("QLinearAdd", ["x", "s", "z", "o", "s", "z", "t", "z"], ["w"], "half")
+    half.domain = "com.microsoft"
+    types = dict.fromkeys("xyw", TensorProto.UINT8)
+    constants = {**q, "z": zero, "o": np.zeros((), np.uint8)}
+    proto = make_model([node, half], {"x": ("N", 4)}, ["y", "w"], constants, types=types)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph = from_proto(proto, "ties")
+    x = {"x": np.array([[0, 1, 2, 3]], np.uint8)}
+    right = oracle.run(graph, x, ["y", "w"])
+    np.testing.assert_array_equal(right["y"], x["x"])
+    np.testing.assert_array_equal(right["w"], [[0, 0, 1, 2]])
+    moved = oracle.run(graph, x, ["y", "w"], other_way=ties.NEAR)
+    np.testing.assert_array_equal(moved["y"], x["x"], "no tie")
+    np.testing.assert_array_equal(moved["w"], [[0, 1, 1, 1]])
+    assert ties.quantizes(graph)

@@ -192,6 +192,16 @@ def test_a_precision_that_does_not_run_is_left_out() -> None:
     assert set(found(Backend(times={("conv2", "fp16"): math.inf})).values()) == {"tf32"}
 
 
+def test_where_fp16_overflows_bf16_is_tried() -> None:
+    """The numbers of one layer are beyond what fp16 holds: only there is bf16 worth a look, though it is no
+    faster."""
+    within = "mixed-1e-2"
+    backend = Backend(shares={("conv2", "fp16"): math.inf})
+    assert found(backend, within) == {**dict.fromkeys(NODES, "fp16"), "conv2": "bf16"}
+    alone = [mix for mix in backend.opened if sorted(mix.values()) == ["bf16", "fp32", "fp32", "fp32"]]
+    assert [mix["conv2"] for mix in alone] == ["bf16"]
+
+
 def test_what_layouts_make_of_a_mix_is_looked_at_again() -> None:
     """The layouts of a mix are timed once it is chosen: rungs that they bring may be off by more."""
     laid_out: list[Mix] = []

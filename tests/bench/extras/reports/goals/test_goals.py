@@ -19,7 +19,7 @@ from bench.extras.reports.goals.presets import Goal, Goals
 from bench.extras.reports.needs import Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement
+from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement, stem
 from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
@@ -43,26 +43,31 @@ def test_what_a_file_names_is_there_and_measured(name: str) -> None:
     goals = presets.load(name)
     assert len({need.name for need in goals.needs}) == len(goals.needs)
     for need in goals.needs:
-        assert set(need.models) <= set(names.models())
+        made = {model for model in need.models if model.endswith(".onnx")}  # what a user brings
+        assert set(need.models) - made <= set(names.models())
         assert set(need.backends) <= set(backends.all_backends())
         assert set(need.once) < set(need.backends)
         assert set(need.precisions) <= {*registry.precisions(goals.device), MIXED}
-    for goal in goals.goals:
+    for goal in goals.every:
         assert len(goal.batches) == len(goal.wanted)
         assert all(wanted > 0 for wanted in goal.wanted)
+        if goal.value == "elapsed":  # of no run
+            assert goal.lacks
+            continue
         need = goals.need(goal.need)
-        assert goal.model in need.models
+        assert {goal.model, goal.rival or goal.model} <= set(map(stem, need.models))
         assert set(goal.batches) <= set(need.batches)
-        assert goal.precision in map(asked, need.precisions)
+        assert goal.precision in {asked(name, need.max_error) for name in need.precisions}
         tuned = (
             {f"ort-{goals.device}{end}" for end in ("-tuned", "-tuned-strict")}
             if need.tune_reference
             else set()
         )
-        assert {goal.backend, goal.against or goal.backend} <= {*need.backends, *tuned}
+        beside = {goal.backend, goal.against or goal.backend}
+        assert beside <= {*need.backends, *tuned} or goal.lacks.startswith("there is no backend")
         assert (goal.value in ("speedup", "end_to_end")) == bool(goal.against)
         assert goal.value not in ("end_to_end", "flow") or need.end_to_end
-    assert {need.name for need in goals.needs} == {goal.need for goal in goals.goals}
+    assert {need.name for need in goals.needs} == {goal.need for goal in goals.goals if goal.need}
 
 
 def timed(
@@ -367,6 +372,51 @@ def test_a_mixed_precision_is_held_against_the_fastest_whole_one_that_keeps_the_
         UNKNOWN, "engine-cuda: no whole precision that stays within 1e-3 was measured",
     )  # fmt: skip
     assert "fastest whole precision within 1e-3" in judged.of_words(goal)
+
+
+def test_shares_of_what_the_machine_reaches(tmp_path: Path) -> None:
+    """Of the matrix units' rate, and of the reading of the weights: not known without the machine's limits or
+    what the layers do."""
+    made = timed("engine-cuda", 10, precision="fp16")
+    layers = tuple(msgspec.structs.replace(layer, parameters=10**6) for layer in made.layers)
+    run = saved(tmp_path / "run", msgspec.structs.replace(made, layers=layers))
+    known = msgspec.structs.replace(limits(1e13), matrix_flops_per_s={"fp16": 2e12})
+    words = {"model": "lenet5-digits", "precision": "fp16"}
+    rate = Goal(value="rate", wanted=(0.5,), **words)  # type: ignore[arg-type]
+    found = one(rate, run, limits=(known,))  # 5.5 of 10 µs
+    assert (found.outcome, found.figures[0].value) == (REACHED, pytest.approx(0.55, rel=0.01))
+    reading = Goal(value="reading", wanted=(2.4,), **words)  # type: ignore[arg-type]
+    found = one(reading, run, limits=(known,))  # 2 million weights of 2 bytes at 1 TB/s: 4 µs
+    assert (found.outcome, found.figures[0].value) == (MISSED, pytest.approx(2.5, rel=0.01))
+    assert found.why.startswith("1.04× too slow")
+    for goal in (rate, reading):
+        assert one(goal, run).why == "the machine's limits are not known"
+    bare = saved(tmp_path / "bare", msgspec.structs.replace(made, layers=()))
+    assert one(reading, bare, limits=(known,)).why == "the weights of its layers are not known"
+
+
+def test_another_file_of_the_same_net_is_a_rival(tmp_path: Path) -> None:
+    def of(model: str, us: float, top1: float, precision: str = "fp32") -> Measurement:
+        made = timed("engine-cuda", us, precision=precision)
+        return msgspec.structs.replace(
+            made,
+            case=msgspec.structs.replace(made.case, model=model),
+            accuracy=Accuracy(images=8, labelled=True, top1=top1),
+        )
+
+    bytes_ = of("net-int8.onnx", 10, 0.953)
+    run = saved(tmp_path / "run", bytes_, of("net.onnx", 15, 0.957, "fp16"), of("net.onnx", 40, 0.957))
+    goal = Goal(
+        model="net-int8", rival="net", against="engine-cuda", than="fp16", wanted=(1.35,), lacks="make it"
+    )
+    assert one(goal, run).outcome == REACHED
+    assert judged.of_words(goal) == "forward pass, beside engine-cuda running net in fp16"
+    assert one(goal, saved(tmp_path / "none", of("net.onnx", 15, 0.9))).why == "make it"
+    for wanted, outcome in ((0.005, REACHED), (0.003, MISSED)):
+        found = one(Goal(model="net-int8", rival="net", value="lost", wanted=(wanted,)), run)
+        assert (found.outcome, found.figures[0].value) == (outcome, pytest.approx(0.004))
+    lost = Goal(model="net-int8", rival="net", value="lost", wanted=(0.005,))
+    assert one(lost, saved(tmp_path / "alone", bytes_)).why == "net: not measured on the same images"
 
 
 def test_where_plain_float32_failed_that_is_the_reason_not_what_is_not_offered(tmp_path: Path) -> None:
