@@ -185,7 +185,6 @@ class RunsPage(Page):
     """Shows the runs and says what the user wants; gui.shell.library does it."""
 
     title = "Runs"
-    ready = "Ready. Enter opens the selected run."
     form = False
     ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
@@ -213,6 +212,10 @@ class RunsPage(Page):
             f"There is no saved run{where}: every comparison, ladder and profile leaves one here.\n"
             "F5 makes the first; a run's folder from elsewhere is opened, or dropped on the window."
         )
+
+    @property
+    def ready(self) -> str:
+        return "Ready. Enter opens the selected run." if self.summaries else super().ready
 
     def has_content(self) -> bool:
         return bool(self.summaries)

@@ -233,7 +233,7 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
     assert session.state.ladder == others.header
     measured = {m.case.key: m.disposition for m in others.measurements()}
     assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
-    assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
+    assert session.standing.ended == f"Measured on 2026-01-02 03:04, kept in {runs.name}/climbed."
     unknown = next(row for row in session.state.derived if session.state.info(row.case.rung) is None)
     window.page._on_picked(unknown.case.key)
     window.redraw.flush()
