@@ -252,7 +252,7 @@ def _held(who: str, rows: Sequence[Row], runs: Sequence[Run]) -> Answer:
     of_layers = f"{name}, {units.percent((longest.time_ns or 0.0) / total, 0)} of the layers' time"
     limit = limit_of(longest, measurement, runs)
     if limit is None:
-        return Answer(whole, f"{name}, {batch}", "", f"{why}\n{of_layers}", cases)
+        return Answer(whole, f"{name}, {batch}", "", f"{why}\n{of_layers}", cases, with_copies)
     reached, which = limit
     why = f"{why}\n{of_layers}, {limits.standing(reached, which)}"
     if limits.binds(reached):

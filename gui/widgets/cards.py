@@ -22,7 +22,7 @@ from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
-NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 300, 330  # pixels of a name, of an answer, of one in a line
 ANY_WIDTH = (1 << 24) - 1  # Qt's own: no most
 NAME_LEAST = 126  # of a name: where room is short the scoreboard gives it
 # What an answer is of stands once, above all of them.

@@ -110,7 +110,7 @@ class RunsTable(TableView):
         """Select a run; the first one if it is not in the list."""
         paths = [run.path for run in self.source.rows]
         if paths:
-            self.setCurrentIndex(self.source.index(paths.index(path) if path in paths else 0, 0))
+            self.go_to(paths.index(path) if path in paths else 0)
 
     def _fit(self) -> None:
         """Give room that no column needs to columns whose texts are cut."""

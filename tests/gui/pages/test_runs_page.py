@@ -106,7 +106,11 @@ def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
     page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     assert window.page.title == "Compare"
+    qtbot.keyPress(window.windowHandle(), Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.ControlModifier, "as after Ctrl+6"
     assert [run.path.name for run in show_runs(qtbot, window).table.chosen_runs] == ["second"], "still chosen"
+    qtbot.keyRelease(window.windowHandle(), Qt.Key.Key_Control)
+    assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.NoModifier
     window.tabs.setCurrentIndex(0)
     settle(qtbot, window)
     view = window.page.views["op-time"]
