@@ -4,10 +4,11 @@ the scoreboard of the model."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QSizePolicy, QWidget
 
@@ -287,6 +288,7 @@ class CardsView(ScrollArea):
             align([row.board for row in self._rows])
             self._give_room()
             self._fit()
+            QTimer.singleShot(0, self, self._fit)  # new widgets have their letters by then
         several = len(cards) > 1
         for row in self._rows:
             shown = row.card.verdict
@@ -331,14 +333,20 @@ class CardsView(ScrollArea):
             board.setMinimumWidth(min(rest, board.least_width) if fits else 0)
 
     def _fit(self) -> None:
-        """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
+        """Set the height: that of all rows, or of as many whole ones as the cards' share of the window holds,
+        at least the first."""
         self._grid.activate()
         wanted, page = self._grid.sizeHint().height(), self.parentWidget()
         room = round(MOST * self.window().height())
         if self.window().height() < LOW and page is not None:
             room = page.height() - REST
-        first = self._grid.cellRect(1, 0).bottom() + TIGHT
-        self.setFixedHeight(max(1, min(wanted, max(room, first))))
+        if wanted > room:
+            head = max(each.sizeHint().height() for each in (self.where, *self.headings))
+            ends = list(
+                itertools.accumulate((row.height + TIGHT for row in self._rows), initial=head + TIGHT)
+            )
+            wanted = max((end for end in ends[1:] if end <= room), default=min(ends[1:], default=wanted))
+        self.setFixedHeight(max(1, wanted))
 
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
@@ -371,6 +379,11 @@ class _Row:
     @property
     def _of(self) -> tuple[str, str]:
         return self.card.verdict.model, self.card.verdict.precision
+
+    @property
+    def height(self) -> int:
+        """What all of it needs, in pixels."""
+        return max(each.sizeHint().height() for each in self._widgets if not each.isHidden())
 
     def show_card(self, card: Card) -> None:
         self.card = card

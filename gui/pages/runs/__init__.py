@@ -261,6 +261,7 @@ class RunsPage(Page):
         self._baselines = frozenset(path.resolve() for path in baselines)
         if tuple(summaries) != self.summaries:
             self.summaries = tuple(summaries)
+            self.readied.emit()
         self.invalidate()
 
     def findable(self) -> Sequence[Find]:

@@ -223,6 +223,7 @@ def until(qtbot, window, reached):
 
 def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, runs, others):
     page = show_runs(qtbot, window)
+    assert window.progress.words.text() == "Ready. Enter opens the selected run."
     lines = {line["name"]: line for line in listed(page)}
     assert (lines["climbed"]["created_at"], lines["climbed"]["kind"]) == ("2026-01-02 03:04", "ladder")
     told = {"kind": "profile", "models": "lenet5-digits", "node": "", "backends": "engine-cuda, ort-cuda"}

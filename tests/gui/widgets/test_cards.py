@@ -255,6 +255,12 @@ def test_many_models_scroll_and_each_keeps_its_line(make_window):
     assert len(cards.rows) == 12
     assert cards.height() <= 0.35 * window.height()
     assert cards.verticalScrollBar().maximum() > 0
+    shown = cards.viewport().rect()
+    tops = [row.name.mapTo(cards.viewport(), row.name.rect().topLeft()) for row in cards.rows]
+    for row, top in zip(cards.rows, tops, strict=True):
+        assert not shown.contains(top) or shown.bottom() >= top.y() + row.name.height() - 1, (
+            "none is cut in two"
+        )
 
 
 def test_figures_are_shown_before_the_images_are_looked_at_and_go_with_their_worker(make_window):
