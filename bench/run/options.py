@@ -534,7 +534,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "kernels are at work at once.",
             on=(C,),
             fields=("end_to_end",),
-            label="End to end, as a &rate",
+            label="En&d to end, as a rate",
         ),
         Option(
             "top-k",

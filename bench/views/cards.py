@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bench.results.records import Case, Layer, Measurement, Run
-from bench.results.rows import Row
+from bench.results.rows import Row, label
 from bench.views.charts import breakdown
 from bench.views.charts.scoreboard import WRONG, Cell, Line
 from bench.views.charts.series import most_images
@@ -34,13 +34,14 @@ _OUTSIDE = {"sync": "waiting", "rest": "unexplained"}
 class Answer:
     """One answer. text: in a few words; detail: what belongs to it, in smaller letters; why: the sentences
     behind it, one a line; cases: the points that it is about (a comparison's cases, a ladder's keys,
-    a layer's tensors), those that say most first."""
+    a layer's tensors), those that say most first; more: what the detail goes on with where there is room."""
 
     text: str
     detail: str = ""
     role: Role = ""
     why: str = ""
     cases: tuple[Any, ...] = ()
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,43 +224,63 @@ def _held(who: str, rows: Sequence[Row], runs: Sequence[Run]) -> Answer:
         return Answer(NOTHING)
     row, split = max(found, key=lambda item: item[0].case.batch)
     measurement, batch = row.measurement, f"batch {row.case.batch:,}"
+    with_copies, how = _with_copies(row, split)
     key, ns = max(split.parts_ns.items(), key=lambda item: item[1])
     share = units.percent(ns / split.total_ns, 0)
     parts = ", ".join(
         f"{palette.CATEGORIES[name][0]} {units.percent(each / split.total_ns, 0)}"
         for name, each in split.parts_ns.items()
     )
-    why = f"{who} at {batch}, a pass from host to host: {parts}"
+    why = "\n".join(filter(None, [f"{who} at {batch}, a pass from host to host: {parts}", how]))
     cases = (row.case,)
+    whole = f"{palette.CATEGORIES[key][0]}, {share}"
     if key in ("h2d", "d2h"):
-        return Answer(f"{palette.CATEGORIES[key][0]}, {share}", batch, "", why, cases)
+        return Answer(whole, batch, "", why, cases, with_copies)
     timed = [layer for layer in measurement.layers if layer.time_ns]
     if key in _OUTSIDE:
         if timed and measurement.case.backend.endswith("-cuda"):
             mean = units.duration(sum(layer.time_ns or 0.0 for layer in timed) / len(timed), 2)
             text = f"launches: {units.count(len(timed), 'kernel')} of {mean}"
-            return Answer(text, batch, "", f"{why}\nstarting and waiting for kernels takes {share}", cases)
-        return Answer(f"{_OUTSIDE[key]}, {share}", batch, "", why, cases)
+            why = f"{why}\nstarting and waiting for kernels takes {share}"
+            return Answer(text, batch, "", why, cases, with_copies)
+        return Answer(f"{_OUTSIDE[key]}, {share}", batch, "", why, cases, with_copies)
     if not timed:
-        return Answer(f"{palette.CATEGORIES[key][0]}, {share}", batch, "", why, cases)
+        return Answer(whole, batch, "", why, cases, with_copies)
     longest = max(timed, key=lambda layer: layer.time_ns or 0.0)
     total = sum(layer.time_ns or 0.0 for layer in timed)
     name = longest.nodes[0] if longest.nodes else longest.op_type
     of_layers = f"{name}, {units.percent((longest.time_ns or 0.0) / total, 0)} of the layers' time"
     limit = limit_of(longest, measurement, runs)
     if limit is None:
-        return Answer(
-            f"{palette.CATEGORIES[key][0]}, {share}", f"{name}, {batch}", "", f"{why}\n{of_layers}", cases
-        )
+        return Answer(whole, f"{name}, {batch}", "", f"{why}\n{of_layers}", cases, with_copies)
     reached, which = limit
-    told = limits.standing(reached, which)
-    why = f"{why}\n{of_layers}, {told}"
+    why = f"{why}\n{of_layers}, {limits.standing(reached, which)}"
     if limits.binds(reached):
         text = f"{limits.NAMES[which]}, {limits.percent(reached)} of the limit"
     else:
-        text = f"{palette.CATEGORIES[key][0]}, {share}"
+        text = whole
         batch = f"{name}: {limits.percent(reached)} of {limits.NAMES[which]}"
     return Answer(text, f"{name}, {batch}" if limits.binds(reached) else batch, "", why, cases)
+
+
+def _with_copies(row: Row, split: breakdown.Split) -> tuple[str, str]:
+    """How fast a case is beside its reference where copies count, in few words and in a sentence. A ratio is
+    told where passes from end to end were timed in turns and decide it; else there are two times, which were
+    not. "" where there is nothing to compare with."""
+    flow = row.end_to_end
+    if flow is not None and flow.speedup and orders.decided(flow.verdict) and not flow.speedup_doubts:
+        few = orders.cell(flow.verdict, flow.speedup)
+        ends = orders.cell(flow.verdict, flow.speedup, flow.speedup_low, flow.speedup_high)
+        return f"{few} end to end", f"with copies, end to end, it is {ends} beside {flow.against}"
+    theirs = breakdown.split(row.against) if row.against is not None else None
+    if row.against is None or theirs is None:
+        return "", ""
+    other = label(row.against.case.backend, row.against.case.precision)
+    own, others = units.duration(split.total_ns), units.duration(theirs.total_ns)
+    return (
+        f"{own}, {other} {others}",
+        f"with copies it takes {own} and {other} {others}: not timed in turns, so no ratio is told",
+    )
 
 
 def limit_of(layer: Layer, measurement: Measurement, runs: Sequence[Run]) -> tuple[float, str] | None:

@@ -18,6 +18,8 @@ from bench.results import doubt
 from bench.results.records import Case, Job
 from bench.results.rows import Row, title
 from bench.run import chosen_rungs
+from bench.views.charts.scoreboard import Scoreboard
+from bench.views.tables.scoreboard import OPEN
 from bench.words import orders, units
 
 Remedy = Literal["longer", "quiet", "one-thread"]
@@ -96,8 +98,16 @@ def _who(cases: Iterable[Case], named: dict[Case, str], known: set[int]) -> str:
     return "; ".join(f"{who}, batch {units.spans(sizes, known)}" for who, sizes in batches.items())
 
 
-def counted(found: Sequence[Doubt]) -> str:
-    """ "3 doubts"; "" for none."""
+def counted(boards: Iterable[Scoreboard], found: Sequence[Doubt]) -> str:
+    """ "Doubts: 2 !, 1 ?": as many as these scoreboards have cells with each mark. "3 doubts" where they have
+    none, because what is doubted is compared with nothing; "" for no doubts."""
+    cells = [cell for board in boards for line in board.lines if not line.is_reference for cell in line.cells]
+    marks = {
+        doubt.MARK.strip(): sum(bool(cell.doubts) for cell in cells),
+        OPEN: sum(cell.grade == "undecided" for cell in cells),
+    }
+    if told := ", ".join(f"{count:,} {mark}" for mark, count in marks.items() if count):
+        return f"Doubts: {told}"
     return units.count(len(found), "doubt") if found else ""
 
 

@@ -205,6 +205,7 @@ def _frames(theme: Theme) -> str:
     QTabBar::tab:hover {{ color: {theme.ink}; }}
     QTabBar::tab:selected {{ color: {theme.ink}; border-bottom-color: {theme.accent}; }}
     QTabBar::tab:focus {{ border-bottom-color: {theme.ink}; }}
+    QTabBar QToolButton {{ background: {theme.window}; border: none; padding: 0px; }}
     QMenuBar {{ background: {theme.window}; border: none; }}
     QToolBar {{ background: {theme.window}; border: none; padding: 2px {GAP}px; spacing: {GAP}px; }}
     QToolBar QToolButton {{ min-height: {4 * GRID + 2}px; }}

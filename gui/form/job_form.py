@@ -266,6 +266,7 @@ class JobForm(JobFields):
         self._last_job = default  # its last job, for all that the form has no field for
         self._axes = KeptAxes(settings)
         self._busy = False
+        self._refused = ""
         self._left_out: set[str] = set()  # backends the user does not want
         self._rivals: set[str] = set()  # rivals that the user wants; rivals take part only if they are chosen
         self._fill_models()
@@ -469,6 +470,11 @@ class JobForm(JobFields):
     def summary(self) -> str:
         return self._summary.text()
 
+    @property
+    def refused(self) -> str:
+        """Why what is chosen makes no comparison, in a sentence; "" if it makes one."""
+        return self._refused
+
     # ------------------------------------------------------------------------------------------ the inside
 
     def _fill_models(self) -> None:
@@ -505,15 +511,14 @@ class JobForm(JobFields):
         try:
             job = self.job()
         except InputError as error:
-            self._summary.setText(str(error))
-            ready = False
+            self._refused = str(error)
         else:
-            ready = True
+            self._refused = ""
             self.note.look(job)
-            self._summary.setText(self._estimate(job))
-        set_role(self._summary, "muted" if ready else "failed")
-        self.run_button.setEnabled(ready and not self._busy)
-        self.copy_button.setEnabled(ready)
+        self._summary.setText(self._refused or self._estimate(job))
+        set_role(self._summary, "failed" if self._refused else "muted")
+        self.run_button.setEnabled(not (self._refused or self._busy))
+        self.copy_button.setEnabled(not self._refused)
         self.changed.emit()
 
     def _fixed(self, models: Sequence[str], own: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -250,13 +250,14 @@ class ComparePage(Page):
         self.doubts = push_button(
             "",
             lambda: self.begin_wanted.emit("problems"),
-            tip="What is to be doubted, and what mends it (F9)",
+            tip="! has a reason to be doubted, ? is not decided; a click says why, and what mends it (F9)",
             role="doubts",
         )
         self.cards = CardsView(self.theming)
         self.cards.picked.connect(self.state.select)
         self.cards.pointed.connect(self._on_pointed)
         self.cards.model_wanted.connect(self._on_model_wanted)
+        self.below = Label(role="heading")  # whose charts and table these are
         self._legend = Legend(self.theming)
         self.views: dict[str, ChartView] = {}
         for name, empty in CHARTS.items():
@@ -266,6 +267,7 @@ class ComparePage(Page):
         beside = (self.precision_choice, self.stopped, self.resume, self.retry, self.doubts)
         above = filled(
             QHBoxLayout(),
+            (self.below, 0, Qt.AlignmentFlag.AlignVCenter),
             (self._legend, 1),
             *((each, 0, Qt.AlignmentFlag.AlignVCenter) for each in beside),
             spacing=GAP,
@@ -392,10 +394,13 @@ class ComparePage(Page):
             self._grid.hold([view for name, view in self.views.items() if name in names])
 
     def _tell_about(self, model: str) -> None:
-        """Say on which machine it was measured, how far the run has come, and what is to be doubted of it."""
+        """Say which model it is, on which machine it was measured, how far the run has come, and what is to
+        be doubted of it."""
         cases = [m.case for m in self.state.measurements if m.case.model == model]
         machine = processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases))
         paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
+        self.below.setText(f"↓ {title(model)}")
+        self.below.setVisible(len(self.state.cards(self.precision)) > 1)
         self.cards.where.setText(shortened(machine.partition(" and ")[0]) if cases else "")
         self.cards.where.setToolTip(
             as_tip(f"Measured on {machine}" + f"; {PAIRED}" * paired if cases else "")
@@ -411,7 +416,8 @@ class ComparePage(Page):
         self.retry.setText(f"Retry {lost:,} that failed")
         self.retry.setVisible(lost > 0)
         self.retry.setEnabled(not self._busy)
-        doubts = counted(self.state.doubts())
+        boards = (card.verdict.board for card in self.state.cards(self.precision))
+        doubts = counted(boards, self.state.doubts())
         self.doubts.setText(doubts)
         self.doubts.setVisible(bool(doubts))
 

@@ -547,6 +547,7 @@ COLOURS = {
     "isolated": "Error of the layer alone",
     "propagated": "Error with those before it",
 }
+LEAST_HEIGHT = 240  # pixels of graph, table and bars, below which the page scrolls
 FLOOR = 1e-9  # the scale of errors reaches no lower than this
 
 
@@ -612,8 +613,9 @@ class LayersPage(Page):
         buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
         left = as_column(self.legend, (self.graph, 1), buttons)
         split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
-        # It takes what room there is; with a height of its own the page would scroll.
+        # It takes what room there is; with a height of its own a page that is high enough would scroll, too.
         split.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
+        split.setMinimumHeight(LEAST_HEIGHT)
         self.answers = AnswersRow(self.theming)
         self.answers.picked.connect(self._on_picked)
         return as_column(self._bar, self.answers, (split, 1), margins=PAGE_MARGINS)

@@ -125,8 +125,8 @@ class Page(QWidget):
     built = Signal(object)  # carries the body, made just now
     turned = Signal()  # it is not empty any more, or empty again
     begin_wanted = Signal(str)  # an empty page's button: the name of an action
+    readied = Signal()  # `ready` says something else
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
-    ready = "Ready. F5 runs the comparison."  # below it while nothing runs: what to do next
     form = True  # whether the comparison's form belongs beside it
     inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
     ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first
@@ -164,6 +164,11 @@ class Page(QWidget):
     def empty_text(self) -> str:
         """What an empty page says: a sentence about what fills it."""
         raise NotImplementedError
+
+    @property
+    def ready(self) -> str:
+        """What the window's foot says while nothing runs: what to do next, or why that cannot be done."""
+        return "Ready. F5 runs the comparison."
 
     def has_content(self) -> bool:
         """Whether there is anything to show. If not, the page shows `empty_text`."""

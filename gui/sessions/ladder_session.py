@@ -692,7 +692,7 @@ class LadderSession(Session):
         self.state.show(path, ladder, measurements)
         self.saves.show(path)
         when = ladder.created_at.replace("T", " ")[:16]
-        self.note(f"Opened from {path.name}, of {when}. Run measures what is chosen above.")
+        self.note(f"Measured on {when}, kept in {path.parent.name}/{path.name}.")
         self._plan(self.state.question)
 
     def _run(

@@ -336,8 +336,8 @@ def layer_facts(layer: Layer) -> list[Fact]:
         ("shape", " × ".join(map(str, layer.shape))),
         ("parameters", f"{layer.parameters:,}"),
         ("work", units.si(layer.flops, "FLOP")),
-        ("data", units.nbytes(layer.nbytes)),
         *_known(
+            ("data", units.nbytes(layer.nbytes) if layer.nbytes else ""),  # 0: not known
             ("kernel", layer.rung and layer.rung + CHOSEN.get(layer.chosen, "")),
             ("time", f"{units.duration(time_ns)} ({layer.clock} clock)" if time_ns is not None else ""),
             ("rate", units.si(layer.flops / time_ns * 1e9, "FLOP/s") if time_ns is not None else ""),

@@ -452,6 +452,9 @@ class MainWindow(QMainWindow):
         self.form.open_wanted.connect(self.open_models)
         self.model_files = ModelFiles(self)
         self.session.stands.connect(self._on_standing)
+        self.form.changed.connect(self._tell_ready)
+        for page in self.pages:
+            page.readied.connect(self._tell_ready)
         self.where.can_run.connect(self._on_can_run)
         self.form.where.add_wanted.connect(self.tell_how_to_add)
         self.progress.pause.connect(self.session.pause)
@@ -577,7 +580,8 @@ class MainWindow(QMainWindow):
     def _tell_ready(self) -> None:
         """Say in the strip what can be done next on the page in front, or why nothing can."""
         running = next((f"{each.busy_words}." for each in self.sessions if each.active), "")
-        self.progress.show_ready(running or self.page.ready, self.page.form and not running)
+        refused = self.form.refused if self.page.form else ""
+        self.progress.show_ready(running or refused or self.page.ready, self.page.form and not running)
 
     def _on_replaced(self) -> None:
         self.name_window()

@@ -123,6 +123,7 @@ class Summary(QToolButton):
 
 
 FOOT = 960  # pixels of the window, below which progress and the machine's readings do not both fit
+WORDS = 720  # below which not even what can be done next fits beside them
 
 
 class Room(QObject):
@@ -157,9 +158,10 @@ class Room(QObject):
         self._docks.open_form()
 
     def fit_foot(self) -> None:
-        """In a narrow window, hide the machine's readings while a run needs the room."""
+        """In a narrow window, hide the machine's readings: what is said of a run needs the room, and in a
+        very narrow one what can be done next."""
         machine = self._window.machine
-        wanted = not self._active or self._window.width() >= FOOT
+        wanted = self._window.width() >= (FOOT if self._active else WORDS)
         if machine.isHidden() == wanted:
             machine.setVisible(wanted)
 

@@ -4,10 +4,11 @@ the scoreboard of the model."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QColor, QEnterEvent, QFont, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QGridLayout, QSizePolicy, QWidget
 
@@ -22,11 +23,11 @@ from gui.widgets.controls import Elided, Label, as_tip, context_menu, new_action
 MOST = 0.34  # of the window's height, beyond which the cards scroll
 LOW, REST = 800, 440  # pixels of a low window, and of what charts, legend and table need in it
 GO = "Click to go to its points, and again for the next of them"
-NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 230, 330  # pixels of a name, of an answer, of one in a line
+NAME_MOST, TEXT_MOST, WIDE_MOST = 170, 300, 330  # pixels of a name, of an answer, of one in a line
 ANY_WIDTH = (1 << 24) - 1  # Qt's own: no most
 NAME_LEAST = 126  # of a name: where room is short the scoreboard gives it
 # What an answer is of stands once, above all of them.
-HEADINGS = {RIGHT: RIGHT, FAST: f"{FAST}\nforward pass", HELD: f"{HELD}\ncopies included"}
+HEADINGS = {RIGHT: RIGHT, FAST: f"{FAST}\nwithout copies", HELD: f"{HELD}\ncopies included"}
 LARGER = {FAST: 1.45}  # times the size of the text around it, where it is decided; others are ANSWER
 ANSWER = 1.1
 DECIDED = ("good", "bad")  # roles of what is sure
@@ -47,7 +48,7 @@ class _Cell(QAbstractButton):
         super().__init__()
         self._theming = theming
         self._larger, self._most, self._least = larger, most, least
-        self._detail = ""
+        self._detail = self._more = ""
         self._role = ""
         self._over = False
         self._hinted: object = None  # what the hint was made of: making it takes long
@@ -58,12 +59,15 @@ class _Cell(QAbstractButton):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         theming.changed.connect(self.update)
 
-    def tell(self, text: str, detail: str = "", role: str = "", name: str = "", tip: str = "") -> None:
-        """role: a colour of the theme, "" for that of text; name: for a screen reader, before the text."""
-        now = text, detail, role
-        if now != (self.text(), self._detail, self._role):
+    def tell(
+        self, text: str, detail: str = "", role: str = "", name: str = "", tip: str = "", more: str = ""
+    ) -> None:
+        """role: a colour of the theme, "" for that of text; name: for a screen reader, before the text; more:
+        what the detail goes on with where there is room."""
+        now = text, detail, role, more
+        if now != (self.text(), self._detail, self._role, self._more):
             self.setText(text)
-            self._detail, self._role = detail, role
+            self._detail, self._role, self._more = detail, role, more
             self.updateGeometry()
             self.update()
         self.setAccessibleName(" ".join(filter(None, [name, text, detail])))
@@ -75,7 +79,7 @@ class _Cell(QAbstractButton):
         if larger != self._larger:
             self._larger, self._hinted = larger, None
         tip = "\n".join(filter(None, [answer.why, GO if answer.cases else ""]))
-        self.tell(answer.text, answer.detail, INKS.get(answer.role, ""), question, tip)
+        self.tell(answer.text, answer.detail, INKS.get(answer.role, ""), question, tip, answer.more)
         self.setEnabled(bool(answer.cases))
 
     @property
@@ -98,17 +102,29 @@ class _Cell(QAbstractButton):
         small.setPointSizeF(points("caption"))
         return resized(self.font(), self._larger, bold=True), small
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is room for all that must be said."""
+        return self.width() >= min(scaled(self._most), self._width_of(self._detail))
+
     def sizeHint(self) -> QSize:
-        now = self.text(), self._detail, self.font().pointSizeF(), scaled(self._most)
+        now = self.text(), self._detail, self._more, self.font().pointSizeF(), scaled(self._most)
         if now != self._hinted:
             self._hinted, self._hint = now, self._wanted()
         return self._hint
 
     def _wanted(self) -> QSize:
         large, small = (QFontMetricsF(font) for font in self._fonts())
-        wide = max(large.horizontalAdvance(self.text()), small.horizontalAdvance(self._detail))
         high = large.height() + small.height() + 2 * TIGHT
-        return QSize(min(scaled(self._most), round(wide) + 2 * GAP + 2), round(high))
+        return QSize(min(scaled(self._most), self._width_of(self._longest)), round(high))
+
+    @property
+    def _longest(self) -> str:
+        return ": ".join(filter(None, [self._detail, self._more]))
+
+    def _width_of(self, detail: str) -> int:
+        large, small = (QFontMetricsF(font) for font in self._fonts())
+        return round(max(large.horizontalAdvance(self.text()), small.horizontalAdvance(detail))) + 2 * GAP + 2
 
     def minimumSizeHint(self) -> QSize:
         hint = self.sizeHint()
@@ -143,7 +159,10 @@ class _Cell(QAbstractButton):
         painter.setFont(large)
         write(painter, QRectF(GAP, top, wide, high), self.text(), self.ink)
         painter.setFont(small)
-        write(painter, QRectF(GAP, top + high, wide, low), self._detail, theme.muted)
+        whole = QFontMetricsF(small).horizontalAdvance(self._longest) <= wide
+        write(
+            painter, QRectF(GAP, top + high, wide, low), self._longest if whole else self._detail, theme.muted
+        )
 
 
 class AnswersRow(QWidget):
@@ -269,6 +288,7 @@ class CardsView(ScrollArea):
             align([row.board for row in self._rows])
             self._give_room()
             self._fit()
+            QTimer.singleShot(0, self, self._fit)  # new widgets have their letters by then
         several = len(cards) > 1
         for row in self._rows:
             shown = row.card.verdict
@@ -313,14 +333,20 @@ class CardsView(ScrollArea):
             board.setMinimumWidth(min(rest, board.least_width) if fits else 0)
 
     def _fit(self) -> None:
-        """Set the height: that of all rows, up to the cards' share of the window. The first one is whole."""
+        """Set the height: that of all rows, or of as many whole ones as the cards' share of the window holds,
+        at least the first."""
         self._grid.activate()
         wanted, page = self._grid.sizeHint().height(), self.parentWidget()
         room = round(MOST * self.window().height())
         if self.window().height() < LOW and page is not None:
             room = page.height() - REST
-        first = self._grid.cellRect(1, 0).bottom() + TIGHT
-        self.setFixedHeight(max(1, min(wanted, max(room, first))))
+        if wanted > room:
+            head = max(each.sizeHint().height() for each in (self.where, *self.headings))
+            ends = list(
+                itertools.accumulate((row.height + TIGHT for row in self._rows), initial=head + TIGHT)
+            )
+            wanted = max((end for end in ends[1:] if end <= room), default=min(ends[1:], default=wanted))
+        self.setFixedHeight(max(1, wanted))
 
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
@@ -353,6 +379,11 @@ class _Row:
     @property
     def _of(self) -> tuple[str, str]:
         return self.card.verdict.model, self.card.verdict.precision
+
+    @property
+    def height(self) -> int:
+        """What all of it needs, in pixels."""
+        return max(each.sizeHint().height() for each in self._widgets if not each.isHidden())
 
     def show_card(self, card: Card) -> None:
         self.card = card

@@ -211,6 +211,11 @@ class CodeView(QPlainTextEdit):
             self.centerCursor()
             self.horizontalScrollBar().setValue(0)
 
+    def open_at(self, index: int) -> None:
+        """Put the caret on a line (index from 0), and this line at the top, as far as the view scrolls."""
+        self.go_to(index)
+        self.verticalScrollBar().setValue(index)
+
     @property
     def at(self) -> int:
         """The index of the caret's line, from 0."""

@@ -148,7 +148,7 @@ class Pins(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.verticalHeader().hide()
-        self.horizontalHeader().hide()
+        self.horizontalHeader().setHighlightSections(False)
         for bars in (self.setHorizontalScrollBarPolicy, self.setVerticalScrollBarPolicy):
             bars(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(table.verticalScrollMode())
@@ -178,8 +178,10 @@ class Pins(QTableView):
         # Where nothing is scrolled away, the table itself shows them.
         self.setVisible(bool(self._held) and table.horizontalScrollBar().value() > 0)
         wide = sum(table.columnWidth(place) for place in self._held)
-        at = table.viewport().geometry()
-        self.setGeometry(at.left(), at.top(), min(wide, at.width()), at.height())
+        # Its headings lie over those of the columns that scroll.
+        at, head = table.viewport().geometry(), table.horizontalHeader().height()
+        self.horizontalHeader().setFixedHeight(head)
+        self.setGeometry(at.left(), at.top() - head, min(wide, at.width()), at.height() + head)
         self.verticalScrollBar().setValue(table.verticalScrollBar().value())
         self.setPalette(QPalette(table.palette()))
         self.raise_()

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from PySide6.QtCore import (
     QAbstractTableModel,
     QEvent,
+    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
@@ -293,9 +294,16 @@ class TableView(QTableView):
             self.selectionModel().clear()  # the current row, too: a click on it is to pick it again
         elif row != self.currentIndex().row() or not self.selectionModel().isRowSelected(row):
             across = self.horizontalScrollBar().value()  # the user may be reading the last columns
-            self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+            self.go_to(row, max(0, self.currentIndex().column()))
             self.horizontalScrollBar().setValue(across)
         self._following = False
+
+    def go_to(self, row: int, column: int = 0) -> None:
+        """Select a row, and scroll to it. Qt's `setCurrentIndex` does what the keys say that are held: while
+        Ctrl is still down, as after Ctrl+6, it takes the selection away."""
+        at, flags = self.source.index(row, column), QItemSelectionModel.SelectionFlag
+        what = flags.Rows if self.selectionBehavior() == self.SelectionBehavior.SelectRows else flags.NoUpdate
+        self.selectionModel().setCurrentIndex(at, flags.ClearAndSelect | what)
 
     def chosen_rows(self) -> list[Any]:
         """The selected rows if there are several, else all; in the order shown."""

@@ -24,6 +24,7 @@ from bench.questions.ladder_questions import (
     AssemblyQuestion,
     CountsAnswer,
     CountsQuestion,
+    DeviceInfo,
     LadderAnswer,
     LadderQuestion,
     RungInfo,
@@ -58,6 +59,7 @@ from gui.widgets.controls import (
 )
 
 ORDER = 30
+READING = "Reading the model and its rungs …"
 
 
 class LadderPage(SessionPage):
@@ -65,7 +67,6 @@ class LadderPage(SessionPage):
     the model is to use, and whether it is to stand in the reference."""
 
     title = "Ladder"
-    ready = "Ready. Ctrl+Shift+R runs the ladder."
     session: LadderSession
     link = "Open in &Ladder"
     plan_wanted = Signal()  # shown for the first time: the ladder has to be planned
@@ -81,6 +82,7 @@ class LadderPage(SessionPage):
         self._wanted = ""  # rung to be selected once its ladder is planned
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
+        self._said = ""  # `ready`, as it was told last
         self._work: object = None  # what the rungs are compiled for
         super().__init__(state, theming, parent)
         self._as_at_first = new_action(self, "Reset the ladder's &panes", self._reset_panes)
@@ -99,6 +101,19 @@ class LadderPage(SessionPage):
 
     def empty_text(self) -> str:
         return "The ladder of a model's node appears here: every kernel for it, checked and timed."
+
+    @property
+    def ready(self) -> str:
+        state = self.session.state
+        if self.session.planning and state.ladder is None:
+            return READING
+        refused = refused_device(state.answer)
+        if state.answer is None or refused is None:
+            return state.error[:1].upper() + state.error[1:] or "Ready. Ctrl+Shift+R runs the ladder."
+        where = f"on {state.question.on}" if state.question.on else "here"
+        able = next((device.name for device in state.answer.devices if not device.refused), "")
+        instead = f" Choose the device {able} above; then Ctrl+Shift+R runs the ladder." if able else ""
+        return f"Kernels for {refused.name} cannot run {where}.{instead}"
 
     def build(self) -> QWidget:
         from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader, LadderTable
@@ -207,6 +222,9 @@ class LadderPage(SessionPage):
             self._key, self._wanted = keys.get(self._wanted, self._key), ""
         self._show_selected()
         self.show_standing(session.standing)
+        if self.ready != self._said:
+            self._said = self.ready
+            self.readied.emit()
 
     def spot(self) -> Spot | None:
         ladder = self.session.state.ladder
@@ -369,7 +387,7 @@ class LadderPage(SessionPage):
         if standing.active:
             words = f"{standing.done} of {standing.total} measured: {standing.doing} …"
         elif session.planning and state.ladder is None:
-            words = "Reading the model and its rungs …"
+            words = READING
         elif state.error:
             words, role = state.error[:1].upper() + state.error[1:], "failed"
         elif state.problems:
@@ -443,6 +461,15 @@ FOLLOWING: dict[str, dict[str, object]] = {
     "precision": {},
 }
 LEAST_LETTERS = 5  # characters that the lists of devices and precisions have room for
+RUN_TIP = "Check every rung, then time those that are right (Ctrl+Shift+R)"
+
+
+def refused_device(answer: LadderAnswer | None) -> DeviceInfo | None:
+    """The device of an answer's ladder, if it cannot run that ladder; None if it can, or if there is none."""
+    if answer is None or answer.ladder is None:
+        return None
+    asked = answer.ladder.job.device
+    return next((device for device in answer.devices if device.name == asked and device.refused), None)
 
 
 class LadderBar(QWidget):
@@ -470,7 +497,7 @@ class LadderBar(QWidget):
             "Run the ladder",
             session.run,
             role="primary",
-            tip="Check every rung, then time those that are right (Ctrl+Shift+R)",
+            tip=RUN_TIP,
         )
         self.cancel_button = push_button("&Cancel", session.cancel)
         self.cancel_button.hide()
@@ -501,10 +528,9 @@ class LadderBar(QWidget):
         fill(self.fields, question)
         if answer is not None:
             self._show_answer(question, answer)
-        ladder = answer.ladder if answer is not None else None
-        devices = answer.devices if answer is not None else ()
-        refused = ladder is not None and any(d.refused for d in devices if d.name == ladder.job.device)
-        self.run_button.setEnabled(ladder is not None and not refused)
+        refused = refused_device(answer)
+        self.run_button.setEnabled(answer is not None and answer.ladder is not None and refused is None)
+        self.run_button.setToolTip(f"{refused.name}: {refused.refused}" if refused is not None else RUN_TIP)
         before, after = self.run_button, self.cancel_button
         if not active:
             before, after = after, before

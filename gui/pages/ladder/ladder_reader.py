@@ -188,7 +188,7 @@ class LadderTable(TableView):
         """Go `by` rungs on (negative: back)."""
         row = self.currentIndex().row() + by
         if 0 <= row < len(self.source.rows):
-            self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+            self.go_to(row, max(0, self.currentIndex().column()))
 
     def key(self, row: LadderRow) -> Hashable:
         return row.row.case.key

@@ -114,6 +114,7 @@ class SourceView(QWidget):
         self._asked = False
         self.code = CodeView(theming)
         self.code.setAccessibleName("Source")
+        self.code.setCenterOnScroll(True)  # it scrolls beyond its end: any line can be the first that is seen
         self.find_bar = FindBar(self.code, self)
         self.errors = QListWidget()
         self.errors.setAccessibleName("Errors in the source")
@@ -200,10 +201,13 @@ class SourceView(QWidget):
         if (text, title, suffix) == self._shown:
             self.code.change_lines(lines)
         else:
-            # The kernel is what one came to read: its settings stand above it, one turn of the wheel away.
-            at = self.code.verticalScrollBar().value() if title == self._shown[1] else settings(lines)
+            at = self.code.verticalScrollBar().value() if title == self._shown[1] else None
             self.code.show_lines(lines)
-            self.code.verticalScrollBar().setValue(at)
+            if at is None:
+                # The kernel is what one came to read: its settings stand above it, a turn of the wheel away.
+                self.code.open_at(settings(lines))
+            else:
+                self.code.verticalScrollBar().setValue(at)
         self._shown = (text, title, suffix)
         self.title.setText(title)
         self._list(errors)

@@ -110,7 +110,7 @@ class RunsTable(TableView):
         """Select a run; the first one if it is not in the list."""
         paths = [run.path for run in self.source.rows]
         if paths:
-            self.setCurrentIndex(self.source.index(paths.index(path) if path in paths else 0, 0))
+            self.go_to(paths.index(path) if path in paths else 0)
 
     def _fit(self) -> None:
         """Give room that no column needs to columns whose texts are cut."""
@@ -185,7 +185,6 @@ class RunsPage(Page):
     """Shows the runs and says what the user wants; gui.shell.library does it."""
 
     title = "Runs"
-    ready = "Ready. Enter opens the selected run."
     form = False
     ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
@@ -213,6 +212,10 @@ class RunsPage(Page):
             f"There is no saved run{where}: every comparison, ladder and profile leaves one here.\n"
             "F5 makes the first; a run's folder from elsewhere is opened, or dropped on the window."
         )
+
+    @property
+    def ready(self) -> str:
+        return "Ready. Enter opens the selected run." if self.summaries else super().ready
 
     def has_content(self) -> bool:
         return bool(self.summaries)
@@ -258,6 +261,7 @@ class RunsPage(Page):
         self._baselines = frozenset(path.resolve() for path in baselines)
         if tuple(summaries) != self.summaries:
             self.summaries = tuple(summaries)
+            self.readied.emit()
         self.invalidate()
 
     def findable(self) -> Sequence[Find]:

@@ -63,7 +63,6 @@ class TimelinePage(SessionPage):
     """The page of a profile. gui.menus.timeline connects its session."""
 
     title = "Timeline"
-    ready = "Ready. Profile records what is chosen above."
     session: ProfileSession
     link = "Show on the T&imeline"
     wanted = Signal(str)  # as ProfileControls'
@@ -92,6 +91,10 @@ class TimelinePage(SessionPage):
 
     def empty_text(self) -> str:
         return EMPTY
+
+    @property
+    def ready(self) -> str:
+        return "Ready. Profile records what is chosen above."
 
     def exported(self) -> Exported:
         state = self.session.state

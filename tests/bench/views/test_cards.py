@@ -165,6 +165,15 @@ def test_copies_and_launches_are_named():
     copied = changed(measured, parts(h2d=9e4), backend="engine-cuda")
     (card,) = made(run, copied)
     assert card.held.text.startswith("copy in, ")
+    assert (card.held.detail, card.held.more) == ("batch 16", "100 µs, ort-cuda 54.1 µs"), "no ratio of these"
+    turns = [
+        replace(m, end_to_end=synthetic.end_to_end(1e5 if m.case.backend == "engine-cuda" else 2e5))
+        for m in copied
+    ]
+    (card,) = made(run, turns)
+    assert card.held.more == "2.00× faster end to end", "timed in turns they have one"
+    (card,) = made(run, [m for m in copied if m.case.backend == "engine-cuda"])
+    assert card.held.more == "", "there is nothing beside it"
     waits = changed(measured, parts(h2d=1e3, d2h=1e3, compute=1e4, sync=8e4), backend="engine-cuda")
     (card,) = made(
         run, [replace(m, layers=tuple(replace(each, time_ns=2e3) for each in m.layers)) for m in waits]
@@ -180,12 +189,18 @@ def test_doubts_are_counted_by_kind_and_name_their_cases():
     few = tuple(f"only {n} samples fit the budget; a larger --budget helps" for n in (3, 5))
     measured[0] = replace(measured[0], validity=Validity(warnings=few[:1]))
     measured[1] = replace(measured[1], validity=Validity(warnings=few[1:]))
-    found = remedies.doubts(rows(measured))
-    assert remedies.counted(found) == "1 doubt"
+    items = rows(measured)
+    found = remedies.doubts(items)
+    boards = [verdict.board for verdict in verdicts(items)]
+    assert remedies.counted(boards, found) == "Doubts: 1 !", "one cell has the mark of both"
+    assert remedies.counted((), found) == "1 doubt", "of what is compared with nothing"
     (doubt,) = found
     assert len(doubt.cases) == 2
     assert doubt.remedies == ("longer",)
-    assert remedies.counted(()) == ""
+    assert remedies.counted((), ()) == ""
+    once = [replace(m, samples_ns=m.samples_ns[:1], rounds=(0,)) for m in measured]
+    boards = [verdict.board for verdict in verdicts(rows(once))]
+    assert remedies.counted(boards, ()) == "Doubts: 3 ?"
 
 
 @pytest.mark.parametrize("remedy", remedies.WORDS)

@@ -221,6 +221,9 @@ def test_a_figure_and_its_interval_stand_whole_on_two_lines() -> None:
     columns = [Column[str]("time", lambda row: row), Column[str]("why", lambda row: row * 9, left=True)]
     page = str(report_html.table(Table(columns, ["16.9 µs (15.1 µs to 20.0 µs)", "2.3e-08"])))
     assert '16.9 µs <span class="interval">(15.1 µs to 20.0 µs)</span></td>' in page
+    style = (Path(report_html.__file__).parent / "templates" / "report.css").read_text()
+    for which in (".interval", "td"):
+        assert re.search(rf"^{re.escape(which)} {{[^}}]*white-space: nowrap", style, re.MULTILINE), which
     assert page.count('class="long"') == 2, "words that are many are wrapped, figures never"
     assert re.search(r"<td[^>]*>2\.3e-08</td>", page)
 

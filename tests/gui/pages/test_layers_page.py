@@ -37,6 +37,7 @@ def shown(qtbot):
 def test_what_chose_a_layers_kernel_is_shown_beside_it():
     layer = Layer(nodes=("conv1",), op_type="Conv", output="y", rung="tiled", chosen="timed")
     assert ("kernel", "tiled (the fastest of ours, as timed on this machine)") in layer_facts(layer)
+    assert "data" not in dict(layer_facts(layer)), "bytes that are not known are not 0 B"
     assert layers_page.kernel_words(layer) == "tiled (timed)"
     assert layers_page.kernel_words(msgspec.structs.replace(layer, chosen="ladder")) == "tiled"
     assert layers_page.kernel_words(msgspec.structs.replace(layer, rung="", chosen="")) is None

@@ -106,7 +106,11 @@ def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
     page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     assert window.page.title == "Compare"
+    qtbot.keyPress(window.windowHandle(), Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.ControlModifier, "as after Ctrl+6"
     assert [run.path.name for run in show_runs(qtbot, window).table.chosen_runs] == ["second"], "still chosen"
+    qtbot.keyRelease(window.windowHandle(), Qt.Key.Key_Control)
+    assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.NoModifier
     window.tabs.setCurrentIndex(0)
     settle(qtbot, window)
     view = window.page.views["op-time"]
@@ -219,6 +223,7 @@ def until(qtbot, window, reached):
 
 def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, runs, others):
     page = show_runs(qtbot, window)
+    assert window.progress.words.text() == "Ready. Enter opens the selected run."
     lines = {line["name"]: line for line in listed(page)}
     assert (lines["climbed"]["created_at"], lines["climbed"]["kind"]) == ("2026-01-02 03:04", "ladder")
     told = {"kind": "profile", "models": "lenet5-digits", "node": "", "backends": "engine-cuda, ort-cuda"}
@@ -233,7 +238,7 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
     assert session.state.ladder == others.header
     measured = {m.case.key: m.disposition for m in others.measurements()}
     assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
-    assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
+    assert session.standing.ended == f"Measured on 2026-01-02 03:04, kept in {runs.name}/climbed."
     unknown = next(row for row in session.state.derived if session.state.info(row.case.rung) is None)
     window.page._on_picked(unknown.case.key)
     window.redraw.flush()

@@ -64,7 +64,7 @@ def test_a_deleted_run_is_not_said_to_be_kept(make_window, tmp_path):
     assert "run kept in" in window.progress.words.text()
     session.forget(tmp_path / "runs" / "other")
     assert "run kept in" in window.progress.words.text()
-    session.forget(folder)
+    window.library._on_deleted(folder)
     assert "run kept in" not in window.progress.words.text()
 
 

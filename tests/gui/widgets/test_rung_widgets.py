@@ -63,6 +63,11 @@ def test_the_source_is_shown_in_colours_of_the_theme_that_is_on(qtbot, theming):
     assert before.keys() == after.keys()
     assert not set(before.values()) & set(after.values())
     assert set(colours(view.code, 1).values()) == {DARK.muted.upper()}
+    view.resize(900, 1200)
+    short = 'op = "conv"\n' * 40
+    view.show_source(f"/*\n{short}*/\n#include <a.h>\nint a;\n", "02.cu", ".cu")
+    assert view.code.firstVisibleBlock().text() == "#include <a.h>", "also where the text ends soon below"
+    assert view.code.at == 42, "an editor opens there"
     view.show_source("# op = 1\nfor x in 'abc':\n    pass\n", "1.py", ".py")
     assert "for" in colours(view.code, 1)
 

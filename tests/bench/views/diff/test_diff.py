@@ -19,7 +19,7 @@ import main
 from bench.results import stats
 from bench.results.records import ErrorStats, Layer
 from bench.results.stats import Interval
-from bench.views.diff import differs, judging
+from bench.views.diff import differs, judging, tables
 from bench.views.diff.between import between
 from bench.views.diff.judging import where
 from bench.views.sentences import diff_sentences as sentences
@@ -184,6 +184,8 @@ def test_without_a_reference_times_are_compared_and_doubted(tmp_path):
     found = between(a, b)
     assert {c.by for c in found.changes} == {"time"}
     assert all("by its time alone" in c.doubts[-1] for c in found.changes)
+    ratios = next(column for column in tables.cases(found).columns if column.name == "ratio")
+    assert all(ratios.shown(change).endswith(" !") for change in found.changes), "what is doubted is marked"
     assert verdicts(a, b)[OURS, 4] == "SLOWER"
     assert gate(a, b, "--fail-on", "slower") == 1
 
