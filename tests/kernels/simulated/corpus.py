@@ -1079,6 +1079,54 @@ case(
     least=80,
 )
 
+case(
+    "memory that threads ask for",
+    """
+    int* mine = (int*)malloc(sizeof(int) * (t % 5 + 1));
+    long long* other = new long long[2];
+    if (mine == nullptr || other == nullptr) return;
+    for (int k = 0; k <= t % 5; ++k) mine[k] = x[i] + k;
+    other[1] = mine[t % 5];
+    free(mine);
+    y[i] = (int)other[1];
+    delete[] other;
+    if (malloc(size_t(1) << 40)) y[i] = 0;""",
+    lambda x, f: x + (_i() % 128 % 5).astype(np.int32),
+)
+case(
+    "cooperative groups",
+    """
+    namespace cg = cooperative_groups;
+    __shared__ int s[128];
+    auto block = cg::this_thread_block();
+    auto tile = cg::tiled_partition<16>(block);
+    s[block.thread_rank()] = x[i] & 1023;
+    block.sync();
+    int v = cg::reduce(tile, s[127 - t], cg::plus<int>()) + tile.shfl_xor(x[i] & 7, 1);
+    v += cg::inclusive_scan(tile, 1) + tile.meta_group_rank();
+    if (t % 3 == 0) {
+        auto some = cg::coalesced_threads();
+        v += some.size() * 1000 + some.thread_rank();
+    }
+    y[i] = v;""",
+    lambda x, f: (
+        np.repeat((x & 1023).reshape(2, 128)[:, ::-1].reshape(-1, 16).sum(1), 16)
+        + (x & 7)[_i() ^ 1]
+        + _i() % 16
+        + 1
+        + _i() % 128 // 16
+        + _thirds()
+    ).astype(np.int32),
+    head="#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+    "#include <cooperative_groups/scan.h>",
+)
+
+
+def _thirds() -> np.ndarray:
+    """Of each warp, times 1000, how many threads have a number that three divides; and which of them it is."""
+    one = (_i() % 128 % 3 == 0).reshape(-1, 32)
+    return np.where(one, 1000 * one.sum(1)[:, None] + one.cumsum(1) - 1, 0).reshape(-1)
+
 
 def inputs() -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(45)
