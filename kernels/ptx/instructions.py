@@ -2127,28 +2127,33 @@ def _mask_result(t: Translator) -> str:
     return t.emit(f"load i32, ptr {place}, align 8")
 
 
+def _named(t: Translator, members: Operand) -> str:
+    """Of each lane the lanes that it names and that take part: groups of a warp may do one instruction, each
+    with a mask of its own."""
+    return t.two("and", "i32", t.get(members, "i32"), t.uniform("i32", t.active()))
+
+
 @TABLE.of("vote")
 def _voted(t: Translator, i: Instruction) -> None:
     if "sync" not in i.op:
         raise missing(i)
-    d, a, _ = _count(t, 3)
-    active = t.active()
-    agree = t.two_scalars("and", "i32", active, t.mask(t.get(a, "i1")))
-    mode = i.op[2]
+    d, a, members = _count(t, 3)
+    named, mode = _named(t, members), i.op[2]
+    agree = t.two("and", "i32", named, t.uniform("i32", t.mask(t.get(a, "i1"))))
     if mode == "ballot":
-        t.put(d, t.uniform("i32", agree), "i32")
+        t.put(d, agree, "i32")
         return
-    every = t.emit(f"icmp eq i32 {agree}, {active}")
-    some = t.emit(f"icmp ne i32 {agree}, 0")
+    every = t.emit(f"icmp eq <32 x i32> {agree}, {named}")
+    nobody = t.emit(f"icmp eq <32 x i32> {agree}, zeroinitializer")
     if mode == "all":
         value = every
     elif mode == "any":
-        value = some
+        value = t.two("xor", "i1", nobody, "splat (i1 true)")
     elif mode == "uni":
-        value = t.emit(f"or i1 {every}, {t.emit(f'xor i1 {some}, true')}")
+        value = t.two("or", "i1", every, nobody)
     else:
         raise missing(i)
-    t.put(d, t.uniform("i1", value), "i1")
+    t.put(d, value, "i1")
 
 
 @TABLE.of("elect")
@@ -2156,11 +2161,8 @@ def _elected(t: Translator, i: Instruction) -> None:
     d, _ = _count(t, 2)
     if i.op != ("elect", "sync") or d.kind != "pair":
         raise missing(i)
-    members = t.get(i.operands[1], "i32")
-    ones = t.select(t.condition(t.active()), "i32", members, "zeroinitializer")
-    its = t.call("llvm.vector.reduce.or.v32i32", "i32", ("<32 x i32>", ones))
-    t.intrinsics["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    leader = t.uniform("i32", t.emit(f"call i32 @llvm.cttz.i32(i32 {its}, i1 false)"))
+    named = ("<32 x i32>", _named(t, i.operands[1]))
+    leader = t.call("llvm.cttz.v32i32", "<32 x i32>", named, ("i1", "false"))
     t.put(d.parts[0], leader, "i32")
     t.put(d.parts[1], t.emit(f"icmp eq <32 x i32> {leader}, {t.lanes}"), "i1")
 
@@ -2172,10 +2174,11 @@ def _active(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("match")
 def _matched(t: Translator, i: Instruction) -> None:
-    d, a, _ = _count(t, 3)
+    d, a, members = _count(t, 3)
     result, every = d.parts if d.kind == "pair" else (d, Operand("none"))
     kind, _, _ = _type(t, i.op[-1])
     t.store_slot(0, t.fit(t.get(a, kind), kind, "i64"), "i64")
+    t.store_slot(1, t.fit(_named(t, members), "i32", "i64"), "i64")
     mode = machine.ALL if "all" in i.op else machine.ANY
     t.machine("match", machine.pack(t.site(), 8, 1, mode))
     t.put(result, t.fit(t.load_slot(2, "i64"), "i64", "i32"), "i32")
@@ -2184,7 +2187,7 @@ def _matched(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("redux")
 def _reduced(t: Translator, i: Instruction) -> None:
-    d, a, _ = _count(t, 3)
+    d, a, members = _count(t, 3)
     _only(t, "sync", "add", "min", "max", "and", "or", "xor")
     kind, signed, real = _type(t, i.op[-1])
     if real or kind != "i32":
@@ -2193,6 +2196,19 @@ def _reduced(t: Translator, i: Instruction) -> None:
     neutral = {"add": 0, "or": 0, "xor": 0, "and": -1, "min": 0x7FFFFFFF if signed else -1}
     neutral["max"] = -0x80000000 if signed else 0
     name = (("s" if signed else "u") + do) if do in ("min", "max") else do
+    if members.kind != "number":
+        named, own, nothing = _named(t, members), t.get(a, "i32"), t.splat("i32", neutral[do])
+        total = nothing
+        for lane in range(32):
+            bit = t.two("and", "i32", named, t.splat("i32", 1 << lane))
+            counts = t.emit(f"icmp ne <32 x i32> {bit}, zeroinitializer")
+            its = t.uniform("i32", t.emit(f"extractelement <32 x i32> {own}, i32 {lane}", "s"))
+            its = t.select(counts, "i32", its, nothing)
+            total = (
+                t.vector(name, "i32", total, its) if do in ("min", "max") else t.two(do, "i32", total, its)
+            )
+        t.put(d, total, "i32")
+        return
     values = t.select(t.condition(t.active()), "i32", t.get(a, "i32"), t.splat("i32", neutral[do]))
     value = t.call(f"llvm.vector.reduce.{name}.v32i32", "i32", ("<32 x i32>", values))
     t.put(d, t.uniform("i32", value), "i32")

@@ -1118,24 +1118,22 @@ def shuffle(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 @compiled
 def match(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """match.sync: values in slot 0 (64 bits), the lanes that take part in slot 1; masks in slot 2."""
-    values = simd.shifted(warp, W_V)
-    every, first = True, -1
-    for lane in range(32):
-        if mask >> lane & 1:
-            first = lane if first < 0 else first
-            every = every and values[lane] == values[first]
+    """match.sync: values in slot 0 (64 bits), of each lane those that it names and that take part in slot 1;
+    masks in slot 2."""
+    values, all_alike = simd.shifted(warp, W_V), 0
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
-        alike = 0
+        alike, named = 0, values[32 + lane] & 0xFFFFFFFF
         for other in range(32):
-            if mask >> other & 1 and values[other] == values[lane]:
+            if named >> other & 1 and values[other] == values[lane]:
                 alike |= 1 << other
-        if packed >> 36 & 0xF == ALL:
-            alike = mask if every else 0
+        if alike == named:
+            all_alike |= 1 << lane
+        elif packed >> 36 & 0xF == ALL:
+            alike = 0
         values[64 + lane] = alike
-    values[32 * S_RESULT] = mask if every else 0
+    values[32 * S_RESULT] = all_alike
 
 
 # --- atomics ---

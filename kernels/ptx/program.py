@@ -740,21 +740,18 @@ class _Run:
                 if mask == m.BULK_WRITES
                 else ("out of", "has been read; cp.async.bulk.commit_group and …wait_group.read 0 work")
             )
-            words = (
-                f"{at}: {who} begins a copy {way} shared memory, from {element} on, and the block ends "
-                f"before it {end}{again}"
-            )
+            words = f"{at}: {who} begins a copy {way} {element}, and the block ends before it {end}{again}"
         elif kind == m.UNEVEN:
             words = f"{at}: {who} copies {value} bytes at once; a bulk copy takes a multiple of 16{again}"
         elif kind == m.ENDLESS and buffer:
             arrivals = value & 0xFFFFF
             nbytes = (value >> 40 & 0x3FFFFF) - m.TX_ZERO
-            parts = [f"{arrivals} more arrivals"] * (arrivals > 0)
+            parts = [f"{arrivals} more arrival{'s' * (arrivals > 1)}"] * (arrivals > 0)
             parts += [f"{nbytes} more bytes"] * (nbytes > 0)
             lacks = f"it awaits {' and '.join(parts)}" if parts else "nothing is left that completes it"
             if nbytes < 0:
                 lacks = f"copies bring {-nbytes} bytes more than were expected"
-            words = f"{at}: {who} waits for the mbarrier {element}, whose phase does not end: {lacks}"
+            words = f"{at}: {who} waits for an mbarrier, {element}, whose phase does not end: {lacks}"
         elif kind == m.TOO_MANY:
             words = f"{at}: {who} begins more copies or products than it waits for"
         else:

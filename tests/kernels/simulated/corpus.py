@@ -1080,6 +1080,22 @@ case(
 )
 
 case(
+    "halves of a warp that ask each other",
+    """
+    const unsigned half = 0xffffu << (t & 16);
+    unsigned v = __any_sync(half, t % 32 == 3) + 2 * __all_sync(half, t % 32 < 20);
+    v += __popc(__ballot_sync(half, x[i] > 0)) * 4 + __popc(__match_any_sync(half, t % 3)) * 256;
+    int every;
+    __match_all_sync(half, t % 32 < 16, &every);
+    y[i] = v + every * 65536 + __popc(__match_all_sync(half, t % 32 < 17 ? 1 : t, &every)) * 131072;""",
+    lambda x, f: (
+        (_i() % 32 < 16) * (1 + 2 + 131072 * 16)
+        + 4 * np.repeat((x > 0).reshape(-1, 16).sum(1), 16)
+        + 256 * _alike()
+        + 65536
+    ).astype(np.int32),
+)
+case(
     "memory that threads ask for",
     """
     int* mine = (int*)malloc(sizeof(int) * (t % 5 + 1));
@@ -1122,8 +1138,14 @@ case(
 )
 
 
+def _alike() -> np.ndarray:
+    """Of each half of a warp, how many threads have the same rest by three as this one."""
+    rest = (_i() % 128 % 3).reshape(-1, 16)
+    return (rest[:, :, None] == rest[:, None, :]).sum(2).reshape(-1)
+
+
 def _thirds() -> np.ndarray:
-    """Of each warp, times 1000, how many threads have a number that three divides; and which of them it is."""
+    """Of each warp, times 1000, how many threads have a number that three divides; and which it is."""
     one = (_i() % 128 % 3 == 0).reshape(-1, 32)
     return np.where(one, 1000 * one.sum(1)[:, None] + one.cumsum(1) - 1, 0).reshape(-1)
 

@@ -829,9 +829,10 @@ _BODIES = {
     const unsigned to = (unsigned)__cvta_generic_to_shared(s);
     const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
     s[t] = x[i];
-    y[i] = 0;  //! //?
     asm volatile("fence.proxy.async;" ::: "memory");
-    «|__syncthreads();»
+    __syncthreads();
+    y[i] = 0;  //! //?
+    «|asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();»
     if (t == 0) {
         SEND(y + blockIdx.x * THREADS, to);  //! //?
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
