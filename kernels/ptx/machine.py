@@ -210,15 +210,25 @@ def told_others(launch, block):
 
 
 @inlined
+def everybody_told(launch):
+    """Whether each block has written by an atomic or volatile access behind a fence. Of a place that several
+    blocks read only the last reader is known; of the others this must do."""
+    fences, warps = simd.integers(launch[L_FENCES]), launch[L_WARPS]
+    least = 1
+    for i in range(launch[L_NEXT_BLOCK] * warps):
+        at = 2 * i - i % warps + warps  # behind a block's own fences stand what it has told
+        least = min(least, fences[at])
+    return least > 0
+
+
+@inlined
 def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     """Whether what a thread (or several) did then is before what this thread does now."""
     if serial < oldest:
         return True
     warps, writer = launch[L_WARPS], (it & _TID) >> 5
     known = known_of(launch, block, thread >> 5)
-    if serial == block[B_SERIAL]:
-        if it & _GRID_WIDE:
-            return False
+    if serial == block[B_SERIAL] and it & _GRID_WIDE == 0:
         if it & _BLOCK_WIDE:
             if clock < known[warps]:
                 return True
@@ -240,15 +250,15 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
             return True
     # A fence behind it, and an atomic or volatile access here.
     strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
-    if strong[W_STRONG] == 0 or it & _GRID_WIDE:
+    if strong[W_STRONG] == 0 or (it & _GRID_WIDE and launch[L_CLUSTER] > 1):
         return False
     before = simd.shifted(fences_of(launch, serial), warps)
-    if it & _BLOCK_WIDE == 0:
+    if it & (_BLOCK_WIDE | _GRID_WIDE) == 0:
         return clock < before[writer]
     least = clock + 1
     for v in range(warps):
         least = min(least, before[v])
-    return clock < least
+    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch))
 
 
 @inlined

@@ -1096,6 +1096,22 @@ case(
     ).astype(np.int32),
 )
 case(
+    "what all blocks read, and the last one writes",
+    """
+    __shared__ bool last;
+    const int all = (int)z[t];
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (last && t < 100) z[t] = 5;
+    y[i] = all + 1;""",
+    lambda x, f: np.ones(N, np.int32),
+)
+case(
     "memory that threads ask for",
     """
     int* mine = (int*)malloc(sizeof(int) * (t % 5 + 1));

@@ -871,6 +871,18 @@ _BODIES = {
     WAIT_FOR(on);
     MEET(on);
 }"""),
+    "what all blocks read is written by one that did not wait": ("race", """
+    __shared__ bool last;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i] + z[t % 32];  //! //?
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1»;
+    }
+    __syncthreads();
+    if (last && t < 32) z[t] = 5;  //! //?
+}"""),
     "another block's shared memory, too early": ("race", """
     __shared__ float s[THREADS];
     const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
