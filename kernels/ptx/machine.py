@@ -98,7 +98,8 @@ L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
 L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
 L_HEAP = 49  # of a kernel that asks for memory: see A_DATA
-L_WORDS = 50
+L_TOLD = 50  # how often blocks have told others (`told_others`)
+L_WORDS = 51
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
@@ -205,20 +206,32 @@ def fences_of(launch, serial):
 def told_others(launch, block):
     """The block writes by an atomic or volatile access."""
     fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
+    least = 1
     for v in range(warps):
         fences[warps + v] = fences[v]
+        least = min(least, fences[v])
+    if least:
+        launch[L_TOLD] += 1
+        first = simd.shifted(first_told(launch), block[B_SERIAL] - launch[L_FIRST])
+        first[0] = first[0] if first[0] else launch[L_TOLD]
 
 
 @inlined
-def everybody_told(launch):
-    """Whether each block has written by an atomic or volatile access behind a fence. Of a place that several
-    blocks read only the last reader is known; of the others this must do."""
-    fences, warps = simd.integers(launch[L_FENCES]), launch[L_WARPS]
-    least = 1
-    for i in range(launch[L_NEXT_BLOCK] * warps):
-        at = 2 * i - i % warps + warps  # behind a block's own fences stand what it has told
-        least = min(least, fences[at])
-    return least > 0
+def first_told(launch):
+    """Of each block, when it has first written by an atomic or volatile access behind a fence: the number of
+    such writes till then."""
+    return simd.integers(launch[L_FENCES] + 16 * launch[L_WARPS] * launch[L_BLOCKS])
+
+
+@inlined
+def everybody_told(launch, known):
+    """Whether each block has written by an atomic or volatile access behind a fence, before a warp last had
+    such an access (W_STRONG). Of a place that several blocks read only the last reader is known; of the
+    others this must do."""
+    first, late = first_told(launch), 0
+    for i in range(launch[L_NEXT_BLOCK]):
+        late |= (first[i] == 0) | (first[i] >= known)
+    return late == 0
 
 
 @inlined
@@ -258,7 +271,7 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     least = clock + 1
     for v in range(warps):
         least = min(least, before[v])
-    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch))
+    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG]))
 
 
 @inlined
@@ -757,7 +770,7 @@ def read_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        warp[W_STRONG] = 1
+        warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -838,8 +851,8 @@ def write_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        warp[W_STRONG] = 1
         told_others(launch, block)
+        warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1238,8 +1251,8 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    warp[W_STRONG] = 1
     told_others(launch, block)
+    warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
     own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
@@ -1436,7 +1449,7 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block[B_CLOCK] += 1
     joined(launch, block, launch[L_WARPS] + which, warp[W_INDEX])
     of = known_of(launch, block, launch[L_WARPS] + which)
-    of[launch[L_WARPS]] |= warp[W_STRONG]
+    of[launch[L_WARPS]] = max(of[launch[L_WARPS]], warp[W_STRONG])
     of[warp[W_INDEX]] = block[B_CLOCK]
     if packed >> 40 & ARRIVE == 0:
         warp[W_BARRED] |= mask
@@ -1536,7 +1549,7 @@ def released(launch, slot, which):
         if warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
             continue
         warp[W_BARRED], warp[W_EPOCH], warp[W_RECENT] = 0, clock, clock
-        warp[W_STRONG] |= of[warps]
+        warp[W_STRONG] = max(warp[W_STRONG], of[warps])
         warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
         mine, least = known_of(launch, block, w), clock
         for v in range(warps):
@@ -2551,7 +2564,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane], warp[W_SIGNAL] = 1, 0
                 if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
-                    warp[W_STRONG] = 1
+                    warp[W_STRONG] = launch[L_TOLD] + 1
                 mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
                 least = warp[W_RECENT] = block[B_CLOCK]
                 warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
