@@ -150,7 +150,7 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
         elif kind == "space":
             line += found[0].count("\n")
         else:
-            word = found[kind]
+            word = found[found.lastindex or 0]
             if word[0] == "." and "." in word[1:]:
                 first, _, rest = word[1:].partition(".")
                 if f".{first}" in _SPLIT:
