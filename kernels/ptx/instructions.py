@@ -1752,6 +1752,8 @@ def _multiplied(t: Translator, i: Instruction) -> None:
         machine.BFLOAT,
     }  # fmt: skip
     op = i.op
+    if op[1].startswith("sp"):
+        raise missing(i)
     d, a, b, c = _count(t, 4)
     known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
     if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:

@@ -31,8 +31,12 @@ _INSTEAD = (
 def missing(instruction: Instruction, function: str = "") -> PtxError:
     """function: what the instruction calls."""
     place = instruction.place
-    where = f" ({place.file.rsplit('/', 1)[-1]}:{place.line})" if place else ""
-    words = {*instruction.op, function}
+    where = ""
+    if place:
+        lines = dict.fromkeys(((place.file, place.line), (place.outer_file, place.outer_line)))
+        named = [f"{file.rsplit('/', 1)[-1]}:{line}" for file, line in lines]
+        where = f" ({', called at '.join(named)})"
+    words = {*(word.split("::")[0] for word in instruction.op), function}
     what = f"a call of {function}, which the text does not have," if function else instruction.words
     other = "a function that is in the same file works" if function else ""
     instead = next((works for of, works in _INSTEAD if of <= words), other)

@@ -708,6 +708,11 @@ class _Run:
             words = f"{at}: assert({self._text(offset)}) does not hold for {who}{again}"
         elif kind == m.TRAPPED:
             words = f"{at}: {who} ends the kernel by a trap"
+            if site.place and site.place.file.endswith("/cooperative_groups.h"):
+                words += (
+                    "; blocks that wait for each other by this_grid().sync() take a cooperative launch, "
+                    "which is none here; two kernels one after the other work"
+                )
         elif kind in (m.OVERTAKEN, m.UNSEEN):
             others = self._thread(other_serial, other_thread)
             why = (

@@ -10,9 +10,11 @@ import pytest
 
 from kernels import numba_support, nvrtc
 from kernels.ptx.program import Device, packed
+from kernels.ptx.reader import PtxError
 from tests.kernels.simulated import check, corpus, forms
 from tests.kernels.simulated.corpus import Case
 
+GROUPS = "#include <cooperative_groups.h>"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
@@ -72,6 +74,28 @@ def test_what_goes_astray_is_ended_and_told(tmp_path: Path) -> None:
         assert found, [finding.words for finding in device.report.findings]
         assert words in found[0].words
         assert found[0].place is not None
+
+
+def test_what_is_missing_is_told_at_the_kernels_line_with_what_works(tmp_path: Path) -> None:
+    sparse = (
+        'asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 '
+        '{%0, %1, %2, %3}, {%4, %4}, {%4, %4}, {%0, %1, %2, %3}, %4, 0x0;" '
+        ': "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(t));'
+    )
+    for body, words in (
+        (f"unsigned r[4] = {{}}; {sparse} y[i] = r[0];", "mma without .sp, of the whole matrix, works"),
+        ("y[i] = (int)tex2D<float>((cudaTextureObject_t)n, 1.0f, 2.0f);", "reading the array itself works"),
+        ("surf2Dwrite(1.0f, (cudaSurfaceObject_t)n, 4, 0);", "an array in global memory works"),
+    ):
+        text = corpus.text(Case("lacking", body, lambda x, f: x)).replace(body, f"\n#line 70\n{body}")
+        program = check.program(tmp_path, text)
+        with pytest.raises(PtxError, match=r"09_mine.cu:70\).* is missing; ") as told:
+            program.translated("mine")
+        assert words in str(told.value)
+    text = corpus.text(Case("grid", "cooperative_groups::this_grid().sync();", lambda x, f: x, GROUPS))
+    device = Device(check.program(tmp_path, text))
+    device.launch("mine", (2,), (64,), packed([np.uint64(0)] * 4 + [np.int32(1)]), seconds=1)
+    assert "take a cooperative launch, which is none here" in device.report.findings[0].words
 
 
 def test_the_page_says_what_is_missing() -> None:
