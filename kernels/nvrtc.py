@@ -32,6 +32,9 @@ APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 
 COMPILE = "NVRTC compile"  # the name of its spans
+TARGET = "nv/target"  # a header that others of CUDA include
+# NVRTC knows what it defines; it comes with CCCL, of which cooperative groups use more where that is there.
+_TARGET = "#pragma once\n#define _CG_LIMIT_INCLUDED_DEPENDENCIES\n"
 _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
 )
@@ -253,7 +256,7 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
     for root in spec.submodule_search_locations or () if spec else ():
         dirs += sorted(Path(root).glob("*/include"))
     dirs += [Path(os.environ[n]) / "include" for n in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(n)]
-    return [d for d in dirs if d.is_dir()]
+    return [d for found in dirs for d in (found, found / "cccl") if d.is_dir()]
 
 
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
@@ -282,7 +285,8 @@ def _of_a_stranger(rung: registry.Rung, arch: str, options: list[str]) -> compil
 def _included(rung: registry.Rung) -> dict[str, str]:
     """Headers that are no files, by name. The first is read before the rung's text and not put in front of
     it, so that lines keep their numbers."""
-    return {arguments.FILE: arguments.preamble(rung)}
+    held = {arguments.FILE: arguments.preamble(rung)}
+    return held if any((d / TARGET).is_file() for d in _include_dirs(rung)) else held | {TARGET: _TARGET}
 
 
 def compiled(
@@ -346,6 +350,12 @@ def _failure(rung: registry.Rung, arch: str, log: str) -> str:
     return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {text}"
 
 
+def _cccl() -> str:
+    """The package with CUDA's C++ headers that fit this NVRTC."""
+    major, minor = _version()
+    return f"nvidia-cuda-cccl{'-cu12' if major == 12 else ''}=={major}.{minor}.*"
+
+
 def _hint(error: re.Match[str]) -> str:
     if at := re.match(r'cannot open source file "(.+?)"', error["text"]):
         name = at[1].removeprefix("c").removesuffix(".h")
@@ -358,6 +368,8 @@ def _hint(error: re.Match[str]) -> str:
             "stdint": "uint32_t and the like",
         }
         why = f"; {needless[name]} can be used without one" if name in needless else ""
+        if at[1].startswith(("cuda/", "cub/", "thrust/", "nv/")):
+            return f'; `pip install "{_cccl()}"` brings it'
         return f"; headers of the C and C++ libraries are not there{why}" if "/" not in at[1] else ""
     return ""
 

@@ -45,6 +45,7 @@ extern "C" __global__ void renew(State* state, const Renewed* tensors, unsigned 
         case 8: renew_one<u64>(t, seed, number, keep, first, step); break;
     }
     __syncthreads();  // each block has read the state before it says that it is done
+    if (threadIdx.x == 0) __threadfence();  // and so it is seen by the block that writes the next state
     if (threadIdx.x == 0 && atomicAdd(&state->done, 1ull) == (u64)gridDim.x * gridDim.y - 1) {
         state->number = number + 1;
         state->done = 0;

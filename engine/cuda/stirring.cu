@@ -69,6 +69,7 @@ extern "C" __global__ void stir(State* state, const Tensor* tensors, unsigned lo
         }
     }
     __syncthreads();  // each block has read the state before it says that it is done
+    if (threadIdx.x == 0) __threadfence();  // and so it is seen by the block that writes the next state
     if (threadIdx.x == 0 && atomicAdd(&state->done, 1ull) == (u64)gridDim.x * gridDim.y - 1) {
         state->number = number + (going_on ? 1 : 0);
         state->lies = going_on ? 1 : 0;

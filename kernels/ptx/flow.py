@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from kernels.ptx.lacking import missing
 from kernels.ptx.reader import Instruction, Kernel, Operand, PtxError
 
 Node = TypeVar("Node", int, str)  # a block, a function
@@ -87,7 +88,7 @@ def is_barrier(instruction: Instruction) -> bool:
     return instruction.op[0] in ("bar", "barrier") and instruction.op[1:2] != ("warp",)
 
 
-OUTSIDE = ("vprintf", "__assertfail")  # functions that the machine has
+OUTSIDE = ("vprintf", "__assertfail", "malloc", "free")  # functions that the machine has
 SHARED = {
     1: "pred",
     16: "b16",
@@ -135,12 +136,7 @@ def linked(kernel: Kernel, functions: Mapping[str, Kernel], taken: Collection[st
             to = block.call.operands[1]
             names = [to.name] if to.kind == "symbol" else [n for n in taken if n in functions]
             if unknown := [n for n in names if n not in functions]:
-                at = block.call.place
-                where = f" ({at.file.rsplit('/', 1)[-1]}:{at.line})" if at else ""
-                raise PtxError(
-                    f"PTX line {block.call.line}{where}: a call of {unknown[0]}, which the text does not "
-                    "have, is missing; a function that is in the same file works"
-                )
+                raise missing(block.call, unknown[0])
             calls[name] += names
             left += [(n, functions[n]) for n in names]
     if len(parts) == 1:
@@ -275,7 +271,7 @@ def _own_blocks(kernel: Kernel, function: str) -> list[Block]:
                 or len(item.operands) != 2
                 or item.operands[1].name not in kernel.tables
             ):
-                raise PtxError(f"PTX line {item.line}: {item.words} is missing")
+                raise missing(item)
             current.instructions.append(item)
             current.by, current.ends, together = item, True, ""
             tables.append((len(blocks) - 1, item.operands[1].name, item.line))

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 
 from kernels.ptx import machine, products
+from kernels.ptx.lacking import missing
 from kernels.ptx.reader import Instruction, Operand, PtxError
-from kernels.ptx.translate import BITS, TYPES, WHOLE, Handler, Translator, missing
+from kernels.ptx.translate import BITS, TYPES, WHOLE, Handler, Translator
 
 _CACHES = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"}
 _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
@@ -36,6 +37,7 @@ _NO_RESULT = {
     "griddepcontrol",
     "stmatrix",
 }
+_NO_STATE = {"init", "inval", "expect_tx", "complete_tx"}  # what mbarriers do that gives nothing
 
 
 class Table:
@@ -58,7 +60,7 @@ class Table:
     @staticmethod
     def results(instruction: Instruction) -> int:
         """How many of the first operands it writes."""
-        if instruction.op[0] == "mbarrier" and instruction.op[1:2] in (("init",), ("inval",), ("expect_tx",)):
+        if instruction.op[0] == "mbarrier" and {*instruction.op[1:2]} <= _NO_STATE:
             return 0
         return 0 if instruction.op[0] in _NO_RESULT or instruction.op[:2] == ("wmma", "store") else 1
 
@@ -1509,6 +1511,12 @@ _ATOMICS = {
     "add": machine.ADD, "min": machine.MIN, "max": machine.MAX, "and": machine.AND, "or": machine.OR,
     "xor": machine.XOR, "exch": machine.EXCH, "cas": machine.CAS, "inc": machine.INC, "dec": machine.DEC,
 }  # fmt: skip
+# Of a number that is combined with what is there the kind.
+_COMBINED = {
+    "u32": machine.UNSIGNED, "b32": machine.UNSIGNED, "u64": machine.UNSIGNED, "b64": machine.UNSIGNED, "s32":
+    machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64, "f16": machine.F16, "bf16":
+    machine.BF16, "f16x2": machine.F16X2, "bf16x2": machine.BF16X2, "b16": machine.UNSIGNED,
+}  # fmt: skip
 
 
 @TABLE.of("atom", "red")
@@ -1526,15 +1534,9 @@ def _atomic(t: Translator, i: Instruction) -> None:
             raise missing(i)
     part = i.op[-1]
     d, a, *values = i.operands if i.op[0] == "atom" else (Operand("none"), *i.operands)
-    kinds = {
-        "u32": machine.UNSIGNED, "b32": machine.UNSIGNED, "u64": machine.UNSIGNED, "b64": machine.UNSIGNED,
-        "s32": machine.SIGNED, "s64": machine.SIGNED, "f32": machine.F32, "f64": machine.F64, "f16":
-        machine.F16, "bf16": machine.BF16, "f16x2": machine.F16X2, "bf16x2": machine.BF16X2, "b16":
-        machine.UNSIGNED,
-    }  # fmt: skip
     halves = part.startswith(("f16", "bf16"))
     allowed = (machine.ADD, machine.MIN, machine.MAX) if halves else (machine.ADD,)
-    if part not in kinds or do < 0 or (("f" in part) and do not in allowed):
+    if part not in _COMBINED or do < 0 or (("f" in part) and do not in allowed):
         raise missing(i)
     if (halves and vector == 1 and do != machine.ADD) or (
         part == "b16" and do not in (machine.CAS, machine.EXCH)
@@ -1554,7 +1556,7 @@ def _atomic(t: Translator, i: Instruction) -> None:
         t.store_addresses(t.two("add", "i64", start, t.splat("i64", n * size)) if n else start)
         for slot, value in enumerate((given[n], *values[1:])):
             t.store_slot(slot, t.fit(t.get(value, kind), kind, "i64"), "i64")
-        t.machine("atomic", machine.pack(site, size, 1, space, used=0) | do << 48 | kinds[part] << 52)
+        t.machine("atomic", machine.pack(site, size, 1, space, used=0) | do << 48 | _COMBINED[part] << 52)
         if back[n].kind != "none":
             t.put(back[n], t.fit(t.load_slot(2, "i64"), "i64", kind), kind)
 
@@ -1580,20 +1582,27 @@ def _nothing(t: Translator, i: Instruction) -> None:
 @TABLE.of("mbarrier")
 def _signalled(t: Translator, i: Instruction) -> None:
     words = [p.split("::")[0] for p in i.op[1:]]
+    if words == ["pending_count", "b64"]:
+        d, state = _count(t, 2)
+        t.put(d, t.two("and", "i64", t.get(state, "i64"), t.splat("i64", 0xFFFFF)), "i64")
+        return
     known = {"init", "inval", "arrive", "expect_tx", "test_wait", "try_wait", "parity", "shared", "b64"}
+    known |= {"complete_tx", "arrive_drop"}
     known |= {"release", "acquire", "relaxed", "cta", "cluster"}
     tests = words[0] in ("test_wait", "try_wait")
     abroad = "shared::cluster" in i.op[1:] and words[0] not in ("arrive", "expect_tx")
     if not {*words} <= known or abroad:
         raise missing(i)
-    results = tests or words[0] == "arrive"
+    results = tests or words[0] in ("arrive", "arrive_drop")
     d, a, *values = i.operands if results else (Operand("none"), *i.operands)
     do = {
         "init": machine.INIT, "inval": machine.INVALIDATE, "expect_tx": machine.EXPECT, "arrive":
-        machine.ARRIVE_EXPECT if "expect_tx" in words else machine.ARRIVE_ON,
+        machine.ARRIVE_EXPECT if "expect_tx" in words else machine.ARRIVE_ON, "complete_tx": machine.COMPLETE,
+        "arrive_drop": machine.DROP,
     }.get(words[0], machine.TEST_PARITY if "parity" in words else machine.TEST)  # fmt: skip
-    needs = {machine.INVALIDATE: (0,), machine.ARRIVE_ON: (0, 1)}.get(do, (1, 2) if tests else (1,))
-    if len(values) not in needs:
+    few = {machine.INVALIDATE: (0,), machine.ARRIVE_ON: (0, 1), machine.DROP: (0, 1)}
+    needs = few.get(do, (1, 2) if tests else (1,))
+    if len(values) not in needs or {"arrive_drop", "expect_tx"} <= {*words}:
         raise missing(i)
     t.store_addresses(t.address(a))
     t.store_slot(0, t.get(values[0], "i64") if values else t.splat("i64", 1), "i64")
@@ -1605,21 +1614,43 @@ def _signalled(t: Translator, i: Instruction) -> None:
         t.put(d, t.load_slot(2, "i64"), "i64")
 
 
+_INTO = ("mbarrier::complete_tx::bytes",)
+# Between which memories a bulk copy goes, and what `machine.bulk` calls it.
+_BULK = {
+    ("shared::cluster", "global", *_INTO): 0,
+    ("shared::cta", "global", *_INTO): 0,
+    ("shared::cluster", "global", *_INTO, "multicast::cluster"): 4,
+    ("shared::cluster", "shared::cta", *_INTO): 5,
+    ("global", "shared::cta", "bulk_group"): 1,
+}
+_ORDERED, _BITS = ("u32", "s32", "u64", "s64", "f16", "bf16"), ("b32", "b64")
+_REDUCED = {  # what cp.reduce.async.bulk combines, by how
+    "add": (*_ORDERED, "f32", "f64"), "min": _ORDERED, "max": _ORDERED, "inc": ("u32",), "dec": ("u32",),
+    "and": _BITS, "or": _BITS, "xor": _BITS,
+}  # fmt: skip
+
+
 def _bulk(t: Translator, i: Instruction) -> None:
-    """cp.async.bulk between global memory and shared memory, of several blocks, too. Tensors: missing."""
-    op = [p for p in i.op[3:] if p.split("::")[0] not in ("L2",)]
-    if op == ["commit_group"]:
-        t.machine("bulk", machine.pack(t.site(), 0, 1, 2))
-    elif op in (["wait_group"], ["wait_group", "read"]) and i.operands[0].kind == "number":
-        t.machine("bulk", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 3))
-    elif op in (
-        ["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
-        ["shared::cta", "global", "mbarrier::complete_tx::bytes"],
-        ["shared::cluster", "global", "mbarrier::complete_tx::bytes", "multicast::cluster"],
-        ["global", "shared::cta", "bulk_group"],
-    ):
+    """cp.async.bulk and cp.reduce.async.bulk between global memory and shared memory, of several blocks, too.
+    Tensors: missing."""
+    op, does = tuple(p for p in i.op[i.op.index("bulk") + 1 :] if p.split("::")[0] != "L2"), 0
+    if i.op[1] == "reduce":
+        *where, do, part = ("", "", *(p for p in op if p != "noftz"))
+        if part not in _REDUCED.get(do, ()):
+            raise missing(i)
+        size = BITS[TYPES[part]].bit_length() - 4  # log2 of its bytes
+        op, does = tuple(where[2:]), 1 | _ATOMICS[do] << 1 | _COMBINED[part] << 5 | size << 8
+    if op == ("commit_group",):
+        t.machine("bulk", machine.pack(t.site(), 0, 1, 2, used=0))
+    elif op in (("wait_group",), ("wait_group", "read")) and i.operands[0].kind == "number":
+        read = len(op) - 1
+        t.machine("bulk", machine.pack(t.site(), min(i.operands[0].value, 255), 1, 3, read, used=0))
+    elif op[0] == "prefetch" and op[1:] == ("global",):
+        return  # there are no caches
+    elif op in _BULK and (not does or _BULK[op] in (1, 5)):
         to, of, count, *signal = i.operands
-        into, several = op[0] != "global", len(op) == 4
+        how = _BULK[op]
+        into, several = how != 1, how == 4
         if len(signal) < into + several or len(i.operands) > 6:
             raise missing(i)
         if several:
@@ -1629,27 +1660,40 @@ def _bulk(t: Translator, i: Instruction) -> None:
         t.store_slot(1, t.get(count, "i64"), "i64")
         if into:
             t.store_slot(2, t.address(signal[0]), "i64")
-        t.machine("bulk", machine.pack(t.site("generic", 16), 16, 1, 4 if several else 0 if into else 1))
+        t.machine("bulk", machine.pack(t.site("generic", 16, not into), 16, 1, how, used=0) | does << 40)
     else:
         raise missing(i)
 
 
+@TABLE.of("createpolicy")
+def _policy(t: Translator, i: Instruction) -> None:
+    """How a cache should keep what is read: there are none."""
+    t.put(i.operands[0], t.splat("i64", 0), "i64")
+
+
 # --- what a kernel says, and gives up at ---
 
-_FUNCTIONS = {"vprintf": ("printed", 2), "__assertfail": ("failed", 5)}
+# The machine's word for it, and how much it is given.
+_FUNCTIONS = {
+    "vprintf": ("printed", 2),
+    "__assertfail": ("failed", 5),
+    "malloc": ("allocated", 1),
+    "free": ("freed", 1),
+}
 
 
 @TABLE.of("call")
 def _called(t: Translator, i: Instruction) -> None:
-    """printf and assert; other functions are not inlined by their compiler, and missing."""
+    """Functions that the machine has; others are in the text, or missing."""
     d, function, *values = i.operands
     if function.name not in _FUNCTIONS or len(values) != _FUNCTIONS[function.name][1]:
-        place = f" ({i.place.file.rsplit('/', 1)[-1]}:{i.place.line})" if i.place else ""
-        raise PtxError(f"PTX line {i.line}{place}: a call of {function.name} is missing; inline it")
+        raise missing(i, function.name)
     for slot, value in enumerate(values):
         t.store_slot(slot, t.get(value, "i64"), "i64")
     t.machine(_FUNCTIONS[function.name][0], machine.pack(t.site(), 0, 1, 0))
-    if d.kind != "none":
+    if d.kind != "none" and function.name == "malloc":
+        t.put(d, t.load_slot(2, "i64"), "i64")
+    elif d.kind != "none":
         t.put(d, t.splat("i32", 1), "i32")
 
 
@@ -1665,7 +1709,7 @@ def _trapped(t: Translator, i: Instruction) -> None:
 @TABLE.of("cp")
 def _copied(t: Translator, i: Instruction) -> None:
     op = i.op
-    if op[1:3] == ("async", "bulk"):
+    if op[1:3] == ("async", "bulk") or op[1:4] == ("reduce", "async", "bulk"):
         _bulk(t, i)
         return
     if op[1:2] != ("async",) or "bulk" in op:
@@ -1708,6 +1752,8 @@ def _multiplied(t: Translator, i: Instruction) -> None:
         machine.BFLOAT,
     }  # fmt: skip
     op = i.op
+    if op[1].startswith("sp"):
+        raise missing(i)
     d, a, b, c = _count(t, 4)
     known = op[1:3] == ("sync", "aligned") and op[4:6] == ("row", "col") and len(op) == 10
     if not known or op[6] != "f32" or op[9] != "f32" or op[7] != op[8] or (op[3], op[7]) not in kinds:
@@ -2083,28 +2129,33 @@ def _mask_result(t: Translator) -> str:
     return t.emit(f"load i32, ptr {place}, align 8")
 
 
+def _named(t: Translator, members: Operand) -> str:
+    """Of each lane the lanes that it names and that take part: groups of a warp may do one instruction, each
+    with a mask of its own."""
+    return t.two("and", "i32", t.get(members, "i32"), t.uniform("i32", t.active()))
+
+
 @TABLE.of("vote")
 def _voted(t: Translator, i: Instruction) -> None:
     if "sync" not in i.op:
         raise missing(i)
-    d, a, _ = _count(t, 3)
-    active = t.active()
-    agree = t.two_scalars("and", "i32", active, t.mask(t.get(a, "i1")))
-    mode = i.op[2]
+    d, a, members = _count(t, 3)
+    named, mode = _named(t, members), i.op[2]
+    agree = t.two("and", "i32", named, t.uniform("i32", t.mask(t.get(a, "i1"))))
     if mode == "ballot":
-        t.put(d, t.uniform("i32", agree), "i32")
+        t.put(d, agree, "i32")
         return
-    every = t.emit(f"icmp eq i32 {agree}, {active}")
-    some = t.emit(f"icmp ne i32 {agree}, 0")
+    every = t.emit(f"icmp eq <32 x i32> {agree}, {named}")
+    nobody = t.emit(f"icmp eq <32 x i32> {agree}, zeroinitializer")
     if mode == "all":
         value = every
     elif mode == "any":
-        value = some
+        value = t.two("xor", "i1", nobody, "splat (i1 true)")
     elif mode == "uni":
-        value = t.emit(f"or i1 {every}, {t.emit(f'xor i1 {some}, true')}")
+        value = t.two("or", "i1", every, nobody)
     else:
         raise missing(i)
-    t.put(d, t.uniform("i1", value), "i1")
+    t.put(d, value, "i1")
 
 
 @TABLE.of("elect")
@@ -2112,11 +2163,8 @@ def _elected(t: Translator, i: Instruction) -> None:
     d, _ = _count(t, 2)
     if i.op != ("elect", "sync") or d.kind != "pair":
         raise missing(i)
-    members = t.get(i.operands[1], "i32")
-    ones = t.select(t.condition(t.active()), "i32", members, "zeroinitializer")
-    its = t.call("llvm.vector.reduce.or.v32i32", "i32", ("<32 x i32>", ones))
-    t.intrinsics["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    leader = t.uniform("i32", t.emit(f"call i32 @llvm.cttz.i32(i32 {its}, i1 false)"))
+    named = ("<32 x i32>", _named(t, i.operands[1]))
+    leader = t.call("llvm.cttz.v32i32", "<32 x i32>", named, ("i1", "false"))
     t.put(d.parts[0], leader, "i32")
     t.put(d.parts[1], t.emit(f"icmp eq <32 x i32> {leader}, {t.lanes}"), "i1")
 
@@ -2128,10 +2176,11 @@ def _active(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("match")
 def _matched(t: Translator, i: Instruction) -> None:
-    d, a, _ = _count(t, 3)
+    d, a, members = _count(t, 3)
     result, every = d.parts if d.kind == "pair" else (d, Operand("none"))
     kind, _, _ = _type(t, i.op[-1])
     t.store_slot(0, t.fit(t.get(a, kind), kind, "i64"), "i64")
+    t.store_slot(1, t.fit(_named(t, members), "i32", "i64"), "i64")
     mode = machine.ALL if "all" in i.op else machine.ANY
     t.machine("match", machine.pack(t.site(), 8, 1, mode))
     t.put(result, t.fit(t.load_slot(2, "i64"), "i64", "i32"), "i32")
@@ -2140,7 +2189,7 @@ def _matched(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("redux")
 def _reduced(t: Translator, i: Instruction) -> None:
-    d, a, _ = _count(t, 3)
+    d, a, members = _count(t, 3)
     _only(t, "sync", "add", "min", "max", "and", "or", "xor")
     kind, signed, real = _type(t, i.op[-1])
     if real or kind != "i32":
@@ -2149,6 +2198,19 @@ def _reduced(t: Translator, i: Instruction) -> None:
     neutral = {"add": 0, "or": 0, "xor": 0, "and": -1, "min": 0x7FFFFFFF if signed else -1}
     neutral["max"] = -0x80000000 if signed else 0
     name = (("s" if signed else "u") + do) if do in ("min", "max") else do
+    if members.kind != "number":
+        named, own, nothing = _named(t, members), t.get(a, "i32"), t.splat("i32", neutral[do])
+        total = nothing
+        for lane in range(32):
+            bit = t.two("and", "i32", named, t.splat("i32", 1 << lane))
+            counts = t.emit(f"icmp ne <32 x i32> {bit}, zeroinitializer")
+            its = t.uniform("i32", t.emit(f"extractelement <32 x i32> {own}, i32 {lane}", "s"))
+            its = t.select(counts, "i32", its, nothing)
+            total = (
+                t.vector(name, "i32", total, its) if do in ("min", "max") else t.two(do, "i32", total, its)
+            )
+        t.put(d, total, "i32")
+        return
     values = t.select(t.condition(t.active()), "i32", t.get(a, "i32"), t.splat("i32", neutral[do]))
     value = t.call(f"llvm.vector.reduce.{name}.v32i32", "i32", ("<32 x i32>", values))
     t.put(d, t.uniform("i32", value), "i32")

@@ -54,6 +54,7 @@ W_LEVEL, W_DEPTH = (
     872,
     888,
 )  # of each lane how many functions that call themselves are open, and its stack's depth
+W_SIGNAL = 904  # address + 1 of the mbarrier for whose phase a lane waits, 0: for none
 W_WORDS = 912
 STACK, LEVELS = (
     1024,
@@ -78,7 +79,14 @@ B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, an
 # Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
 B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
 B_WORDS = 128
-BULK, K_WORDS = 256, 8  # bulk copies that a block may have under way; words of each
+BULK = 256  # bulk copies that a block may have under way
+# Of one: the site, where it goes and comes from, how many bytes, its mbarrier + 1 (0: its group), the thread
+# and the block that began it, the clock then, the group. K_DOES: 0, or how it is combined with what is there
+# (`reduced`); −1: it is not done. K_FROM: 0 where it comes from global memory, else 1 + the slot of the block
+# out of whose shared memory; of a copy to global memory whether it has read what it copies.
+K_SITE, K_TO, K_OF, K_NBYTES, K_SIGNAL, K_THREAD, K_SINCE, K_GROUP, K_DOES, K_FROM, K_BLOCK = range(11)
+K_WORDS = 11
+BULK_WRITES = 3  # in place of a finding's mask: what is outside is written to, and not read
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
 
 # --- of a launch ---
@@ -89,13 +97,18 @@ L_EXECUTED, L_PARAMS, L_LIMIT, L_SEED, L_ENDED, L_WATCH, L_FRAME_NBYTES, L_PARAM
 L_NEXT_BLOCK, L_TURNS, L_DYNAMIC, L_SHAPES, L_SAID, L_SAID_COUNT = range(34, 40)
 L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; clusters by x, y and z
 L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
-L_WORDS = 49
+L_HEAP = 49  # of a kernel that asks for memory: see A_DATA
+L_TOLD = 50  # how often blocks have told others (`told_others`)
+L_WORDS = 51
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
 D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
 D_WORDS = 4
 READ_ONLY, INITIALISED = 1, 2
+# --- of the memory that a kernel may ask for: each piece is a buffer of its own ---
+A_DATA, A_NBYTES, A_SHADOW, A_USED, A_FIRST, A_MOST = range(6)  # the number of the first one; as many at most
+A_WORDS = 6
 
 # --- of a finding ---
 F_KIND, F_SITE, F_OTHER, F_COUNT, F_BUFFER, F_OFFSET, F_BLOCK, F_THREAD, F_OTHER_BLOCK, F_OTHER_THREAD = (
@@ -107,8 +120,8 @@ MOST_FOUND = 512
 (
     OUTSIDE, MISALIGNED, UNWRITTEN, RACE_WRITES, RACE_READ_WRITE, RACE_WRITE_READ, WRITES_INPUT, DIVERGED,
     STUCK, ENDLESS, LOCAL_UNWRITTEN, MISMATCH, TOO_MANY, OVERTAKEN, UNSEEN,
-    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY, GONE,
-) = range(1, 22)  # fmt: skip
+    FAILED, TRAPPED, OVERRUN, TOO_DEEP, ASTRAY, GONE, LEFT, UNEVEN, NOT_GIVEN,
+) = range(1, 25)  # fmt: skip
 
 # --- of what a kernel prints ---
 S_SITE, S_BLOCK, S_THREAD, S_FORMAT, S_NBYTES, S_VALUES = range(6)
@@ -193,8 +206,32 @@ def fences_of(launch, serial):
 def told_others(launch, block):
     """The block writes by an atomic or volatile access."""
     fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
+    least = 1
     for v in range(warps):
         fences[warps + v] = fences[v]
+        least = min(least, fences[v])
+    if least:
+        launch[L_TOLD] += 1
+        first = simd.shifted(first_told(launch), block[B_SERIAL] - launch[L_FIRST])
+        first[0] = first[0] if first[0] else launch[L_TOLD]
+
+
+@inlined
+def first_told(launch):
+    """Of each block, when it has first written by an atomic or volatile access behind a fence: the number of
+    such writes till then."""
+    return simd.integers(launch[L_FENCES] + 16 * launch[L_WARPS] * launch[L_BLOCKS])
+
+
+@inlined
+def everybody_told(launch, known):
+    """Whether each block has written by an atomic or volatile access behind a fence, before a warp last had
+    such an access (W_STRONG). Of a place that several blocks read only the last reader is known; of the
+    others this must do."""
+    first, late = first_told(launch), 0
+    for i in range(launch[L_NEXT_BLOCK]):
+        late |= (first[i] == 0) | (first[i] >= known)
+    return late == 0
 
 
 @inlined
@@ -204,9 +241,7 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
         return True
     warps, writer = launch[L_WARPS], (it & _TID) >> 5
     known = known_of(launch, block, thread >> 5)
-    if serial == block[B_SERIAL]:
-        if it & _GRID_WIDE:
-            return False
+    if serial == block[B_SERIAL] and it & _GRID_WIDE == 0:
         if it & _BLOCK_WIDE:
             if clock < known[warps]:
                 return True
@@ -228,15 +263,15 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
             return True
     # A fence behind it, and an atomic or volatile access here.
     strong = simd.integers(simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * warps + (thread >> 5)])
-    if strong[W_STRONG] == 0 or it & _GRID_WIDE:
+    if strong[W_STRONG] == 0 or (it & _GRID_WIDE and launch[L_CLUSTER] > 1):
         return False
     before = simd.shifted(fences_of(launch, serial), warps)
-    if it & _BLOCK_WIDE == 0:
+    if it & (_BLOCK_WIDE | _GRID_WIDE) == 0:
         return clock < before[writer]
     least = clock + 1
     for v in range(warps):
         least = min(least, before[v])
-    return clock < least
+    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG]))
 
 
 @inlined
@@ -735,7 +770,7 @@ def read_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        warp[W_STRONG] = 1
+        warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -816,8 +851,8 @@ def write_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        warp[W_STRONG] = 1
         told_others(launch, block)
+        warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1106,24 +1141,22 @@ def shuffle(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 @compiled
 def match(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """match.sync: values in slot 0 (64 bits), the lanes that take part in slot 1; masks in slot 2."""
-    values = simd.shifted(warp, W_V)
-    every, first = True, -1
-    for lane in range(32):
-        if mask >> lane & 1:
-            first = lane if first < 0 else first
-            every = every and values[lane] == values[first]
+    """match.sync: values in slot 0 (64 bits), of each lane those that it names and that take part in slot 1;
+    masks in slot 2."""
+    values, all_alike = simd.shifted(warp, W_V), 0
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
-        alike = 0
+        alike, named = 0, values[32 + lane] & 0xFFFFFFFF
         for other in range(32):
-            if mask >> other & 1 and values[other] == values[lane]:
+            if named >> other & 1 and values[other] == values[lane]:
                 alike |= 1 << other
-        if packed >> 36 & 0xF == ALL:
-            alike = mask if every else 0
+        if alike == named:
+            all_alike |= 1 << lane
+        elif packed >> 36 & 0xF == ALL:
+            alike = 0
         values[64 + lane] = alike
-    values[32 * S_RESULT] = mask if every else 0
+    values[32 * S_RESULT] = all_alike
 
 
 # --- atomics ---
@@ -1218,8 +1251,8 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    warp[W_STRONG] = 1
     told_others(launch, block)
+    warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
     own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
@@ -1416,7 +1449,7 @@ def barrier(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     block[B_CLOCK] += 1
     joined(launch, block, launch[L_WARPS] + which, warp[W_INDEX])
     of = known_of(launch, block, launch[L_WARPS] + which)
-    of[launch[L_WARPS]] |= warp[W_STRONG]
+    of[launch[L_WARPS]] = max(of[launch[L_WARPS]], warp[W_STRONG])
     of[warp[W_INDEX]] = block[B_CLOCK]
     if packed >> 40 & ARRIVE == 0:
         warp[W_BARRED] |= mask
@@ -1483,7 +1516,7 @@ def begin(launch, slot):
         warp[W_ACTIVE], warp[W_NEXT], warp[W_FLIP], warp[W_PARKED], warp[W_BARRED] = 0, 0, 0, 0, 0
         warp[W_EPOCH], warp[W_FORCE], warp[W_YIELDS], warp[W_WHERE], warp[W_QUEUED] = 0, 0, 0, 0, 0
         warp[W_PRODUCTS_BEGUN], warp[W_PRODUCT_GROUPS], warp[W_PROXY] = 0, 0, 0
-        warp[W_STRONG], warp[W_RECENT] = 0, block[B_CLOCK]
+        warp[W_STRONG], warp[W_RECENT], warp[W_SIGNAL] = 0, block[B_CLOCK], 0
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
         for i in range(16):
@@ -1516,7 +1549,7 @@ def released(launch, slot, which):
         if warp[W_BARRED] == 0 or warp[W_BARRIER] != which:
             continue
         warp[W_BARRED], warp[W_EPOCH], warp[W_RECENT] = 0, clock, clock
-        warp[W_STRONG] |= of[warps]
+        warp[W_STRONG] = max(warp[W_STRONG], of[warps])
         warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
         mine, least = known_of(launch, block, w), clock
         for v in range(warps):
@@ -1586,6 +1619,32 @@ def cluster_wait(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         warp[W_WHERE] = packed & 0xFFFFFF
 
 
+@inlined
+def endless(launch, block, warp, site):
+    """A warp does not end; where it waits for an mbarrier, its state goes with the finding."""
+    address, buffer, state = warp[W_SIGNAL] - 1, 0, 0
+    if address >= 0:
+        buffer, state = -SHARED, simd.integers(block[B_SHARED] + address)[0]
+    found(
+        launch, ENDLESS, site, 0, buffer, max(address, 0), block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
+        warp[W_LIVE], state,
+    )  # fmt: skip
+
+
+@inlined
+def left_behind(launch, block):
+    """A block has ended: bulk copies that still come into its shared memory, or still read there."""
+    for i in range(block[B_BULK_COUNT]):
+        entry = simd.shifted(simd.integers(block[B_BULK]), i * K_WORDS)
+        comes = entry[K_SIGNAL]
+        if comes or entry[K_FROM] == 0:
+            found(
+                launch, LEFT, entry[K_SITE], 0, -SHARED, entry[K_TO] if comes else entry[K_OF],
+                entry[K_BLOCK], entry[K_THREAD], block[B_SERIAL], 0, BULK_WRITES if comes else 0, 16,
+            )  # fmt: skip
+    block[B_BULK_COUNT] = 0
+
+
 @compiled
 def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
     """Run blocks, their warps in turns, until all have ended (L_ENDED) or this many turns are over. Blocks
@@ -1625,10 +1684,7 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             if warp[W_STATUS] == YIELDED:
                 warp[W_YIELDS] += 1
                 if warp[W_YIELDS] > launch[L_LIMIT]:
-                    found(
-                        launch, ENDLESS, warp[W_SAID], 0, 0, 0, block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
-                        warp[W_LIVE], 0,
-                    )  # fmt: skip
+                    endless(launch, block, warp, warp[W_SAID])
                     launch[L_ENDED] = 1
                     return
                 # Lanes that wait for others of their warp must not have every turn.
@@ -1636,14 +1692,13 @@ def run(launch: Any, most_turns: Any, unused: Any, scratch: Any) -> None:
             else:
                 warp[W_FLIP] = 0
                 if launch[L_LIMIT] < 0 and warp[W_LIVE]:  # a loop in which there is a barrier
-                    found(
-                        launch, ENDLESS, warp[W_WHERE], 0, 0, 0, block[B_SERIAL], 32 * warp[W_INDEX], 0, 0,
-                        warp[W_LIVE], 0,
-                    )  # fmt: skip
+                    endless(launch, block, warp, warp[W_WHERE])
                     launch[L_ENDED] = 1
                     return
             if block[B_LIVE] == 0:
                 block[B_DONE] = 1
+                if block[B_BULK_COUNT]:
+                    left_behind(launch, block)
                 if launch[L_CLUSTER] > 1:
                     phase = simd.shifted(block, -block[B_RANK] * B_WORDS)[B_CLUSTER_PHASE] + 1
                     if block[B_VISITED_PHASE] == phase:
@@ -2255,7 +2310,7 @@ def shown(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 # --- mbarriers, and bulk copies ---
 
-INIT, ARRIVE_ON, EXPECT, ARRIVE_EXPECT, TEST, TEST_PARITY, INVALIDATE = range(7)
+INIT, ARRIVE_ON, EXPECT, ARRIVE_EXPECT, TEST, TEST_PARITY, INVALIDATE, COMPLETE, DROP = range(9)
 TX_ZERO = 1 << 21
 
 
@@ -2286,51 +2341,113 @@ def completed(launch, block, place, address):
 
 
 @inlined
-def bulk_arrived(warp, launch, block, entry, into_shared):
-    """Do a bulk copy that was begun; thread by thread as the one that began it."""
-    site, to, of, nbytes, thread = entry[0], entry[1], entry[2], entry[3], entry[5]
-    mine = simd.integers(
+def starter(launch, block, thread):
+    """The state of the block's warp that a thread of this number is of."""
+    return simd.integers(
         simd.integers(launch[L_WARP_STATES])[block[B_SLOT] * launch[L_WARPS] + (thread >> 5)]
     )
+
+
+@inlined
+def reduced(at, of, nbytes, does):
+    """Combine each element at one place of the host with that at another. does: 1, which operation << 1, the
+    kind of number << 5, log2 of its bytes << 8."""
+    do, kind, size = does >> 1 & 0xF, does >> 5 & 7, 1 << (does >> 8 & 3)
+    for i in range(nbytes // size):
+        old, b = fetched(at + size * i, size), fetched(of + size * i, size)
+        if kind == F64:
+            simd.doubles(at + size * i)[0] = simd.number(old) + simd.number(b)
+        else:
+            put(at + size * i, size, combined(old, b, 0, size, do, kind))
+
+
+@inlined
+def arrived_at(launch, block, inside, nbytes, site, thread):
+    """So many bytes of the block's shared memory have come by a bulk copy."""
+    granule = launch[L_SHARED_GRANULE]
+    for j in range(nbytes >> granule):
+        record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
+        record[0] = block[B_SERIAL] << 32 | site
+        record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
+
+
+@inlined
+def bulk_came(launch, block, entry):
+    """A bulk copy into the block's shared memory arrives; thread by thread as the one that began it."""
+    site, to, of, nbytes = entry[K_SITE], entry[K_TO], entry[K_OF], entry[K_NBYTES]
+    thread, does = entry[K_THREAD], entry[K_DOES]
+    lane = thread & 31
+    if does < 0:  # what was told already; its bytes count, so that nobody waits for them
+        return
+    if entry[K_FROM]:
+        source = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), (entry[K_FROM] - 1) * B_WORDS)
+        its = starter(launch, source, thread)
+        unlike(its)
+        for i in range(nbytes >> 4):
+            at = background_read(its, launch, source, of + 16 * i, site, entry[K_SINCE])
+            if at >= 0:
+                target = simd.integers(block[B_SHARED] + to + 16 * i)
+                if does:
+                    reduced(block[B_SHARED] + to + 16 * i, at, 16, does)
+                else:
+                    target[0], target[1] = simd.integers(at)[0], simd.integers(at)[1]
+        arrived_at(launch, block, to, nbytes, site, thread)
+        return
+    which = of >> WINDOW
+    if 0 < which < launch[L_COUNT]:
+        # Out of a buffer that nobody writes, and of its inside: all at once.
+        buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+        first = (of & OFFSETS) - MIDDLE
+        if buffer[D_SHADOW] == 0 and first >= 0 and first + nbytes <= buffer[D_NBYTES]:
+            held, there = simd.integers(buffer[D_DATA] + first), simd.integers(block[B_SHARED] + to)
+            for i in range(nbytes >> 3):
+                there[i] = held[i]
+            arrived_at(launch, block, to, nbytes, site, thread)
+            return
+    mine = starter(launch, block, thread)
     addresses = simd.shifted(mine, W_A)
     low = simd.words(mine[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    lane = thread & 31
     # The warp may be in the middle of something else.
     kept, k0, k1, k2, k3 = addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane]
-    granule = launch[L_SHARED_GRANULE]
-    which, copied_already = of >> WINDOW, False
-    if into_shared and 0 < which < launch[L_COUNT]:
-        # Out of a buffer that nobody writes, and of its inside: all at once.
-        its = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
-        first = (of & OFFSETS) - MIDDLE
-        if its[D_SHADOW] == 0 and first >= 0 and first + nbytes <= its[D_NBYTES]:
-            copied_already = True
-            source, target = simd.integers(its[D_DATA] + first), simd.integers(block[B_SHARED] + to)
-            for i in range(nbytes >> 3):
-                target[i] = source[i]
-            for j in range(nbytes >> granule):
-                record = simd.integers(block[B_SHADOW] + 32 * ((to >> granule) + j))
-                record[0] = block[B_SERIAL] << 32 | site
-                record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
-    unlike(mine)
-    for i in range(0 if copied_already else nbytes >> 4):
-        if into_shared:
-            addresses[lane] = of + 16 * i
-            read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 0)
-            for j in range(4):
-                simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
-            for j in range(16 >> granule):
-                record = simd.integers(block[B_SHADOW] + 32 * ((to + 16 * i >> granule) + j))
-                record[0] = block[B_SERIAL] << 32 | site
-                record[1] = block[B_CLOCK] << 32 | thread | _BACKGROUND
-        else:
-            at = background_read(mine, launch, block, of + 16 * i, site, entry[6])
-            if at >= 0:
-                addresses[lane] = to + 16 * i
-                for j in range(4):
-                    low[32 * j + lane] = simd.words(at)[j]
-                write_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32, GLOBAL, 0)
+    for i in range(nbytes >> 4):
+        addresses[lane] = of + 16 * i
+        read_lanes(mine, 1 << lane, site | 4 << 24 | 4 << 32 | 15 << 48, GLOBAL, 0)
+        for j in range(4):
+            simd.words(block[B_SHARED] + to + 16 * i)[j] = low[32 * j + lane]
+    arrived_at(launch, block, to, nbytes, site, thread)
     addresses[lane], low[lane], low[32 + lane], low[64 + lane], low[96 + lane] = kept, k0, k1, k2, k3
+
+
+@inlined
+def bulk_went(launch, block, entry):
+    """A bulk copy to global memory has read what it copies. It is written, but not yet seen by anybody: its
+    records stay in flight until `bulk_done`."""
+    to, does = entry[K_TO], entry[K_DOES]
+    mine = starter(launch, block, entry[K_THREAD])
+    buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), (to >> WINDOW) * D_WORDS)
+    first = buffer[D_DATA] + (to & OFFSETS) - MIDDLE
+    unlike(mine)
+    for i in range(entry[K_NBYTES] >> 4):
+        at = background_read(mine, launch, block, entry[K_OF] + 16 * i, entry[K_SITE], entry[K_SINCE])
+        if at >= 0 and does:
+            reduced(first + 16 * i, at, 16, does)
+        elif at >= 0:
+            target = simd.integers(first + 16 * i)
+            target[0], target[1] = simd.integers(at)[0], simd.integers(at)[1]
+    entry[K_FROM] = 1
+
+
+@inlined
+def bulk_done(launch, block, entry):
+    """What a bulk copy has written to global memory is there."""
+    to, granule = entry[K_TO], launch[L_GRANULE]
+    buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), (to >> WINDOW) * D_WORDS)
+    first, mine = (to & OFFSETS) - MIDDLE, block[B_SERIAL] << 32 | entry[K_SITE]
+    for j in range(entry[K_NBYTES] >> granule if buffer[D_SHADOW] else 0):
+        record = simd.integers(buffer[D_SHADOW] + 32 * ((first >> granule) + j))
+        its = record[1] & 0xFFFFFFFF
+        if record[0] == mine and record[1] >> 32 == IN_FLIGHT and its & _TID == entry[K_THREAD]:
+            record[1] = block[B_CLOCK] << 32 | its
 
 
 @inlined
@@ -2410,15 +2527,18 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             continue
         if do in (EXPECT, ARRIVE_EXPECT):
             word[0] += values[lane] << 40
-        if do in (ARRIVE_ON, ARRIVE_EXPECT):
+        if do == COMPLETE:
+            word[0] -= values[lane] << 40
+            completed(launch, block, place, address)
+        if do in (ARRIVE_ON, ARRIVE_EXPECT, DROP):
             values[64 + lane] = word[0]
             joined(launch, block, row, warp[W_INDEX])
             known_of(launch, block, row)[warp[W_INDEX]] = stamp
-            count = values[lane] if do == ARRIVE_ON else 1
+            count = 1 if do == ARRIVE_EXPECT else values[lane]
             if word[0] & 0xFFFFF < count:
                 found(launch, OVERRUN, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, 8)
                 continue
-            word[0] -= count
+            word[0] -= count | (count << 20 if do == DROP else 0)
             completed(launch, block, place, address)
         if do in (TEST, TEST_PARITY):
             parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
@@ -2427,11 +2547,11 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 bulk = simd.integers(block[B_BULK])
                 for i in range(block[B_BULK_COUNT]):
                     entry = simd.shifted(bulk, i * K_WORDS)
-                    if entry[4] == address + 1:
-                        bulk_arrived(warp, launch, block, entry, True)
-                        word[0] -= entry[3] << 40
+                    if entry[K_SIGNAL] == address + 1:
+                        bulk_came(launch, block, entry)
+                        word[0] -= entry[K_NBYTES] << 40
                         block[B_CLOCK] += 1
-                        known_of(launch, block, row)[entry[5] >> 5] = block[B_CLOCK]
+                        known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
                     else:
                         stays = simd.shifted(bulk, left * K_WORDS)
                         for j in range(K_WORDS):
@@ -2440,10 +2560,11 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 if left < block[B_BULK_COUNT]:
                     block[B_BULK_COUNT] = left
                     completed(launch, block, place, address)
+            warp[W_SIGNAL] = address + 1
             if word[0] >> 63 & 1 != parity:
-                values[64 + lane] = 1
+                values[64 + lane], warp[W_SIGNAL] = 1, 0
                 if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
-                    warp[W_STRONG] = 1
+                    warp[W_STRONG] = launch[L_TOLD] + 1
                 mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
                 least = warp[W_RECENT] = block[B_CLOCK]
                 warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
@@ -2454,96 +2575,182 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 
 
 @inlined
-def bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, signal_at):
-    """Begin a bulk copy to another block of the cluster. Whether others still read there is not looked at."""
-    slot = block[B_SLOT] - block[B_RANK] + rank
-    target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
-    count, thread = target[B_BULK_COUNT], (warp[W_INDEX] << 5) + lane
+def in_one_array(warp, launch, inside, nbytes, site, lane, how):
+    """Whether so many bytes of shared memory are of one array; else the first that are not are told."""
+    inner = True
+    for j in range(nbytes >> 4):
+        if inner and shared_at(warp, launch, inside + 16 * j, 16, site, lane, how) < 0:
+            inner = False
+    return inner
+
+
+@inlined
+def in_one_buffer(warp, launch, address, nbytes, site, lane, how):
+    """The same of global memory."""
+    inner = True
+    for j in range(nbytes >> 4):
+        if inner and global_at(warp, launch, address + 16 * j, 16, site, lane, how) < 0:
+            inner = False
+    return inner
+
+
+@inlined
+def bulk_begun(launch, block, target, site, thread):
+    """The entry of a new bulk copy among those of a block; that of the last one, with a finding, where there
+    are too many or the block has ended."""
+    count = target[B_BULK_COUNT]
+    if count >= BULK:
+        # Of those of which only the reading was waited for nothing is told any more.
+        left = 0
+        for i in range(count):
+            entry = simd.shifted(simd.integers(target[B_BULK]), i * K_WORDS)
+            if entry[K_SIGNAL] == 0 and entry[K_FROM]:
+                bulk_done(launch, target, entry)
+            else:
+                stays = simd.shifted(simd.integers(target[B_BULK]), left * K_WORDS)
+                for j in range(K_WORDS):
+                    stays[j] = entry[j]
+                left += 1
+        count = target[B_BULK_COUNT] = left
     if count >= BULK or target[B_DONE]:
         kind = GONE if target[B_DONE] else TOO_MANY
         found(launch, kind, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, 0, 16)
-        return
-    target[B_CLOCK] += 1
-    entry = simd.shifted(simd.integers(target[B_BULK]), count * K_WORDS)
-    entry[0], entry[1], entry[2], entry[3] = site, inside, of, nbytes
-    entry[4], entry[5], entry[6], entry[7] = (signal_at & 0xFFFFFF) + 1, thread, target[B_CLOCK], 0
-    granule = launch[L_SHARED_GRANULE]
-    for j in range(nbytes >> granule):
-        record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
-        record[0] = target[B_SERIAL] << 32 | site
-        record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
+        return -1
     target[B_BULK_COUNT] = count + 1
+    return count
 
 
 @compiled
 def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
-    """cp.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as slot 1 says, with the
-    mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has, each with its own; 1:
-    to global memory (W_A) from shared (slot 0); 2: the group is closed; 3: all groups but the newest are
-    done, whose number is in the size (64 bits each)."""
+    """cp.async.bulk and cp.reduce.async.bulk. Space 0: to shared memory (W_A), from slot 0, so many bytes as
+    slot 1 says, with the mbarrier in slot 2; 4: to that of those blocks of the cluster whose bit slot 3 has,
+    each with its own; 5: from the block's shared memory to that of a block of the cluster; 1: to global
+    memory (W_A) from shared (slot 0), as its group (64 bits each); 2: the group is closed; 3: all groups but
+    the newest are done, whose number is in the size; only read, where the flags say so. From bit 40 on: how
+    what comes is combined with what is there (`reduced`)."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
-    site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
-    under_way = simd.integers(block[B_BULK])
+    site, do, does = packed & 0xFFFFFF, packed >> 36 & 0xF, packed >> 40
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
         thread = (warp[W_INDEX] << 5) + lane
         if do == 2:
             warp[W_BULK_GROUPS + lane] += 1
-        elif do == 3:
-            newest, left = packed >> 24 & 0xFF, 0
+            continue
+        if do == 3:
+            newest, left, under_way = packed >> 24 & 0xFF, 0, simd.integers(block[B_BULK])
+            block[B_CLOCK] += 1
             for i in range(block[B_BULK_COUNT]):
-                entry = simd.shifted(under_way, i * K_WORDS)
-                if entry[4] == 0 and entry[5] == thread and entry[7] < warp[W_BULK_GROUPS + lane] - newest:
-                    bulk_arrived(warp, launch, block, entry, False)
+                entry, its = simd.shifted(under_way, i * K_WORDS), False
+                if entry[K_SIGNAL] == 0 and entry[K_THREAD] == thread:
+                    its = entry[K_GROUP] < warp[W_BULK_GROUPS + lane] - newest
+                if its and entry[K_FROM] == 0:
+                    bulk_went(launch, block, entry)
+                if its and does == 0:
+                    bulk_done(launch, block, entry)
                 else:
                     stays = simd.shifted(under_way, left * K_WORDS)
                     for j in range(K_WORDS):
                         stays[j] = entry[j]
                     left += 1
             block[B_BULK_COUNT] = left
+            continue
+        to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
+        outward, across, whole = do == 1, do == 5, True
+        inside, blocks = (of if outward else to) & OFFSETS, 1 << block[B_RANK]
+        if not outward and inside >> 24 and launch[L_CLUSTER] > 1:
+            number = inside >> 24 & 0xFF
+            blocks = 1 << number - 1 if 0 < number <= launch[L_CLUSTER] else 0
+            inside &= 0xFFFFFF
+        if do == 4:
+            blocks = values[96 + lane] & (1 << launch[L_CLUSTER]) - 1
+        begins = to if outward else of
+        if nbytes & 15 or nbytes > launch[L_SHARED_NBYTES]:
+            whole = False
+            found(launch, UNEVEN, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, 0, nbytes)
+        elif blocks == 0:
+            whole = False
+            found(launch, OUTSIDE, site, 0, 0, to, block[B_SERIAL], thread, 0, 0, BULK_WRITES, 16)
+        elif not in_one_array(warp, launch, inside, nbytes, site, lane, 0 if outward else BULK_WRITES):
+            whole = False
+        elif across:
+            of &= OFFSETS
+            if launch[L_CLUSTER] > 1 and of >> 24 == block[B_RANK] + 1:
+                of &= 0xFFFFFF
+            whole = in_one_array(warp, launch, of, nbytes, site, lane, 0)
+        elif not in_one_buffer(warp, launch, begins, nbytes, site, lane, BULK_WRITES if outward else 0):
+            whole = False
         else:
-            to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
-            inside, blocks = (of if do == 1 else to) & OFFSETS, 1 << block[B_RANK]
-            if do != 1 and inside >> 24 and launch[L_CLUSTER] > 1:
-                blocks = 1 << (inside >> 24 & 0xFF) - 1
-                inside &= 0xFFFFFF
-            if do == 4:
-                blocks = values[96 + lane] & (1 << launch[L_CLUSTER]) - 1
-            if (to | of | nbytes) & 15 or nbytes == 0 or inside + nbytes > launch[L_SHARED_NBYTES]:
-                kind = MISALIGNED if (to | of | nbytes) & 15 else OUTSIDE
-                found(launch, kind, site, 0, -SHARED, inside, block[B_SERIAL], thread, 0, 0, mask, 16)
+            counters = simd.shifted(simd.integers(launch[L_MEMORY]), site * M_WORDS)
+            counters[M_REQUESTS] += nbytes + 127 >> 7  # of 128 bytes each, as a warp's
+            counters[M_UNITS] += nbytes + (begins & 31) + 31 >> 5
+            counters[M_LEAST] += nbytes + 31 >> 5
+            counters[M_LANES] += nbytes >> 4
+            counters[M_SPACE] = GLOBAL
+        block[B_CLOCK] += 1
+        since = block[B_CLOCK]
+        if outward and not whole:
+            continue
+        if whole and (outward or across):
+            unlike(warp)
+            for j in range(nbytes >> 4):
+                background_read(warp, launch, block, (inside if outward else of) + 16 * j, site, 0)
+        which, first, granule = to >> WINDOW, (to & OFFSETS) - MIDDLE, launch[L_GRANULE]
+        if outward:
+            buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+            if buffer[D_FLAGS] & READ_ONLY:
+                found(launch, WRITES_INPUT, site, 0, which, first, block[B_SERIAL], thread, 0, 0, mask, 16)
                 continue
-            for rank in range(launch[L_CLUSTER] if do != 1 else 0):
-                if blocks >> rank & 1 and rank != block[B_RANK]:
-                    bulk_abroad(warp, launch, block, rank, lane, site, inside, of, nbytes, values[64 + lane])
-            if blocks >> block[B_RANK] & 1 == 0:
+            for j in range(nbytes >> granule if buffer[D_SHADOW] else 0):
+                place = (first >> granule) + j
+                record = simd.integers(buffer[D_SHADOW] + 32 * place)
+                if does and record[0] >> 32 == 0 and buffer[D_FLAGS] & INITIALISED == 0:
+                    found(
+                        launch, UNWRITTEN, site, 0, which, place << granule, block[B_SERIAL], thread, 0, 0,
+                        mask, 4,
+                    )  # fmt: skip
+                written_now(
+                    launch, block, record, site, thread, warp[W_EPOCH], does, which, place << granule, 0
+                )
+                record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
+        granule = launch[L_SHARED_GRANULE]
+        for rank in range(launch[L_CLUSTER]):
+            if blocks >> rank & 1 == 0:
                 continue
-            count = block[B_BULK_COUNT]
-            if count >= BULK:
-                found(launch, TOO_MANY, site, 0, 0, 0, block[B_SERIAL], thread, 0, 0, mask, 16)
+            target = simd.shifted(block, (rank - block[B_RANK]) * B_WORDS)
+            count = bulk_begun(launch, block, target, site, thread)
+            if count < 0:
                 continue
-            block[B_CLOCK] += 1
-            entry = simd.shifted(under_way, count * K_WORDS)
-            entry[0], entry[1], entry[2], entry[3] = site, to, of, nbytes
-            entry[4], entry[5], entry[6], entry[7] = 0, thread, block[B_CLOCK], warp[W_BULK_GROUPS + lane]
-            granule = launch[L_SHARED_GRANULE]
-            if do != 1:
-                entry[1], entry[4] = inside, (values[64 + lane] & 0xFFFFFF) + 1
-                for j in range(nbytes >> granule):
-                    record = simd.integers(block[B_SHADOW] + 32 * ((inside >> granule) + j))
+            entry = simd.shifted(simd.integers(target[B_BULK]), count * K_WORDS)
+            entry[K_SITE], entry[K_TO], entry[K_OF], entry[K_NBYTES] = site, inside, of, nbytes
+            entry[K_SIGNAL] = (values[64 + lane] & 0xFFFFFF) + 1
+            entry[K_THREAD], entry[K_SINCE], entry[K_GROUP], entry[K_DOES] = (
+                thread, since, 0, does if whole else -1,
+            )  # fmt: skip
+            entry[K_BLOCK] = block[B_SERIAL]
+            entry[K_FROM] = block[B_SLOT] + 1 if across else 0
+            if outward:
+                entry[K_TO], entry[K_OF], entry[K_SIGNAL] = to, inside, 0
+                entry[K_GROUP] = warp[W_BULK_GROUPS + lane]
+                continue
+            # Whether others still read in another block's shared memory is not looked at.
+            if target[B_SERIAL] != block[B_SERIAL]:
+                target[B_CLOCK] += 1
+            for j in range(nbytes >> granule if whole else 0):
+                record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
+                if does and record[0] >> 32 < target[B_FIRST_OF]:
+                    found(
+                        launch, UNWRITTEN, site, 0, -SHARED, inside + (j << granule), block[B_SERIAL], thread,
+                        0, 0, mask, 4,
+                    )  # fmt: skip
+                if target[B_SERIAL] == block[B_SERIAL]:
                     written_now(
-                        launch, block, record, site, thread, warp[W_EPOCH], 0, -SHARED,
+                        launch, block, record, site, thread, warp[W_EPOCH], does, -SHARED,
                         inside + (j << granule), 0,
                     )  # fmt: skip
-                    record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND
-            else:
-                entry[2] = inside
-                unlike(warp)
-                for j in range(nbytes >> 4):
-                    background_read(warp, launch, block, inside + 16 * j, site, 0)
-            block[B_BULK_COUNT] = count + 1
+                record[0] = target[B_SERIAL] << 32 | site
+                record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
 
 
 # --- what a kernel says, and gives up at ---
@@ -2613,6 +2820,50 @@ def trapped(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         0,
     )  # fmt: skip
     launch[L_ENDED] = 1
+
+
+# --- memory that a kernel asks for ---
+
+
+@compiled
+def allocated(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """malloc: how many bytes in slot 0 (64 bits), where they are in slot 2; 0 where there are not so many."""
+    launch, values = simd.integers(warp[W_LAUNCH]), simd.shifted(warp, W_V)
+    heap = simd.integers(launch[L_HEAP])
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        nbytes, count, used = values[lane], launch[L_COUNT], heap[A_USED]
+        values[64 + lane] = 0
+        if nbytes < 1 or nbytes > heap[A_NBYTES] - used or count - heap[A_FIRST] >= heap[A_MOST]:
+            continue
+        buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), count * D_WORDS)
+        buffer[D_DATA], buffer[D_NBYTES], buffer[D_FLAGS] = heap[A_DATA] + used, nbytes, 0
+        buffer[D_SHADOW] = heap[A_SHADOW] + 32 * (used >> launch[L_GRANULE])
+        heap[A_USED] = used + (nbytes + 15 & ~15)
+        launch[L_COUNT] = count + 1
+        values[64 + lane] = (count << WINDOW) + MIDDLE
+
+
+@compiled
+def freed(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """free: of the address in slot 0 (64 bits). Nobody gets this memory again."""
+    launch, values = simd.integers(warp[W_LAUNCH]), simd.shifted(warp, W_V)
+    block, heap = simd.integers(warp[W_BLOCK]), simd.integers(launch[L_HEAP])
+    for lane in range(32):
+        address = values[lane]
+        if mask >> lane & 1 == 0 or address == 0:
+            continue
+        which, known = address >> WINDOW, False
+        if heap[A_FIRST] <= which < launch[L_COUNT] and (address & OFFSETS) == MIDDLE:
+            buffer = simd.shifted(simd.integers(launch[L_BUFFERS]), which * D_WORDS)
+            known = buffer[D_NBYTES] > 0
+            buffer[D_NBYTES] = 0
+        if not known:
+            found(
+                launch, NOT_GIVEN, packed & 0xFFFFFF, 0, 0, address, block[B_SERIAL],
+                (warp[W_INDEX] << 5) + lane, 0, 0, mask, 0,
+            )  # fmt: skip
 
 
 # --- functions ---

@@ -29,6 +29,7 @@ LONG = 0.05  # seconds that turns between looks at the clock should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
 MOST_TEXT = 1024  # characters of a text in a kernel's memory
 MOST_KEPT = 1000  # files of machine code in the cache
+HEAP_NBYTES, MOST_ALLOCATED = 8 << 20, 1 << 16  # of a launch; pieces of it
 HOST = 1  # whoever wrote it before the first launch
 
 _SPACES = ("global", "shared", "local", "param", "generic", "shared")
@@ -56,6 +57,9 @@ _WORDS = {
     machine.TOO_DEEP: "endless",
     machine.ASTRAY: "outside",
     machine.GONE: "race",
+    machine.LEFT: "race",
+    machine.UNEVEN: "misaligned",
+    machine.NOT_GIVEN: "outside",
 }
 
 
@@ -491,7 +495,9 @@ class _Run:
             self.held.append(array)
             return int(array.ctypes.data)
 
-        table = np.zeros((len(device.buffers) + 1, m.D_WORDS), np.int64)
+        asks, count = bool({"allocated", "freed"} & {*made.helpers}), len(device.buffers) + 1
+        table = np.zeros((count + MOST_ALLOCATED * asks, m.D_WORDS), np.int64)
+        self.table = table
         for i, its in enumerate(device.buffers, 1):
             shadow = its.shadow.ctypes.data if its.shadow is not None else 0
             table[i] = its.bytes.ctypes.data, its.bytes.nbytes, shadow, its.flags
@@ -523,14 +529,15 @@ class _Run:
             room = device.rooms[size] = _Room(made, warps, resident, self.shared_nbytes, owners, self.block)
         room.ready(launch)
         for word, value in {
-            m.L_BUFFERS: kept(table), m.L_COUNT: len(table), m.L_FIRST: device.first,
+            m.L_BUFFERS: kept(table), m.L_COUNT: count, m.L_FIRST: device.first,
+            m.L_HEAP: kept(self._heap(asks)),
             m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
             kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
             kept(self.found), m.L_SAID: kept(self.said),
             m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))),
             m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
-            m.L_FENCES: kept(np.zeros(2 * blocks * warps, np.int64)), m.L_LOCAL_NBYTES: made.local_nbytes,
-            m.L_WARPS: warps,
+            m.L_FENCES: kept(np.zeros((2 * warps + 1) * blocks, np.int64)),
+            m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS: warps,
             m.L_THREADS: threads, m.L_WARP_STATES: room.addresses.ctypes.data,
             m.L_BLOCK_STATES: room.blocks.ctypes.data,
             m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
@@ -542,6 +549,21 @@ class _Run:
         }.items():  # fmt: skip
             launch[word] = value
         self.held += [room, launch]
+
+    def _heap(self, asks: bool) -> np.ndarray:
+        """What a kernel may ask for, nobody has written (machine.A_DATA)."""
+        m, heap, granule = machine, np.zeros(machine.A_WORDS, np.int64), self.device.program.granule
+        heap[m.A_FIRST] = len(self.device.buffers) + 1
+        if asks:
+            data, shadow = _aligned(HEAP_NBYTES), _aligned(32 * (HEAP_NBYTES >> granule))
+            self.held += [data, shadow]
+            heap[m.A_DATA], heap[m.A_NBYTES], heap[m.A_SHADOW] = (
+                data.ctypes.data,
+                data.nbytes,
+                shadow.ctypes.data,
+            )
+            heap[m.A_MOST] = MOST_ALLOCATED
+        return heap
 
     # --- what came of it ---
 
@@ -601,12 +623,17 @@ class _Run:
             return f"byte {offset} of {name}", f"which has {size} bytes" if size else "outside"
         if buffer == 0:
             return f"the address {offset & (1 << 64) - 1:#x}, which is in no buffer", ""
-        its = self.device.buffers[buffer - 1]
-        size = its.itemsize
-        count = its.bytes.nbytes // size
+        if buffer > len(self.device.buffers):
+            name, size, given = "what malloc gave", 4, int(self.table[buffer, machine.D_NBYTES])
+            if not given:
+                return f"element {offset // size} of {name}", "which is freed"
+        else:
+            its = self.device.buffers[buffer - 1]
+            name, size, given = its.name, its.itemsize, its.bytes.nbytes
+        count = given // size
         index = offset // size
         how = f"{-index} in front of it" if index < 0 else f"which has {count}"
-        return f"element {index} of {its.name}", how
+        return f"element {index} of {name}", how
 
     def _shared_element(self, offset: int, nbytes: int) -> tuple[str, str]:
         offset -= (1 << 32) if 1 << 31 <= offset < 1 << 32 else 0  # in front of all of it
@@ -633,7 +660,9 @@ class _Run:
         site, other = self._site(number), self._site(other_number)
         who = self._thread(serial, thread) if serial else ""
         again = f" ({count:,} times in all)" if count > 1 else ""
-        does = "writes" if site.stores else "reads"
+        bulk = ".bulk." in site.shown
+        does = "writes" if (mask == m.BULK_WRITES if bulk else site.stores) else "reads"
+        what = "copy" if bulk else "product"
         at, there = _at(site), _at(other)
         races = kind in (m.RACE_WRITES, m.RACE_READ_WRITE, m.RACE_WRITE_READ)
         # Of a race `value` says how many threads there are, and not how many bytes.
@@ -679,12 +708,17 @@ class _Run:
             words = f"{at}: assert({self._text(offset)}) does not hold for {who}{again}"
         elif kind == m.TRAPPED:
             words = f"{at}: {who} ends the kernel by a trap"
+            if site.place and site.place.file.endswith("/cooperative_groups.h"):
+                words += (
+                    "; blocks that wait for each other by this_grid().sync() take a cooperative launch, "
+                    "which is none here; two kernels one after the other work"
+                )
         elif kind in (m.OVERTAKEN, m.UNSEEN):
             others = self._thread(other_serial, other_thread)
             why = (
-                f"the product that reads {element} is not waited for before {others} writes there at {there}"
+                f"the {what} that reads {element} is not waited for before {others} writes there at {there}"
                 if kind == m.OVERTAKEN
-                else f"the product reads {element}, which {others} writes at {there}; no fence.proxy.async "
+                else f"the {what} reads {element}, which {others} writes at {there}; no fence.proxy.async "
                 "lies between"
             )
             words = f"{at}: {why} ({who}){again}"
@@ -698,8 +732,31 @@ class _Run:
                 f"{at}: {who} uses the shared memory of another block of its cluster, which may have ended "
                 f"by then; no barrier of the cluster lies between{again}"
             )
+        elif kind == m.NOT_GIVEN:
+            words = (
+                f"{at}: {who} frees {offset & (1 << 64) - 1:#x}, which malloc has not given, or which is "
+                f"freed already{again}"
+            )
         elif kind == m.ASTRAY:
             words = f"{at}: {who} calls a function at {offset & (1 << 64) - 1:#x}, where there is none{again}"
+        elif kind == m.LEFT:
+            way, end = (
+                ("into", "has arrived; wait for its mbarrier")
+                if mask == m.BULK_WRITES
+                else ("out of", "has been read; cp.async.bulk.commit_group and …wait_group.read 0 work")
+            )
+            words = f"{at}: {who} begins a copy {way} {element}, and the block ends before it {end}{again}"
+        elif kind == m.UNEVEN:
+            words = f"{at}: {who} copies {value} bytes at once; a bulk copy takes a multiple of 16{again}"
+        elif kind == m.ENDLESS and buffer:
+            arrivals = value & 0xFFFFF
+            nbytes = (value >> 40 & 0x3FFFFF) - m.TX_ZERO
+            parts = [f"{arrivals} more arrival{'s' * (arrivals > 1)}"] * (arrivals > 0)
+            parts += [f"{nbytes} more bytes"] * (nbytes > 0)
+            lacks = f"it awaits {' and '.join(parts)}" if parts else "nothing is left that completes it"
+            if nbytes < 0:
+                lacks = f"copies bring {-nbytes} bytes more than were expected"
+            words = f"{at}: {who} waits for an mbarrier, {element}, whose phase does not end: {lacks}"
         elif kind == m.TOO_MANY:
             words = f"{at}: {who} begins more copies or products than it waits for"
         else:

@@ -16,9 +16,9 @@ from typing import Literal
 from kernels.errors import UnsupportedError
 
 _TOKEN = re.compile(
-    r'(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/)|(?P<line>\n)|(?P<string>"[^"\n]*")'
+    r'[ \t\r]*(?:(?P<line>\n)|(?P<space>//[^\n]*|/\*.*?\*/|\Z)|(?P<string>"[^"\n]*")'
     r"|(?P<number>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?|\d+U?(?![\w$]))"
-    r"|(?P<word>[A-Za-z_$%.][\w$.]*(?:::[\w.]+)*)|(?P<mark>[-+{}()\[\];,:=<>|@!])",
+    r"|(?P<word>[A-Za-z_$%.][\w$.]*(?:::[\w.]+)*)|(?P<mark>[-+{}()\[\];,:=<>|@!]))",
     re.S,
 )
 MOST_NBYTES = 64 << 20  # of a text
@@ -137,10 +137,12 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
     tokens, lines = [], []
     line = 1
     at = 0
+    next_of = _TOKEN.match
     while at < len(text):
-        found = _TOKEN.match(text, at)
+        found = next_of(text, at)
         if found is None:
-            raise PtxError(f"PTX line {line}: {text[at : at + 20].splitlines()[0]!r} is no PTX")
+            rest = text[at:].lstrip(" \t\r")[:20].splitlines()[0]
+            raise PtxError(f"PTX line {line}: {rest!r} is no PTX")
         at = found.end()
         kind = found.lastgroup
         if kind == "line":
@@ -148,10 +150,15 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
         elif kind == "space":
             line += found[0].count("\n")
         else:
-            first, dot, rest = found[0][1:].partition(".")
-            words = [f".{first}", f".{rest}"] if dot and f".{first}" in _SPLIT else [found[0]]
-            tokens += words
-            lines += [line] * len(words)
+            word = found[found.lastindex or 0]
+            if word[0] == "." and "." in word[1:]:
+                first, _, rest = word[1:].partition(".")
+                if f".{first}" in _SPLIT:
+                    tokens.append(f".{first}")
+                    lines.append(line)
+                    word = f".{rest}"
+            tokens.append(word)
+            lines.append(line)
     return tokens, lines
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kernels.ptx import flow, machine
+from kernels.ptx.lacking import missing
 from kernels.ptx.reader import Instruction, Kernel, Module, Operand, Place, PtxError, Variable, flat
 
 BUDGET, SPINNING = 4096, 64  # turns of loops after which a warp lets others go on; one that may wait for them
@@ -66,12 +67,6 @@ class Translated:
     products: bool
     calls: bool
     helpers: tuple[str, ...]
-
-
-def missing(instruction: Instruction) -> PtxError:
-    place = instruction.place
-    where = f" ({place.file.rsplit('/', 1)[-1]}:{place.line})" if place else ""
-    return PtxError(f"PTX line {instruction.line}{where}: {instruction.words} is missing")
 
 
 class Instructions(Protocol):

@@ -129,6 +129,7 @@ def test_each_rung_is_told_for_each_architecture(tmp_path: Path, capsys: pytest.
         (BODY % "nonsense", "", 'mine.cu:9: conv 90 mine does not compile for sm_80: identifier "nonsense"'),
         (BODY.replace("conv(", "other(") % "x[0]", "", "it must define extern"),
         ("#include <stdio.h>\n" + BODY % "x[0]", "", "printf can be used without one"),
+        ("#include <cuda/nothing>\n" + BODY % "x[0]", "", '`pip install "nvidia-cuda-cccl'),
         (BODY % "x[0]", "[defines]\nBLOCK = 2048", "more than the 1024 of CUDA"),
         (
             BODY % "x[0]; __shared__ volatile float s[32000]; s[threadIdx.x] = y[0]; y[0] = s[0]",

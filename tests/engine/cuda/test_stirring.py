@@ -150,6 +150,7 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 #define __forceinline__ inline
 #define __global__
 static void __syncthreads() {}
+static void __threadfence() {}
 static unsigned long long atomicAdd(unsigned long long* at, unsigned long long by) {
     const unsigned long long was = *at;
     *at += by;

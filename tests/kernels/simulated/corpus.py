@@ -1079,6 +1079,92 @@ case(
     least=80,
 )
 
+case(
+    "halves of a warp that ask each other",
+    """
+    const unsigned half = 0xffffu << (t & 16);
+    unsigned v = __any_sync(half, t % 32 == 3) + 2 * __all_sync(half, t % 32 < 20);
+    v += __popc(__ballot_sync(half, x[i] > 0)) * 4 + __popc(__match_any_sync(half, t % 3)) * 256;
+    int every;
+    __match_all_sync(half, t % 32 < 16, &every);
+    y[i] = v + every * 65536 + __popc(__match_all_sync(half, t % 32 < 17 ? 1 : t, &every)) * 131072;""",
+    lambda x, f: (
+        (_i() % 32 < 16) * (1 + 2 + 131072 * 16)
+        + 4 * np.repeat((x > 0).reshape(-1, 16).sum(1), 16)
+        + 256 * _alike()
+        + 65536
+    ).astype(np.int32),
+)
+case(
+    "what all blocks read, and the last one writes",
+    """
+    __shared__ bool last;
+    const int all = (int)z[t];
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (last && t < 100) z[t] = 5;
+    y[i] = all + 1;""",
+    lambda x, f: np.ones(N, np.int32),
+)
+case(
+    "memory that threads ask for",
+    """
+    int* mine = (int*)malloc(sizeof(int) * (t % 5 + 1));
+    long long* other = new long long[2];
+    if (mine == nullptr || other == nullptr) return;
+    for (int k = 0; k <= t % 5; ++k) mine[k] = x[i] + k;
+    other[1] = mine[t % 5];
+    free(mine);
+    y[i] = (int)other[1];
+    delete[] other;
+    if (malloc(size_t(1) << 40)) y[i] = 0;""",
+    lambda x, f: x + (_i() % 128 % 5).astype(np.int32),
+)
+case(
+    "cooperative groups",
+    """
+    namespace cg = cooperative_groups;
+    __shared__ int s[128];
+    auto block = cg::this_thread_block();
+    auto tile = cg::tiled_partition<16>(block);
+    s[block.thread_rank()] = x[i] & 1023;
+    block.sync();
+    int v = cg::reduce(tile, s[127 - t], cg::plus<int>()) + tile.shfl_xor(x[i] & 7, 1);
+    v += cg::inclusive_scan(tile, 1) + tile.meta_group_rank();
+    if (t % 3 == 0) {
+        auto some = cg::coalesced_threads();
+        v += some.size() * 1000 + some.thread_rank();
+    }
+    y[i] = v;""",
+    lambda x, f: (
+        np.repeat((x & 1023).reshape(2, 128)[:, ::-1].reshape(-1, 16).sum(1), 16)
+        + (x & 7)[_i() ^ 1]
+        + _i() % 16
+        + 1
+        + _i() % 128 // 16
+        + _thirds()
+    ).astype(np.int32),
+    head="#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+    "#include <cooperative_groups/scan.h>",
+)
+
+
+def _alike() -> np.ndarray:
+    """Of each half of a warp, how many threads have the same rest by three as this one."""
+    rest = (_i() % 128 % 3).reshape(-1, 16)
+    return (rest[:, :, None] == rest[:, None, :]).sum(2).reshape(-1)
+
+
+def _thirds() -> np.ndarray:
+    """Of each warp, times 1000, how many threads have a number that three divides; and which it is."""
+    one = (_i() % 128 % 3 == 0).reshape(-1, 32)
+    return np.where(one, 1000 * one.sum(1)[:, None] + one.cumsum(1) - 1, 0).reshape(-1)
+
 
 def inputs() -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(45)

@@ -28,11 +28,18 @@ FORMS = {
         cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
         [%r1], [%r2], 64, [%r3];""",
     "bulk copies that add (`cp.reduce.async.bulk`)": """
-        cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d1], [%r1], 64;""",
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d1], [%r1], 64;
+        cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32
+        [%r1], [%r2], 64, [%r3]; cp.async.bulk.prefetch.L2.global [%d1], 64;""",
+    "bulk copies with a mask of bytes (`.cp_mask`)": """
+        cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d1], [%r1], 64, %h1;""",
     "stores that another block's mbarrier counts (`st.async`)": """
         st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];""",
     "mbarriers of another block of the cluster": """
         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];""",
+    "arrivals that leave an mbarrier (`arrive_drop`), and bytes that are counted by hand (`complete_tx`)": """
+        mbarrier.arrive_drop.shared::cta.b64 %d1, [%r1]; mbarrier.pending_count.b64 %r2, %d1;
+        mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 16;""",
     "an mbarrier that counts `cp.async` (`cp.async.mbarrier.arrive`)": """
         cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r1];""",
     "tensor cores of Blackwell (`tcgen05`)": "tcgen05.wait::ld.sync.aligned;",
@@ -76,7 +83,7 @@ FORMS = {
         ld.param.b32 %r2, [b+0]; }""",
     "memory that a kernel asks for (`malloc`, `new`)": """
         { .param .b64 a; .param .b64 b; st.param.b64 [a+0], %d1; call.uni (b), malloc, (a);
-        ld.param.b64 %d2, [b+0]; }""",
+        ld.param.b64 %d2, [b+0]; st.param.b64 [a+0], %d2; call.uni free, (a); }""",
     "kernels that start kernels": """
         { .param .b64 a; .param .b32 b; st.param.b64 [a+0], %d1; call.uni (b), cudaLaunchDeviceV2, (a);
         ld.param.b32 %r2, [b+0]; }""",

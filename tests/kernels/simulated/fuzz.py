@@ -102,6 +102,16 @@ $again:
     wgmma.wait_group.sync.aligned 0;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], 64, [%r6];
     cp.async.bulk.wait_group.read 0;
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%d5], [%r5], 32;
+    cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r5], [%r6], 16, [%r5];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    mbarrier.arrive_drop.shared::cta.b64 %d7, [%r5];
+    mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r5], 16;
+    { .param .b64 a; .param .b64 b; st.param.b64 [a+0], 24; call.uni (b), malloc, (a);
+    ld.param.b64 %d7, [b+0]; }
+    st.global.u32 [%d7], %r3;
+    { .param .b64 a; st.param.b64 [a+0], %d7; call.uni free, (a); }
     add.cc.u32 %r7, %r8, %r3;
     addc.u32 %r7, %r8, %r3;
     lop3.and.b32 %r7|%p1, %r8, %r3, %r2, 0x80, %p2;

@@ -47,14 +47,26 @@ _SIGNALS = """
 #define MAKE(on, n) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(on), "r"(n) : "memory")
 #define ARRIVE(on) \\
     asm volatile("{ .reg .b64 u; mbarrier.arrive.shared::cta.b64 u, [%0]; }" ::"r"(on) : "memory")
-#define EXPECT(on) asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], %1; }" \\
-                                ::"r"(on), "r"(4 * THREADS) : "memory")
+#define EXPECT_SOME(on, n) \\
+    asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], %1; }" \\
+                 ::"r"(on), "r"(n) : "memory")
+#define EXPECT(on) EXPECT_SOME(on, 4 * THREADS)
 #define WAIT_FOR(on) \\
     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; " \\
                  "@!p bra again; }" ::"r"(on) : "memory")
-#define FETCH(to, of, on) \\
+#define FETCH(to, of, on) FETCH_SOME(to, of, on, 4 * THREADS)
+#define FETCH_SOME(to, of, on, n) \\
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \\
-                 ::"r"(to), "l"(of), "r"(4 * THREADS), "r"(on) : "memory")
+                 ::"r"(to), "l"(of), "r"(n), "r"(on) : "memory")
+#define SUM(to, of) \\
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" \\
+                 ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
+#define PASS(to, of, on, rank) \\
+    asm volatile("{ .reg .b32 u, v; " \\
+                 "mapa.shared::cluster.u32 u, %0, %4; mapa.shared::cluster.u32 v, %3, %4; " \\
+                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes " \\
+                 "[u], [%1], %2, [v]; }" \\
+                 ::"r"(to), "r"(of), "r"(4 * THREADS), "r"(on), "r"(rank) : "memory")
 #define OF_BLOCK(v, place, rank) \\
     asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %1, %2; ld.shared::cluster.f32 %0, [u]; }" \\
                  : "=f"(v) : "r"(place), "r"(rank) : "memory")
@@ -641,6 +653,236 @@ _BODIES = {
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
 }"""),
+    "a bulk copy of which more is awaited": ("endless", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH_SOME(to, x + blockIdx.x * THREADS, on, «2|4» * THREADS);
+    }
+    __syncthreads();
+    WAIT_FOR(on);  //!
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "a bulk copy that brings more than is awaited": ("endless", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH_SOME(to, x + blockIdx.x * THREADS, on, 2 * THREADS);
+        FETCH_SOME(to + 2 * THREADS, x + blockIdx.x * THREADS + THREADS / 2, on, 2 * THREADS);
+        «FETCH_SOME(to, x + blockIdx.x * THREADS, on, 16);|»
+    }
+    __syncthreads();
+    WAIT_FOR(on);  //!
+    y[i] = s[THREADS - 1 - t];
+}"""),
+    "a bulk copy to a place that is none": ("misaligned", """
+    __shared__ alignas(16) float s[THREADS + 4];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to + «4|16», x + blockIdx.x * THREADS, on);  //!
+    }
+    __syncthreads();
+    WAIT_FOR(on);
+    y[i] = s[4 + t];
+}"""),
+    "a bulk copy from a place that is none": ("misaligned", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * (THREADS - 4) + «1|4», on);  //!
+    }
+    __syncthreads();
+    WAIT_FOR(on);
+    y[i] = s[t];
+}"""),
+    "a bulk copy of 8 bytes too many": ("misaligned", """
+    __shared__ alignas(16) float s[THREADS + 4];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT_SOME(on, 4 * THREADS «+ 8|»);
+        FETCH_SOME(to, x, on, 4 * THREADS «+ 8|»);  //!
+    }
+    __syncthreads();
+    WAIT_FOR(on);
+    y[i] = s[t];
+}"""),
+    "a bulk copy behind its array": ("outside", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to «+ 16|», x, on);  //!
+    }
+    __syncthreads();
+    WAIT_FOR(on);
+    y[i] = s[t];
+}"""),
+    "a bulk copy of more than there is": ("outside", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS «+ 4|», on);  //!
+    }
+    __syncthreads();
+    WAIT_FOR(on);
+    y[i] = s[t];
+}"""),
+    "a bulk copy that the block leaves behind": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) {
+        MAKE(on, 1);
+        EXPECT(on);
+        FETCH(to, x + blockIdx.x * THREADS, on);  //!
+    }
+    __syncthreads();
+    «|WAIT_FOR(on);»
+    y[i] = x[i];
+}"""),
+    "a bulk store that the block leaves behind": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        «|asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");»
+    }
+}"""),
+    "a bulk store of no group": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //!
+        «|asm volatile("cp.async.bulk.commit_group;" ::: "memory");»
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "a bulk store that has only been read": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //?
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group«.read|» 0;" ::: "memory");
+    }
+    __syncthreads();
+    z[i] = y[i];  //!
+}"""),
+    "a bulk store to where others still write": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    y[i] = 0;  //! //?
+    «|asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();»
+    if (t == 0) {
+        SEND(y + blockIdx.x * THREADS, to);  //! //?
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "a bulk sum into what nobody has written": ("uninitialised", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        SUM(«y|z», to);  //!
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""),
+    "a bulk copy to another block, not waited for": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    __shared__ alignas(16) float r[THREADS];
+    if (t == 0) { MAKE(on, 1); EXPECT(on); }
+    s[t] = x[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    MEET(on);
+    if (t == 0) PASS((unsigned)__cvta_generic_to_shared(r), to, on, (blockIdx.x + 1) % gridDim.x);  //! //?
+    «__syncthreads();|WAIT_FOR(on);»
+    y[i] = r[t];  //! //?
+    WAIT_FOR(on);
+    MEET(on);
+}"""),
+    "what all blocks read is written by one that did not wait": ("race", """
+    __shared__ bool last;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i] + z[t % 32];  //! //?
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1»;
+    }
+    __syncthreads();
+    if (last && t < 32) z[t] = 5;  //! //?
+}"""),
     "another block's shared memory, too early": ("race", """
     __shared__ float s[THREADS];
     const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
@@ -779,7 +1021,7 @@ def planted() -> Iterator[Planted]:
     """Every mistake, on blocks of two sizes."""
     for name, (kind, body) in _BODIES.items():
         for threads, blocks in ((64, 3), (128, 2)):
-            needed = _SIGNALS.lstrip("\n") if "(on" in body or "SEND(" in body else ""
+            needed = _SIGNALS.lstrip("\n") if "(on" in body or "SEND(" in body or "SUM(" in body else ""
             head = (
                 _HEAD.replace("void mine", f"void __cluster_dims__({blocks}) mine")
                 if "MEET(" in body

@@ -10,9 +10,11 @@ import pytest
 
 from kernels import numba_support, nvrtc
 from kernels.ptx.program import Device, packed
+from kernels.ptx.reader import PtxError
 from tests.kernels.simulated import check, corpus, forms
 from tests.kernels.simulated.corpus import Case
 
+GROUPS = "#include <cooperative_groups.h>"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
@@ -48,6 +50,20 @@ def test_what_goes_astray_is_ended_and_told(tmp_path: Path) -> None:
         (deep, "y[i] = deep(t);", "endless", "until its stack is full"),
         (chosen, "y[i] = chosen[t & 1](t);", "outside", "calls a function at 0x0, where there is none"),
         ("", "while (n) __syncthreads();", "endless", "does not end"),
+        (
+            "",
+            "int* p = (int*)malloc(4 * n); p[n] = t; y[i] = p[n];",
+            "outside",
+            "of what malloc gave, which has",
+        ),
+        (
+            "",
+            "int* p = (int*)malloc(4 * n); y[i] = *p; free(p);",
+            "uninitialised",
+            "which nobody has written",
+        ),
+        ("", "int* p = new int[n]; *p = 0; delete[] p; y[i] = *p;", "outside", "malloc gave, which is freed"),
+        ("", "int* p = new int[n]; free(p); free(p); y[i] = 0;", "outside", "or which is freed already"),
     ):
         text = corpus.text(Case("astray", body, lambda x, f: x, head))
         device = Device(check.program(tmp_path, text))
@@ -58,6 +74,28 @@ def test_what_goes_astray_is_ended_and_told(tmp_path: Path) -> None:
         assert found, [finding.words for finding in device.report.findings]
         assert words in found[0].words
         assert found[0].place is not None
+
+
+def test_what_is_missing_is_told_at_the_kernels_line_with_what_works(tmp_path: Path) -> None:
+    sparse = (
+        'asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 '
+        '{%0, %1, %2, %3}, {%4, %4}, {%4, %4}, {%0, %1, %2, %3}, %4, 0x0;" '
+        ': "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(t));'
+    )
+    for body, words in (
+        (f"unsigned r[4] = {{}}; {sparse} y[i] = r[0];", "mma without .sp, of the whole matrix, works"),
+        ("y[i] = (int)tex2D<float>((cudaTextureObject_t)n, 1.0f, 2.0f);", "reading the array itself works"),
+        ("surf2Dwrite(1.0f, (cudaSurfaceObject_t)n, 4, 0);", "an array in global memory works"),
+    ):
+        text = corpus.text(Case("lacking", body, lambda x, f: x)).replace(body, f"\n#line 70\n{body}")
+        program = check.program(tmp_path, text)
+        with pytest.raises(PtxError, match=r"09_mine.cu:70\).* is missing; ") as told:
+            program.translated("mine")
+        assert words in str(told.value)
+    text = corpus.text(Case("grid", "cooperative_groups::this_grid().sync();", lambda x, f: x, GROUPS))
+    device = Device(check.program(tmp_path, text))
+    device.launch("mine", (2,), (64,), packed([np.uint64(0)] * 4 + [np.int32(1)]), seconds=1)
+    assert "take a cooperative launch, which is none here" in device.report.findings[0].words
 
 
 def test_the_page_says_what_is_missing() -> None:
@@ -120,6 +158,83 @@ def test_a_copy_comes_to_all_blocks_of_a_cluster(seed: int, tmp_path: Path) -> N
         assert [finding.words for finding in device.report.findings] == []
         once = (x.reshape(3, 64)[:, ::-1] * [[1], [2], [3]]).sum(0)
         assert (y.bytes.view(np.float32).reshape(4, 64) == once + (np.arange(4) % 2)[:, None]).all()
+
+
+COMBINED = {  # of cp.reduce.async.bulk the words, the type, and what they do
+    "add.f32": (np.float32, np.add),
+    "add.u32": (np.uint32, np.add),
+    "min.s32": (np.int32, np.minimum),
+    "max.u32": (np.uint32, np.maximum),
+    "xor.b32": (np.uint32, np.bitwise_xor),
+    "inc.u32": (np.uint32, lambda old, b: np.where(old >= b, 0, old + 1).astype(np.uint32)),
+    "add.noftz.f16": (np.float16, np.add),
+    "max.u64": (np.uint64, np.maximum),
+    "add.f64": (np.float64, np.add),
+}
+REDUCING = """
+#define EACH(at, words) asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group." words \\
+                                     " [%0], [%1], 256;" ::"l"(y + 64 * at), "r"(to + 256 * at) : "memory");
+#define MEET asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
+extern "C" __global__ void __cluster_dims__(2) mine(const unsigned* x, unsigned* y, unsigned* z) {
+    __shared__ alignas(16) unsigned s[64 * COUNT], r[64];
+    __shared__ unsigned long long full;
+    const int t = threadIdx.x;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s), by = (unsigned)__cvta_generic_to_shared(r);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    for (int k = 0; k < COUNT; ++k) s[64 * k + t] = x[64 * k + t];
+    r[t] = 100 * t;
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(on) : "memory");
+        asm volatile("{ .reg .b64 u; mbarrier.arrive_drop.shared::cta.b64 u, [%0]; }" ::"r"(on) : "memory");
+        asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], 272; }"
+                     ::"r"(on) : "memory");
+        asm volatile("mbarrier.complete_tx.shared::cta.relaxed.cta.b64 [%0], 16;" ::"r"(on) : "memory");
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    MEET;
+    if (t == 0) {
+        ALL
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("{ .reg .b32 u, v, o; xor.b32 o, %2, 1; mapa.shared::cluster.u32 u, %0, o; "
+                     "mapa.shared::cluster.u32 v, %3, o; cp.reduce.async.bulk.shared::cluster.shared::cta"
+                     ".mbarrier::complete_tx::bytes.add.u32 [u], [%1], 256, [v]; }"
+                     ::"r"(by), "r"(to + 256), "r"(blockIdx.x % 2), "r"(on) : "memory");
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], 256;" ::"l"(x));
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+    WAIT
+    z[64 * blockIdx.x + t] = r[t];
+    MEET;
+}
+"""
+
+
+def test_bulk_copies_combine_as_numpy_does(tmp_path: Path) -> None:
+    """In global memory, where two blocks do, and in the shared memory of another block."""
+    wait = TOGETHER.split("extern", 1)[0]
+    each = " ".join(f'EACH({n}, "{words}")' for n, words in enumerate(COMBINED))
+    text = wait + REDUCING.replace("ALL", each).replace("WAIT\n", "WAIT(on, 0);\n")
+    text = text.replace("COUNT", str(len(COMBINED)))
+    draw = np.random.default_rng(8)
+    x, y = (
+        np.concatenate(
+            [draw.integers(0, 100, 256 // np.dtype(of).itemsize).astype(of).view(np.uint32)
+             for of, _ in COMBINED.values()]
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    device = Device(check.program(tmp_path, text, "sm_90"))
+    given = device.buffer("x", x, 4)
+    to = device.buffer("y", y, 4, writable=True)
+    z = device.buffer("z", np.zeros(128, np.uint32), 4, writable=True, written=False)
+    device.launch("mine", (2,), (64,), packed([np.uint64(b.address) for b in (given, to, z)]), seconds=5)
+    assert [finding.words for finding in device.report.findings] == []
+    got = to.bytes.view(np.uint32).reshape(-1, 64)
+    for n, (words, (of, do)) in enumerate(COMBINED.items()):
+        old, b = (each.reshape(-1, 64)[n].view(of) for each in (y, x))
+        assert (got[n].view(of) == do(do(old, b), b)).all(), words
+    assert (z.bytes.view(np.uint32).reshape(2, 64) == 100 * np.arange(64) + x[64:128]).all()
+    assert device.report.total.kinds["global", "async"] == 2 * 8 * len(COMBINED)
 
 
 # A row of a, and a column of b, lies beside each other in memory. Of any type a register is four bytes of it

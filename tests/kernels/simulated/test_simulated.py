@@ -4,11 +4,13 @@ with a kernel is found, at its line."""
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine.cuda import stirring
 from engine.cuda.simulated import SimulatedRungSession
 from kernels import launch, numba_support, nvrtc, registry
 from kernels.ops.gemm import Gemm
@@ -369,3 +371,21 @@ def test_what_a_launch_leaves_is_nothing_to_the_next(tmp_path: Path) -> None:
     for what in modes[1:]:
         assert said(shared, what) == alone[what]
         assert said(shared, "RIGHT") == alone["RIGHT"] == []
+
+
+def test_what_stirs_inputs_has_no_race() -> None:
+    """Each block reads the state that the last one writes anew; the fence makes that no race."""
+    text = nvrtc.ptx(stirring.source(), "sm_80")
+    for wrong in (text, re.sub(r"(membar|fence)[.\w]+;", "", text)):
+        device = Device(Program(wrong))
+        state = device.buffer("state", np.array([5, *[0] * 7], np.uint64), 8, writable=True)
+        x = device.buffer("x", np.arange(1000, dtype=np.float32), 4, writable=True)
+        values = device.buffer("values", np.arange(64, dtype=np.float32), 4)
+        held = device.buffer("held", np.zeros(1000, np.float32), 4, writable=True)
+        row = (x.address, 4, 1000, 500, 0, values.address, 64, held.address)
+        table = device.buffer("tensors", np.array(row, np.uint64), 8)
+        given = packed([np.uint64(state.address), np.uint64(table.address), np.uint64(0), np.int32(1)])
+        for _ in range(2):
+            device.launch("stir", (2, 1), (256,), given, seconds=5)
+        assert state.bytes.view(np.uint64)[1] == 2
+        assert bool(device.report.findings) == (wrong is not text)
