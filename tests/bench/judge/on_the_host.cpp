@@ -43,6 +43,7 @@ static void left_(Waiting& on) {
 void wait_for_all_() { wait_(of_cluster_); }
 void __syncthreads() { wait_(of_block_); }
 void __syncwarp(unsigned) { wait_(of_warp_[current_ / 32]); }
+void __threadfence() {}  // one thread of the host takes the turns of all
 int __syncthreads_or(int value) {
     if (!turns_) return value;
     static int any;

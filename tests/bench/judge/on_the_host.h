@@ -77,6 +77,7 @@ void* of_rank_(void* mine, int rank);
 void wait_for_all_();
 void __syncthreads();
 void __syncwarp(unsigned = 0);
+void __threadfence();
 int __syncthreads_or(int value);
 unsigned of_lane_(unsigned word, int lane);
 template <class T> static T of_lane_(T v, int lane) {
