@@ -17,9 +17,16 @@ class csr_matrix:
 
     def __init__(self, parts: Sequence[Placed], shape: tuple[int, int]) -> None:
         self.parts, self.shape = parts, shape
+        places, offsets = (part.values for part in parts[1:])
+        rows = np.repeat(np.arange(shape[0]), np.diff(offsets))
+        at = rows * shape[1] + places
+        self.has_canonical_format = bool((np.diff(at) > 0).all())
 
 
 def spmv(matrix: csr_matrix, x: Placed, y: Placed) -> Placed:
+    if not matrix.has_canonical_format:
+        raise ValueError("expected canonical format")
+
     def made() -> np.ndarray:
         values, places, offsets = (part.values for part in matrix.parts)
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
