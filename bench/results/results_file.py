@@ -90,7 +90,7 @@ def _packed(values: Sequence[float]) -> bytes:
     return base64.b85encode(_HEAD.pack(kind, width, low, len(values)) + body)
 
 
-def _whole(line: bytes) -> bytes:
+def whole(line: bytes) -> bytes:
     """A line with its packed lists as lists. Raises Unreadable where one is broken."""
     left = _MOST_NUMBERS
 
@@ -250,7 +250,7 @@ class ResultsFile(Generic[M]):
         checked = sound(line)
         if checked is False:
             raise reading.Unreadable("its checksum does not fit")
-        measurement = reading.decoded(_whole(line), self._decoder)
+        measurement = reading.decoded(whole(line), self._decoder)
         if min(getattr(measurement, "samples_ns", ()), default=1) <= 0:
             raise reading.Unreadable("a sample in it is no time")
         return measurement, checked is True

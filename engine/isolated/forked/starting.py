@@ -105,7 +105,7 @@ class _Template:
             self._alive()
             if len(data) > MESSAGE_NBYTES:
                 raise _Gone("too long a question")
-            processes.resume(self.pid)  # whoever has stopped it
+            self._goes_on()
             try:
                 socket.send_fds(self._end, [data], list(fds))
             except ConnectionError as error:
@@ -131,17 +131,20 @@ class _Template:
             return self._answers.pop(number)
 
     def _received(self) -> bytes:
-        """The next answer. One that somebody has stopped meanwhile goes on, and `harmed` tells of it. Raises
-        OSError where none comes."""
+        """The next answer. Raises OSError where none comes."""
         answered, until = select.poll(), time.monotonic() + WAIT_S
         answered.register(self._end, select.POLLIN)
         while not answered.poll(LOOK_MS):
-            if processes.stopped(self.pid):
-                processes.resume(self.pid)
-                _lost.append(self.pid)
+            self._goes_on()
             if time.monotonic() > until:
                 raise TimeoutError(f"no answer in {WAIT_S:.0f} s")
         return self._end.recv(MESSAGE_NBYTES)
+
+    def _goes_on(self) -> None:
+        """It does so if somebody has stopped it, and `harmed` tells of that."""
+        if processes.stopped(self.pid):
+            processes.resume(self.pid)
+            _lost.append(self.pid)
 
     def _alive(self) -> None:
         if self.gone:
@@ -347,10 +350,8 @@ def harmed() -> list[str]:
     for each in _templates.values():
         if each.owner != os.getpid() or each.gone:
             continue
-        if processes.stopped(each.pid):
-            processes.resume(each.pid)
-            _lost.append(each.pid)
-        elif processes.ending(each.pid, "S"):
+        each._goes_on()
+        if processes.ending(each.pid, "S"):
             each.close()
             _lost.append(each.pid)
     sentences = ["the process that others are forked from"] if _lost else []

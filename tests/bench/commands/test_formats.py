@@ -18,7 +18,7 @@ import pytest
 import main
 from bench.commands import formats
 from bench.measure.selfcheck import Selfcheck, SelfComparison
-from bench.results import note
+from bench.results import note, results_file
 from bench.results.finding import Finding
 from bench.results.kinds import kinds
 from bench.results.ladder_records import RungMeasurement
@@ -136,7 +136,7 @@ def test_folders_old_and_new_and_what_is_printed_of_them(
     lines = (folder / "results.jsonl").read_bytes().splitlines()
     assert lines
     for line in lines:
-        assert against(f"results.jsonl of {kind.a}", json.loads(line)) == []
+        assert against(f"results.jsonl of {kind.a}", json.loads(results_file.whole(line))) == []
     for file in folder.glob("events/*.jsonl.gz"):
         for line in gzip.decompress(file.read_bytes()).splitlines()[:50]:
             assert against("events/CASE.jsonl.gz", json.loads(line)) == []
