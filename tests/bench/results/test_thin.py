@@ -175,7 +175,7 @@ numbers = st.one_of(
 def test_a_packed_list_is_the_list_to_the_last_bit(values: list[float]) -> None:
     line = results_file.packed_line_of({"of": values, "text": '{"packed":"x"}', "few": [1.5]})
     assert results_file.sound(line.rstrip(b"\n"))
-    again = msgspec.json.decode(results_file._whole(line))
+    again = msgspec.json.decode(results_file.whole(line))
     assert [value.hex() for value in map(float, again["of"])] == [value.hex() for value in values]
     assert (again["text"], again["few"]) == ('{"packed":"x"}', [1.5])
 
@@ -190,6 +190,6 @@ def test_a_broken_packed_list_is_told_and_fills_no_memory(noise: bytes, place: i
     bomb = results_file._HEAD.pack(b"f", 8, 0, 2**31) + zlib.compress(bytes(2**20))
     for broken in (bytes(changed), *(b'{"packed":"%s"}' % base64.b85encode(b) for b in (noise, bomb))):
         with contextlib.suppress(reading.Unreadable):
-            assert len(results_file._whole(broken)) < 10_000
+            assert len(results_file.whole(broken)) < 10_000
     with pytest.raises(reading.Unreadable):
-        results_file._whole(b'{"packed":"%s"}' % base64.b85encode(bomb))
+        results_file.whole(b'{"packed":"%s"}' % base64.b85encode(bomb))
