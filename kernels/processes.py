@@ -148,8 +148,17 @@ def ending(pid: int, rests: str, waits: bool = True) -> bool:
 
 
 def stopped(pid: int) -> bool:
-    """Whether a process is stopped. On Linux; elsewhere False."""
-    return LINUX and _state(pid) == "T"
+    """Whether a process is stopped, or about to be: on a busy machine a signal waits until its process has a
+    turn. On Linux; elsewhere False."""
+    if not LINUX:
+        return False
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            told = dict(line.split(":", 1) for line in file)
+    except OSError:
+        return False
+    waiting = int(told["ShdPnd"], 16) | int(told["SigPnd"], 16)
+    return told["State"].strip().startswith("T") or bool(waiting >> (signal.SIGSTOP - 1) & 1)
 
 
 def _state(pid: int) -> str:
