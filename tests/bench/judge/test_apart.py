@@ -114,7 +114,7 @@ def test_a_comparison_finds_a_kernel_that_skips_its_work(tmp_path: Path) -> None
     graph = importer.load(catalogue.path("lenet5-digits"))
     node = next(node.name for node in graph.nodes if node.op_type == "Softmax")
     job = Job(
-        models=("lenet5-digits",), backends=("engine-cpu",), batches=(2,), images=(16,), budget_s=0.1,
+        models=("lenet5-digits",), backends=("engine-cpu",), batches=(64,), images=(64,), budget_s=0.1,
         layers=False, rungs={node: "lazy"}, kernel_dirs=(str(tmp_path / "own"),),
     )  # fmt: skip
     planned = cases.plan(job)
