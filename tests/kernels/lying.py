@@ -29,7 +29,7 @@ def as_it_lies(layout: str, array: np.ndarray) -> np.ndarray:
     images, channels, height, width = array.shape
     filled = -(-channels // layouts.chunk(layout)) * layouts.chunk(layout)
     held = np.zeros((images, height, width, filled), layouts.dtype(layout))
-    with np.errstate(over="ignore"):  # what float16 does not hold is infinite there, as on a GPU
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN there, as on a GPU
         kept = packing.tf32(array) if layout == layouts.ROUNDED else array
         held[..., :channels] = kept.transpose(0, 2, 3, 1)
     return held
