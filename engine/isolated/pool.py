@@ -78,6 +78,7 @@ def child(kind: str, what: str = "", own: object = None) -> Child:
     if known is None:
         known = _children[key] = _started(kind) if own is None else _unused_child(what)
         known.users = own is not None
+        _open_sessions.pop(id(known), None)  # of one that was thrown away without its end, at that address
     _children.move_to_end(key)
     _open_sessions[id(known)] = _open_sessions.get(id(known), 0) + 1
     _trim()
