@@ -118,7 +118,9 @@ def test_what_is_not_settled_is_measured_again_in_a_new_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bench.extras.course import assignment, grading, judging
+    from engine.isolated import pool
 
+    pool.close_all()  # what other tests left
     monkeypatch.setattr(judging, "settled", lambda tried: len(tried) > 1)
     (tmp_path / "assignment.toml").write_text(classroom.assignment(["softmax"], budget=0.05))
     classroom.hand_in(tmp_path / "in" / "one", {"softmax": "right"})
