@@ -152,19 +152,25 @@ def stopped(pid: int) -> bool:
     turn. On Linux; elsewhere False."""
     if not LINUX:
         return False
+    # First what waits, then the states: a signal that waits no longer has stopped the thread that took it (the
+    # others follow), while one that is taken between a state read first and this would be seen by neither.
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             told = dict(line.split(":", 1) for line in file)
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
     waiting = int(told["ShdPnd"], 16) | int(told["SigPnd"], 16)
-    return told["State"].strip().startswith("T") or bool(waiting >> (signal.SIGSTOP - 1) & 1)
+    if waiting >> (signal.SIGSTOP - 1) & 1:
+        return True
+    return any(_state(pid, f"/task/{thread}") == "T" for thread in threads)
 
 
-def _state(pid: int) -> str:
-    """The state of a process, a letter as in proc(5); "" where it cannot be read."""
+def _state(pid: int, thread: str = "") -> str:
+    """The state of a process, a letter as in proc(5); "" where it cannot be read. thread: or of one of its
+    threads ("/task/12")."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        with open(f"/proc/{pid}{thread}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return ""
