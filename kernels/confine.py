@@ -116,7 +116,7 @@ def forbid_background_work() -> None:
     writes = _WRITE_FILE | _CHANGE | _MAKE_DEVICES | _REFER
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
     kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
-    kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
+    kept += map(Path, keeps())
     if compiled := os.environ.get("KERNELSCOPE_COMPILED"):  # where ours lie, see kernels.numba_support
         kept.append(Path(compiled))
     with contextlib.suppress(OSError):  # a home that cannot be written
@@ -150,8 +150,12 @@ def writable_cache() -> Path:
 def keep_unwritten(folder: str) -> None:
     """No process of a user's kernels that is started from now on may write to this folder."""
     whole = str(Path(folder).expanduser().resolve())
-    names = [*filter(None, os.environ.get(KEPT, "").split(os.pathsep)), whole]
-    os.environ[KEPT] = os.pathsep.join(dict.fromkeys(names))
+    os.environ[KEPT] = os.pathsep.join(dict.fromkeys((*keeps(), whole)))
+
+
+def keeps() -> tuple[str, ...]:
+    """The folders that `keep_unwritten` has named so far."""
+    return tuple(filter(None, os.environ.get(KEPT, "").split(os.pathsep)))
 
 
 def _all_but(kept: Set[Path]) -> Iterator[str]:
