@@ -56,7 +56,10 @@ def test_no_planted_mistake_is_missed_or_misnamed_and_all_that_have_a_name_are_n
         if word == "none":
             nameless += 1
             assert not mistake.says, mistake.name
-            assert "shapes tried, by a relative L2 error of up to " in reason
+            assert " shapes tried" in reason
+            # Of whole numbers it is told how many are wrong alone.
+            fractions = np.dtype(mistake.params.out_dtype).kind == "f"
+            assert (", by a relative L2 error of up to " in reason) == fractions, reason
             assert " elements are wrong, first (" in reason
             assert finding.index
     assert nameless
