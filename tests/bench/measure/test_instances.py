@@ -197,14 +197,17 @@ def test_a_second_instance_that_answers_wrongly_is_a_wrong_case(fakes, wrong, wh
     assert other.open == 0
 
 
-def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes):
+def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes, monkeypatch):
     """One that would be wrong as soon as it is timed, and is not: no sample is of it."""
     other = Numbered(
         "other",
         lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
     )
-    other.on_time = lambda: time.sleep(0.1)  # more than the budget, in the first's only round
-    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=0.05))
+    spent = []
+    clock = timing.time_together.__kwdefaults__["clock"]
+    monkeypatch.setitem(timing.time_together.__kwdefaults__, "clock", lambda: clock() + sum(spent))
+    other.on_time = lambda: spent.append(int(2e9 * ENOUGH_S))  # the budget and more, in the first's only round
+    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "ok"
     assert set(found["other"].instances) == {0}
     assert other.made[1].timed == 0
@@ -223,7 +226,7 @@ def test_an_instance_that_keeps_an_answer_from_other_inputs_is_found(fakes):
         held.append(outputs)
         return held[0]
 
-    found, _ = go(changed(backends=fakes(Numbered("other", stale)), instances=2))
+    found, _ = go(changed(backends=fakes(Numbered("other", stale)), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "incorrect"
     assert "in instance 2" in found["other"].reason
 
@@ -298,7 +301,7 @@ def test_an_instance_that_cannot_be_prepared_for_another_reason_ends_its_case_al
             raise ValueError("a bug of ours")
 
     other = Numbered("other", on_prepare=prepare)
-    found, _ = go(changed(backends=fakes(other), instances=3))
+    found, _ = go(changed(backends=fakes(other), instances=3, budget_s=ENOUGH_S))
     assert (found["other"].disposition, found["other"].reason) == ("failed", "ValueError: a bug of ours")
     assert found["ort-cpu"].disposition == "ok"
     assert other.open == 0
