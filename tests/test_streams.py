@@ -97,8 +97,8 @@ def test_a_name_that_is_no_text_is_one_sentence(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-# Ctrl-C before the first line of ours, which takes it from Python, is of Python itself, which has a traceback of
-# its own. So that line tells that it was reached.
+# Ctrl-C before the first line of ours, which takes it from Python, is of Python itself, which has a traceback
+# of its own. So that line tells that it was reached.
 BEGUN = """
 import _signal, os, sys
 path = sys.argv[1]

@@ -17,7 +17,7 @@ QUICK = Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.01, budget_s=0.5)
 
 
 class Clock:
-    """In nanoseconds. It goes on by what is spent, and a little by being read: nothing here takes real time."""
+    """In nanoseconds. It goes on by what is spent, and a little by being read: nothing takes real time."""
 
     def __init__(self):
         self.now = 0

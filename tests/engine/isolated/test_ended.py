@@ -262,8 +262,8 @@ def test_two_users_kernels_the_killer_is_told_the_second_time(tmp_path: Path) ->
 def test_who_ends_itself_while_it_is_stopped_is_not_anothers_victim(tmp_path: Path) -> None:
     body = f"""
         if os.path.exists({str(tmp_path / "now")!r}):
-            # A timer's SIGKILL comes at once; any other signal waits until the process goes on. Each pass puts
-            # it off: the last has stopped long before, also on a busy machine.
+            # A timer's SIGKILL comes at once; any other signal waits until the process goes on. Each pass
+            # puts it off: the last has stopped long before, also on a busy machine.
             if not held:
                 event = (ctypes.c_int * 16)(0, 0, signal.SIGKILL)
                 libc.timer_create(1, event, ctypes.byref(timer := ctypes.c_void_p()))
