@@ -121,7 +121,7 @@ class Child:
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._beside = Beside(_known)
-        self.keeps = confine.keeps()  # folders that a kernel in it does not write to
+        self.keeps = confine.keeps()  # folders that a kernel in it may not write to
         self._job = processes.job_object()
         processes.keep_orphans()
         confine.hide_memory()  # the inputs of passes to come lie in this process

@@ -135,8 +135,8 @@ def _unused_child(what: str) -> Child:
 
 
 def _outdated(child: Child) -> bool:
-    """Whether a process without a session was started before a folder was named that kernels are not to
-    write to: one in it could."""
+    """Whether a process without a session was started before a folder was named that kernels may not write
+    to: one in it could."""
     return child.keeps != confine.keeps() and not _open_sessions.get(id(child), 0)
 
 
