@@ -195,8 +195,12 @@ def test_steps_run_in_order_and_some_alone(tmp_path: Path):
 
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
+    # To plan all steps and to look at this machine takes seconds, and is not what this is about.
+    monkeypatch.setattr(rehearsal.machines, "look", lambda standin: CPU)
+    monkeypatch.setattr(rehearsal.plans, "plan", lambda machine, first_ever: [step("doctor")])
+    monkeypatch.setattr(rehearsal, "_begun", lambda *of: begun())
     (tmp_path / "file").touch()
     page = tmp_path / "file" / "page.md"
     asked = ["--only", "doctor", "--state", str(tmp_path / "state"), "--page", str(page)]

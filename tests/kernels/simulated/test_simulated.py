@@ -295,6 +295,7 @@ def test_damaged_ptx_is_refused_or_translated() -> None:
     assert {"refused", "translated"} == set(outcomes)
 
 
+@pytest.mark.sampled(3, "long")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_blocks_of_a_cluster_add_up_out_of_each_others_memory(seed: int) -> None:
     rung = registry.find("cuda", "gemm", 9)
@@ -341,6 +342,7 @@ extern "C" __global__ void mine(const float* x, float* y, int what) {
 """
 
 
+@pytest.mark.sampled(3, "long")
 def test_what_a_launch_leaves_is_nothing_to_the_next(tmp_path: Path) -> None:
     """Whether or not it went wrong, in the memory of warps and blocks that launches share."""
     modes = ["RIGHT", "CALLS", "COPY", "TRAP", "BARRIER", "OUTSIDE", "UNWRITTEN"]
@@ -373,6 +375,7 @@ def test_what_a_launch_leaves_is_nothing_to_the_next(tmp_path: Path) -> None:
         assert said(shared, "RIGHT") == alone["RIGHT"] == []
 
 
+@pytest.mark.sampled(3, "long")
 def test_what_stirs_inputs_has_no_race() -> None:
     """Each block reads the state that the last one writes anew; the fence makes that no race."""
     text = nvrtc.ptx(stirring.source(), "sm_80")

@@ -277,6 +277,7 @@ os.wait()
 """
 
 
+@pytest.mark.sampled(3, "long")
 @LINUX
 def test_who_makes_folders_without_end_fills_no_disk(tmp_path: Path) -> None:
     if lacking := walls.standing()[walls.UID]:
