@@ -151,7 +151,6 @@ def test_steps_are_timed_each_on_its_own(prepared) -> None:
     assert session.time_runs(4) == pytest.approx(4 * session.time_runs(1))
 
 
-@pytest.mark.sampled(3, "long")
 def test_what_was_bound_lies_there_again_after_passes_over_new_inputs(prepared) -> None:
     session = prepared(FakeCupy())
     assert isinstance(session, Renewable)
