@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("rung", check.RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_is_right_and_nothing_is_found_in_it(rung: Rung) -> None:
     assert check.missing_of(rung) == ()
@@ -36,7 +36,7 @@ def test_a_rung_is_right_and_nothing_is_found_in_it(rung: Rung) -> None:
     assert [finding.words for finding in outcome.findings] == []
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("mistake", list(planted.planted()), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found_at_its_line_and_only_there(mistake: Planted, tmp_path: Path) -> None:
     found = check.findings(tmp_path, mistake, mistake.wrong)
