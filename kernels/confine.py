@@ -152,7 +152,8 @@ def keep_unwritten(folder: str) -> None:
 
 def keeps() -> tuple[Path, ...]:
     """The folders that no process of a user's kernels that is started now may write to."""
-    names = [_ROOT, cache_dir(), sys.prefix, sys.base_prefix, site.getusersitepackages(), *_named()]
+    names = [str(_ROOT), str(cache_dir()), sys.prefix, sys.base_prefix]
+    names += [site.getusersitepackages(), *_named()]
     if compiled := os.environ.get("KERNELSCOPE_COMPILED"):  # where ours lie, see kernels.numba_support
         names.append(compiled)
     return tuple(map(Path, names))
