@@ -258,7 +258,11 @@ def test_no_kernel_writes_to_a_folder_that_was_named_after_a_process_lay_ready(
     assert ready
     if confine.missing_restrictions(ready[-1]):
         pytest.skip("this system has no seccomp")
+    idle = held[0]._child.pid  # type: ignore[attr-defined]
+    held[0].close()
     confine.keep_unwritten(str(run))
+    held.append(session("first", planted.HONEST))
+    assert held[-1]._child.pid != idle, "the process in which it ran before could write there"  # type: ignore[attr-defined]
     held.append(session("writes", f"open({str(run / 'results.jsonl')!r}, 'a')"))
     with pytest.raises(KernelError, match="PermissionError"):
         held[-1].run()
