@@ -115,10 +115,7 @@ def forbid_background_work() -> None:
     _without(*_OF_THE_MACHINE)
     writes = _WRITE_FILE | _CHANGE | _MAKE_DEVICES | _REFER
     places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
-    kept = [_ROOT, cache_dir(), *map(Path, (sys.prefix, sys.base_prefix, site.getusersitepackages()))]
-    kept += [Path(name) for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
-    if compiled := os.environ.get("KERNELSCOPE_COMPILED"):  # where ours lie, see kernels.numba_support
-        kept.append(Path(compiled))
+    kept = keeps()
     with contextlib.suppress(OSError):  # a home that cannot be written
         writable_cache().mkdir(parents=True, exist_ok=True)
         places.append(str(writable_cache()))
@@ -150,8 +147,20 @@ def writable_cache() -> Path:
 def keep_unwritten(folder: str) -> None:
     """No process of a user's kernels that is started from now on may write to this folder."""
     whole = str(Path(folder).expanduser().resolve())
-    names = [*filter(None, os.environ.get(KEPT, "").split(os.pathsep)), whole]
-    os.environ[KEPT] = os.pathsep.join(dict.fromkeys(names))
+    os.environ[KEPT] = os.pathsep.join(dict.fromkeys((*_named(), whole)))
+
+
+def keeps() -> tuple[Path, ...]:
+    """The folders that no process of a user's kernels that is started now may write to."""
+    names = [str(_ROOT), str(cache_dir()), sys.prefix, sys.base_prefix]
+    names += [site.getusersitepackages(), *_named()]
+    if compiled := os.environ.get("KERNELSCOPE_COMPILED"):  # where ours lie, see kernels.numba_support
+        names.append(compiled)
+    return tuple(map(Path, names))
+
+
+def _named() -> list[str]:
+    return [name for name in os.environ.get(KEPT, "").split(os.pathsep) if name]
 
 
 def _all_but(kept: Set[Path]) -> Iterator[str]:

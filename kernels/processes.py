@@ -152,8 +152,8 @@ def stopped(pid: int) -> bool:
     turn. On Linux; elsewhere False."""
     if not LINUX:
         return False
-    # First what waits, then the states: a signal that waits no longer has stopped the thread that took it (the
-    # others follow), while one that is taken between a state read first and this would be seen by neither.
+    # First what waits, then the states: a signal that waits no more has stopped the thread that took it, and
+    # the others follow. One that is taken between a state read first and this would be seen by neither.
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             told = dict(line.split(":", 1) for line in file)

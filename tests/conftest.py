@@ -28,6 +28,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import providers
 
+from kernels import confine
 from kernels.tasks import record
 from tests import ahead, marks, preloaded, sampling
 from tests.bench import brief
@@ -76,10 +77,12 @@ gc.disable()
 
 
 @pytest.fixture(autouse=True)
-def _tasks_of_others():
-    """A folder that an earlier test called as this one's task is nobody's."""
+def _folders_of_others():
+    """A folder that an earlier test called as this one's task is nobody's; and none that it measured into is
+    kept from this one's kernels, nor those around it."""
     record.known.clear()
     record._pinned.clear()
+    os.environ.pop(confine.KEPT, None)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -48,6 +48,7 @@ WITHOUT_BLAS = ("engine.isolated.open_ort", "engine.isolated.open_empty")
 AFTER_NS, AFTER_OTHERS, AFTER_SHARE, AFTER_ONCE_NS = 100_000, 3, 0.02, 10_000_000
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 HALT_S = 10.0  # so long it may take to stop, where the system is at work for one of its threads
+ENDS_S = 5.0  # and so long to end, once it has closed the way to us
 
 _awake: list[Child] = []  # who stays awake now; at most one
 _others: dict[int, After] = {}  # by number of threads: of processes without a user's kernel
@@ -120,6 +121,7 @@ class Child:
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._beside = Beside(_known)
+        self.keeps = confine.keeps()  # folders that a kernel in it may not write to
         self._job = processes.job_object()
         processes.keep_orphans()
         confine.hide_memory()  # the inputs of passes to come lie in this process
@@ -436,7 +438,8 @@ class Child:
     def _crashed(self, error: channel.ChannelClosed | ChildProcessError) -> KernelscopeError:
         """End it, because it has ended or cannot be understood. Returns a CrashedError that says why."""
         try:
-            code = self._process.wait(0.5)
+            # Who ends closes the way to us a moment before that is told; on a busy machine it may be a while.
+            code = self._process.wait(ENDS_S if str(error) == "the end" else 0.5)
             words = processes.exit_words(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"

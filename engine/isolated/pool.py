@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.isolated.client import Child
 from engine.isolated.forked import starting
+from kernels import confine
 from kernels.errors import InputError
 
 
@@ -72,7 +73,7 @@ def child(kind: str, what: str = "", own: object = None) -> Child:
     """
     key = (kind, own) if own is not None else (_least_busy(kind), None)
     known = _children.get(key)
-    if known is not None and known.lost is not None:
+    if known is not None and (known.lost is not None or (own is not None and _outdated(known))):
         _drop(key)
         known = None
     if known is None:
@@ -122,6 +123,8 @@ def _numbered(kind: str, number: int) -> str:
 def _unused_child(what: str) -> Child:
     """A process in which nothing has run, for a user's kernel: the spare one, or a new one. From the second
     kernel on a new spare one is started, since a user with two kernels mostly has more."""
+    while _spare and _outdated(_spare[-1]):
+        _spare.pop().close()
     fresh_child = _spare.pop() if _spare else Child(what)
     if any(own is not None for _, own in _children):
         _spare.append(Child("a user's kernel"))
@@ -129,6 +132,12 @@ def _unused_child(what: str) -> Child:
         fresh_child.what = what
         return fresh_child
     return Child(what)
+
+
+def _outdated(child: Child) -> bool:
+    """Whether a process without a session was started before a folder was named that kernels may not write
+    to: one in it could."""
+    return child.keeps != confine.keeps() and not _open_sessions.get(id(child), 0)
 
 
 def pids() -> list[int]:

@@ -96,11 +96,15 @@ def test_sums_are_exact_and_ties_go_to_the_even_neighbour(p: Quantized) -> None:
         checked(replace(p, dtype=dtype, weight_dtype=weight_dtype), seed)
 
 
+@pytest.mark.sampled(3, "long")
 def test_a_processor_without_such_an_instruction_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dots.features()
     asked = []
     monkeypatch.setattr(dots, "features", lambda: asked.append(1) or {})
     monkeypatch.setattr(compiled, "object_file", lambda name, make, most=0: make())
     monkeypatch.setitem(globals(), "load", load.__wrapped__)
-    checked(replace(PRODUCTS[4], dtype="int8"), 0)
+    p = replace(PRODUCTS[4], dtype="int8")
+    p = replace(p, weight_zeros=p.channels)
+    inputs = drawn_inputs(p, 0)
+    np.testing.assert_array_equal(run(p, inputs), sums(p, *inputs).reshape(p.output_shape))
     assert asked, "it was not compiled anew"

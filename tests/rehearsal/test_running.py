@@ -110,7 +110,14 @@ def test_a_standin_runs_the_programs_commands_and_nothing_else(tmp_path: Path):
 def test_steps_side_by_side_share_the_gpus_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     runner = Runner(tmp_path, Machine(gpu="some", gpus=("0", "1")), threading.Event())
-    shows = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES']); time.sleep(0.5)"
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    # Each goes on once all are there.
+    shows = (
+        "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'])\n"
+        f"open(f'{beside}/{{os.getpid()}}', 'w')\n"
+        f"while len(os.listdir('{beside}')) < 4: time.sleep(0.02)\n"
+    )
     steps = [step(str(number), shows) for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
         assert {outcome.outcome for outcome in pool.map(lambda s: runner.run(s, {}), steps)} == {"ok"}
@@ -188,8 +195,12 @@ def test_steps_run_in_order_and_some_alone(tmp_path: Path):
 
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
+    # To plan all steps and to look at this machine takes seconds, and is not what this is about.
+    monkeypatch.setattr(rehearsal.machines, "look", lambda standin: CPU)
+    monkeypatch.setattr(rehearsal.plans, "plan", lambda machine, first_ever: [step("doctor")])
+    monkeypatch.setattr(rehearsal, "_begun", lambda *of: begun())
     (tmp_path / "file").touch()
     page = tmp_path / "file" / "page.md"
     asked = ["--only", "doctor", "--state", str(tmp_path / "state"), "--page", str(page)]

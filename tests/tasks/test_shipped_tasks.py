@@ -55,7 +55,7 @@ def test_a_kernel_is_judged_by_a_module_of_torch(folder: Path) -> None:
 RUNGS = [rung for record in tasks.in_order() for rung in registry.rungs("cuda", record.op)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.skipif(bool(simulated.missing()), reason=str(simulated.missing()))
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_kernel_of_a_task_is_right_without_a_gpu(rung: Rung) -> None:

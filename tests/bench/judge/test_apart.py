@@ -182,7 +182,7 @@ def test_a_process_runs_only_while_it_is_asked() -> None:
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()
     held = psutil.Process(session._child.pid)  # type: ignore[attr-defined]
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while held.status() != psutil.STATUS_STOPPED and time.monotonic() < until:
         time.sleep(0.01)
     before = held.cpu_times()
@@ -202,7 +202,7 @@ def test_onnx_runtimes_process_stays_awake_until_another_is_asked() -> None:
     reference.bind({info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs})
 
     def stops() -> bool:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while (stopped := held.status() == psutil.STATUS_STOPPED) is False and time.monotonic() < until:
             time.sleep(0.01)
         return stopped
@@ -313,11 +313,11 @@ def test_two_interrupts_end_the_program_and_all_that_a_kernel_started(tmp_path: 
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        process.wait(15)
+        process.wait(60)
     finally:
         process.kill()
         process.communicate()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while any(map(_runs, pids)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not [pid for pid in pids if _runs(pid)]

@@ -1,8 +1,6 @@
 """Several instances of what is timed: their differences are in the interval, each is checked, and what memory
 does not suffice for is told."""
 
-import time
-
 import msgspec
 import numpy as np
 import pytest
@@ -96,7 +94,9 @@ def test_memory_that_does_not_suffice_for_more_than_was_asked_is_not_told(monkey
 
 
 class Steady:
-    """Takes always the same; `slow` times as long as another."""
+    """Takes always the same; `slow` times as long as another. Each call is .2 ms of a clock of their own."""
+
+    now = 0
 
     def __init__(self, slow=1.0):
         self.slow = slow
@@ -104,7 +104,7 @@ class Steady:
 
     def time_runs(self, count, cold=False):
         self.calls += 1
-        time.sleep(0.0002)
+        Steady.now += 200_000
         return round(count * 50_000 * self.slow * (1 + 1e-4 * (self.calls % 3)))
 
 
@@ -113,10 +113,10 @@ def test_a_second_instance_that_is_twice_as_slow_leaves_no_clear_verdict():
     rules = timing.Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.01, budget_s=0.1)
     reference = [Steady(1.5) for _ in range(3)]
     pair = {"ours": [Steady()], "reference": reference}
-    alone = timing.time_together(pair, rules, references={"ours": "reference"})
+    alone = timing.time_together(pair, rules, references={"ours": "reference"}, clock=lambda: Steady.now)
     assert stats.compare(alone["ours"], alone["reference"])[1] is stats.Verdict.FASTER
     pair = {"ours": [Steady(), Steady(2.0), Steady()], "reference": reference}
-    several = timing.time_together(pair, rules, references={"ours": "reference"})
+    several = timing.time_together(pair, rules, references={"ours": "reference"}, clock=lambda: Steady.now)
     interval, verdict, *_ = stats.compare(several["ours"], several["reference"])
     assert verdict is stats.Verdict.UNCLEAR
     assert interval.low < 1 / 1.5
@@ -197,14 +197,19 @@ def test_a_second_instance_that_answers_wrongly_is_a_wrong_case(fakes, wrong, wh
     assert other.open == 0
 
 
-def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes):
+def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes, monkeypatch):
     """One that would be wrong as soon as it is timed, and is not: no sample is of it."""
     other = Numbered(
         "other",
         lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
     )
-    other.on_time = lambda: time.sleep(0.1)  # more than the budget, in the first's only round
-    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=0.05))
+    spent = []
+    clock = timing.time_together.__kwdefaults__["clock"]
+    monkeypatch.setitem(timing.time_together.__kwdefaults__, "clock", lambda: clock() + sum(spent))
+    other.on_time = lambda: spent.append(
+        int(2e9 * ENOUGH_S)
+    )  # the budget and more, in the first's only round
+    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "ok"
     assert set(found["other"].instances) == {0}
     assert other.made[1].timed == 0
@@ -223,7 +228,7 @@ def test_an_instance_that_keeps_an_answer_from_other_inputs_is_found(fakes):
         held.append(outputs)
         return held[0]
 
-    found, _ = go(changed(backends=fakes(Numbered("other", stale)), instances=2))
+    found, _ = go(changed(backends=fakes(Numbered("other", stale)), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "incorrect"
     assert "in instance 2" in found["other"].reason
 
@@ -298,7 +303,7 @@ def test_an_instance_that_cannot_be_prepared_for_another_reason_ends_its_case_al
             raise ValueError("a bug of ours")
 
     other = Numbered("other", on_prepare=prepare)
-    found, _ = go(changed(backends=fakes(other), instances=3))
+    found, _ = go(changed(backends=fakes(other), instances=3, budget_s=ENOUGH_S))
     assert (found["other"].disposition, found["other"].reason) == ("failed", "ValueError: a bug of ours")
     assert found["ort-cpu"].disposition == "ok"
     assert other.open == 0

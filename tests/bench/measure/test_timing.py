@@ -1,23 +1,51 @@
 """Sampling: enough and no more, in rounds, with the reason it stopped; one contender's failure is its own."""
 
 import random
-import time
+import types
 
 import numpy as np
 import pytest
 
-from bench.measure import stopping, timing
+from bench.measure import net_recorders, stopping, timing
 from bench.measure.instances import Growing
 from bench.measure.net_recorders import host_to_host
-from bench.measure.timing import Rules, Stopped, Timing, time_together
+from bench.measure.timing import Rules, Stopped, Timing
 from bench.results import stats
 from bench.results.stats import Verdict
 
 QUICK = Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.01, budget_s=0.5)
 
 
+class Clock:
+    """In nanoseconds. It goes on by what is spent, and a little by being read: nothing takes real time."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        self.now += 100
+        return self.now
+
+    def spend(self, seconds):
+        self.now += round(1e9 * seconds)
+
+
+CLOCK = Clock()
+
+
+def time_together(*given, clock=CLOCK, **more):
+    return timing.time_together(*given, clock=clock, **more)
+
+
+@pytest.fixture
+def clocked(monkeypatch):
+    """Whole passes are measured by CLOCK."""
+    clock = types.SimpleNamespace(perf_counter=lambda: CLOCK() / 1e9, perf_counter_ns=CLOCK)
+    monkeypatch.setattr(net_recorders, "time", clock)
+
+
 class FakeSession:
-    """Takes `nanoseconds(self)` a pass and really spends `real_s` a call, so that budgets can run out."""
+    """Takes `nanoseconds(self)` a pass and spends `real_s` of CLOCK a call, so that budgets can run out."""
 
     def __init__(self, nanoseconds=lambda session: 50_000.0, real_s=0.0002, breaks_after=None):
         self.nanoseconds = nanoseconds
@@ -31,16 +59,16 @@ class FakeSession:
         self.calls.append((count, cold))
         if self.breaks_after is not None and len(self.calls) > self.breaks_after:
             raise RuntimeError("illegal address")
-        time.sleep(self.real_s)
+        CLOCK.spend(self.real_s)
         return round(count * self.nanoseconds(self))
 
     def bind(self, inputs):
         self.copied += 1
-        time.sleep(0.001)
+        CLOCK.spend(0.001)
 
     def run(self):
         self.ran += 1
-        time.sleep(0.004)
+        CLOCK.spend(0.004)
 
     def synchronize(self):
         pass
@@ -99,7 +127,7 @@ def test_a_slow_contender_spreads_its_few_samples_over_the_rounds():
 def test_no_more_than_the_most_samples():
     wild = random.Random(2)
     rules = Rules(warmup_s=0.001, rewarm_s=0.001, min_s=0.001, max_samples=40)
-    session = FakeSession(lambda s: wild.uniform(1e5, 1e6), real_s=0)
+    session = FakeSession(lambda s: wild.uniform(1e5, 1e6), real_s=0.0001)
     result = time_together({"a": session}, rules)["a"]
     assert result.stop_reason == "max_samples"
     assert len(result.samples_ns) == 40
@@ -107,10 +135,10 @@ def test_no_more_than_the_most_samples():
 
 def test_warm_up_makes_three_passes_and_lasts_its_time():
     session = FakeSession()
-    started = time.monotonic()
-    timing.warm_up(session, 3, 0.02)
+    started = CLOCK()
+    timing.warm_up(session, 3, 0.02, CLOCK)
     assert sum(count for count, _ in session.calls) >= 3
-    assert time.monotonic() - started >= 0.02
+    assert CLOCK() - started >= 2e7
 
 
 def test_a_warm_up_asks_for_no_more_than_it_needs():
@@ -124,16 +152,16 @@ def test_a_warm_up_asks_for_no_more_than_it_needs():
             return 50_000 * count
 
     session = Rough()
-    assert timing.warm_up(session, 3, 0, rough=True) == 50_000
+    assert timing.warm_up(session, 3, 0, CLOCK, rough=True) == 50_000
     assert session.warmed >= 3
     assert session.calls == []
-    timing.warm_up(session, 3, 0)
+    timing.warm_up(session, 3, 0, CLOCK)
     assert session.calls
 
 
 def test_a_slow_net_is_warmed_up_by_three_passes():
     session = FakeSession(lambda s: 2e7, real_s=0.02)
-    assert timing.warm_up(session, 3, 0.001) == 2e7
+    assert timing.warm_up(session, 3, 0.001, CLOCK) == 2e7
     assert sum(count for count, _ in session.calls) == 3
 
 
@@ -225,7 +253,7 @@ def test_stopping_is_heard_between_samples():
     assert len(session.calls) < 50
 
 
-def test_the_phases_of_a_pass_add_up_to_its_wall_time():
+def test_the_phases_of_a_pass_add_up_to_its_wall_time(clocked):
     session = FakeSession()
     result = host_to_host(session, {"x": np.zeros(1)}, device_ns=3e6, seconds=0.05)
     assert result.passes >= 5
@@ -239,7 +267,7 @@ def test_the_phases_of_a_pass_add_up_to_its_wall_time():
     assert session.copied == result.passes < session.ran, "for a pass that is launched nothing is copied"
 
 
-def test_a_pass_that_ends_with_run_has_nothing_to_wait_for():
+def test_a_pass_that_ends_with_run_has_nothing_to_wait_for(clocked):
     result = host_to_host(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
     assert result.phases["compute"] >= 4e6
     assert result.phases["sync"] < result.phases["compute"]
@@ -530,10 +558,10 @@ def test_who_takes_one_thread_changes_over_within_a_round_and_all_have_equally_m
 
 
 def test_what_lasts_longer_than_a_part_falls_on_both_alike():
-    began = time.perf_counter()
+    began = CLOCK()
     drawn = random.Random(3)
     levels = [drawn.choice((1.0, 1.6)) for _ in range(10_000)]
-    level = lambda: drawn.uniform(1, 1.01) * levels[int((time.perf_counter() - began) / 0.02)]  # noqa: E731
+    level = lambda: drawn.uniform(1, 1.01) * levels[(CLOCK() - began) // 20_000_000]  # noqa: E731
     log = []
     sessions = {
         key: [OneThread(key, log, factor, level) for _ in range(5)]
@@ -542,7 +570,7 @@ def test_what_lasts_longer_than_a_part_falls_on_both_alike():
     result = time_together(sessions, SLICED, references={"a": "b"})
     found = stats.compare(result["a"], result["b"])
     assert found.verdict is Verdict.SLOWER
-    # The clock is the machine's own: an interval of 95 % misses now and then, by little.
+    # An interval of 95 % misses now and then, by little.
     assert found.ratio.low / 1.005 <= 1.1 <= found.ratio.high * 1.005
 
 

@@ -1,11 +1,13 @@
 """The worker: what comes of each case, and that one contender's failure is its own."""
 
 import functools
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
+import types
 from collections import Counter
 
 import msgspec
@@ -14,7 +16,7 @@ import onnx
 import pytest
 
 import engine.backends
-from bench.measure import net_runner, timing
+from bench.measure import net_runner, reporter, timing
 from bench.measure.images import predictions
 from bench.measure.net_runner import NetRunner
 from bench.measure.outcomes import Restart
@@ -433,7 +435,10 @@ def test_nan_among_the_weights_is_said_in_words(tmp_path):
     assert "weight w of model broken holds NaN" in found["ort-cpu"].reason
 
 
-def test_progress_is_not_told_for_every_image():
+def test_progress_is_not_told_for_every_image(monkeypatch):
+    """By a clock on which little time passes, however long it takes."""
+    clock = itertools.count(step=reporter.QUIET_S / 100)
+    monkeypatch.setattr(reporter, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
     _, messages = go(changed(images=(300,), batches=(1,)))
     assert sum(isinstance(m, Progress) for m in messages) < 30
 

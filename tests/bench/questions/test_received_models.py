@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -148,10 +150,10 @@ def test_ctrl_c_ends_the_wait_at_once(endless: Path) -> None:
     time.sleep(0.5)  # by then it is in what never ends
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=100)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     with pytest.raises(ProcessLookupError):
         os.kill(reader, 0)
 
@@ -168,7 +170,10 @@ def _case(model: Path | str, batch: int = 1) -> Case:
 
 
 def _run(
-    cases: tuple[Case, ...], folder: Path, timeout_s: float, heard: list[client.Event] | None = None
+    cases: tuple[Case, ...],
+    folder: Path,
+    timeout_s: float = 60.0,
+    hear: Callable[[client.Event], None] = lambda event: None,
 ) -> tuple[client.Outcome, dict[Case, tuple[str, str]]]:
     job = Job(
         models=tuple(dict.fromkeys(case.model for case in cases)),
@@ -179,29 +184,40 @@ def _run(
         layers=False,
     )
     with COMPARISON.create(folder, Run(job=job, cases=cases)) as held:
-        hear = (heard if heard is not None else []).append
         outcome = client.run(job, cases, held, hear, command=unchecked("bench.measure.worker"))
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
 
 
 @pytest.mark.sampled(4, "longest")
-def test_in_the_worker_it_costs_the_models_own_cases_once(endless: Path, tmp_path: Path) -> None:
-    """As when the file was changed after it was looked at, or a run is gone on with."""
+def test_in_the_worker_it_costs_the_models_own_cases_once(
+    endless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the file was changed after it was looked at, or a run is gone on with. By a clock that jumps
+    once the file is being read: how long the good case takes is no matter."""
     bad, good = (_case(endless), _case(endless, 2), _case(endless, 4)), _case(names.DEFAULT_MODEL)
-    heard: list[client.Event] = []
-    outcome, came = _run((*bad, good), tmp_path / "run", 6.0, heard)
-    begun = [event.case for event in heard if isinstance(event, CaseStarted)]
+    begun: list[Case] = []
+    jumped: list[float] = []
+    clock = types.SimpleNamespace(monotonic=lambda: time.monotonic() + sum(jumped))
+    monkeypatch.setattr(client, "time", clock)
+
+    def hear(event: client.Event) -> None:
+        if isinstance(event, CaseStarted):
+            begun.append(event.case)
+            if event.case in bad and event.stage == "load":
+                jumped.append(61.0)
+
+    outcome, came = _run((*bad, good), tmp_path / "run", 60.0, hear)
     assert set(begun) == {bad[0], good}, "each of its cases was waited for"
     assert came[good] == ("ok", "")
     assert {came[case][0] for case in bad} == {"timed_out"}
-    assert all("given up after 6 s (at: load)" in came[case][1] for case in bad)
+    assert all("given up after 60 s (at: load)" in came[case][1] for case in bad)
     assert outcome.reason == ""
 
 
 @pytest.mark.sampled(3, "long")
 def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
     bad, good = _case(vast), _case(names.DEFAULT_MODEL)
-    _, came = _run((bad, good), tmp_path / "run", 60)
+    _, came = _run((bad, good), tmp_path / "run")
     assert came[good] == ("ok", "")
     assert came[bad][0] == "out_of_memory"
     assert "takes more than 300 MiB of memory to read" in came[bad][1]

@@ -72,6 +72,7 @@ def test_many_charts_are_drawn_by_processes_of_their_own_in_order_and_the_same(
     assert all(pictures["svg"].startswith(b"<?xml") for _, pictures in made)
 
 
+@pytest.mark.sampled(3, "long")
 def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,6 +88,7 @@ def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     assert made == draw.render(chart, ("png", "svg"))
 
 
+@pytest.mark.sampled(3, "long")
 def test_they_are_loaded_ahead_wherever_the_user_stands(tmp_path: Path) -> None:
     """Of the server, by its own environment; a process of it that had to load matplotlib would say so."""
     script = tmp_path / "there.py"

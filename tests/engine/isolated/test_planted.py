@@ -16,10 +16,10 @@ import pytest
 
 from bench import judge
 from bench.measure.outcomes import outcome
-from engine.isolated import client, empty
+from engine.isolated import client, empty, pool
 from engine.isolated.memory import Block
 from engine.isolated.watched import stops
-from engine.rung_devices import prepare
+from engine.rung_devices import RungSession, prepare
 from engine.stirring import NEW, SAME, Renewable, Witnessed
 from kernels import confine, processes, registry
 from kernels.errors import KernelError, KernelscopeError
@@ -238,6 +238,37 @@ def test_nobody_cuts_shared_memory_off() -> None:
             os.ftruncate(block.fd, length)
     block.bytes[:] = 1
     block.close()
+
+
+@LINUX
+def test_no_kernel_writes_to_a_folder_that_was_named_after_a_process_lay_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(confine.KEPT, str(tmp_path / "another"))
+    run = tmp_path / "run"
+    run.mkdir()
+
+    def session(name: str, body: str) -> RungSession:
+        planted.write(tmp_path / name, name, body)
+        rung = registry.find("cpu", "unary", name, [tmp_path / name])
+        return prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+
+    held = [session(name, planted.HONEST) for name in ("first", "second")]
+    ready = [child.pid for child in pool._spare]
+    assert ready
+    if confine.missing_restrictions(ready[-1]):
+        pytest.skip("this system has no seccomp")
+    idle = held[0]._child.pid  # type: ignore[attr-defined]
+    held[0].close()
+    confine.keep_unwritten(str(run))
+    held.append(session("first", planted.HONEST))
+    assert held[-1]._child.pid != idle, "the process in which it ran before could write there"  # type: ignore[attr-defined]
+    held.append(session("writes", f"open({str(run / 'results.jsonl')!r}, 'a')"))
+    with pytest.raises(KernelError, match="PermissionError"):
+        held[-1].run()
+    assert not any(run.iterdir())
+    for one in held:
+        one.close()
 
 
 @LINUX

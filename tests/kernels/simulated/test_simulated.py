@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("rung", check.RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_is_right_and_nothing_is_found_in_it(rung: Rung) -> None:
     assert check.missing_of(rung) == ()
@@ -36,7 +36,7 @@ def test_a_rung_is_right_and_nothing_is_found_in_it(rung: Rung) -> None:
     assert [finding.words for finding in outcome.findings] == []
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("mistake", list(planted.planted()), ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found_at_its_line_and_only_there(mistake: Planted, tmp_path: Path) -> None:
     found = check.findings(tmp_path, mistake, mistake.wrong)
@@ -353,7 +353,7 @@ def test_what_a_launch_leaves_is_nothing_to_the_next(tmp_path: Path) -> None:
         device.forget(y)
         arguments = packed([np.uint64(device.named("x").address), np.uint64(y.address)])
         arguments += packed([np.int32(modes.index(what))])
-        report = device.launch("mine", (2,), (64,), arguments, seconds=2)
+        report = device.launch("mine", (2,), (64,), arguments, seconds=20)
         if what == "RIGHT":
             t = np.arange(64)
             assert (y.bytes.view(np.float32) == t % 12 + np.array([0, 1, 3, 6, 10])[t % 5]).all()

@@ -277,6 +277,7 @@ os.wait()
 """
 
 
+@pytest.mark.sampled(3, "long")
 @LINUX
 def test_who_makes_folders_without_end_fills_no_disk(tmp_path: Path) -> None:
     if lacking := walls.standing()[walls.UID]:
@@ -310,7 +311,7 @@ def test_who_looks_dead_and_goes_on_is_ended() -> None:
         assert left.poll() is None
         try:
             walls.end_all_of(int(uid))
-            left.wait(5)  # its status is that of its first thread
+            left.wait(60)  # its status is that of its first thread
         finally:
             left.kill()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -35,13 +36,15 @@ def test_what_is_timed_has_the_device_alone_and_all_get_their_turn(tmp_path: Pat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert len(turns) == 12
     assert worst == [1]
 
 
 def test_who_shares_a_device_is_waited_for_and_whoever_comes_then_waits_behind(tmp_path: Path) -> None:
-    first, second, third = (DeviceLock(tmp_path / "cpu.lock") for _ in range(3))
+    waiting = [threading.Event() for _ in range(2)]
+    first = DeviceLock(tmp_path / "cpu.lock")
+    second, third = (DeviceLock(tmp_path / "cpu.lock", waits.set) for waits in waiting)
     came: list[str] = []
 
     def alone() -> None:
@@ -55,18 +58,19 @@ def test_who_shares_a_device_is_waited_for_and_whoever_comes_then_waits_behind(t
     with first.shared():
         waits = threading.Thread(target=alone, daemon=True)
         waits.start()
-        time.sleep(0.1)
+        assert waiting[0].wait(60)
         later = threading.Thread(target=share, daemon=True)
         later.start()
-        time.sleep(0.1)
+        assert waiting[1].wait(60)
         assert came == []
     for thread in (waits, later):
-        thread.join(10)
+        thread.join(60)
     assert came == ["alone", "shared"]
 
 
 def test_who_shares_a_device_gives_way_to_whoever_waits_to_have_it_alone(tmp_path: Path) -> None:
-    checks, times = (DeviceLock(tmp_path / "cpu.lock") for _ in range(2))
+    waiting = threading.Event()
+    checks, times = DeviceLock(tmp_path / "cpu.lock"), DeviceLock(tmp_path / "cpu.lock", waiting.set)
     came: list[str] = []
 
     def alone() -> None:
@@ -78,12 +82,12 @@ def test_who_shares_a_device_gives_way_to_whoever_waits_to_have_it_alone(tmp_pat
     assert not checks.give_way()  # and here nobody waits
     waits = threading.Thread(target=alone, daemon=True)
     waits.start()
-    time.sleep(0.1)
+    assert waiting.wait(60)
     assert came == []
     assert checks.give_way()
     came.append("checked")  # it shares the device again
     assert came == ["timed", "checked"]
-    waits.join(10)
+    waits.join(60)
 
 
 def test_a_process_that_is_killed_gives_the_device_back(tmp_path: Path) -> None:
@@ -95,11 +99,8 @@ def test_a_process_that_is_killed_gives_the_device_back(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "has it\n"
-    heard = threading.Event()
-    threading.Timer(0.1, holder.kill).start()
-    with DeviceLock(path, heard.set).alone():
-        assert heard.is_set()
-    holder.wait()
+    with DeviceLock(path, holder.kill).alone():  # once it is waited for
+        assert holder.wait() == -signal.SIGKILL
     holder.stdout.close()
 
 

@@ -89,7 +89,7 @@ def workers(place: places.Place) -> list[psutil.Process]:
     return [process for process in processes(place) if SCRIPTED[0] in words(process)]
 
 
-def until(what, seconds: float = 20.0) -> None:
+def until(what, seconds: float = 60.0) -> None:
     """Wait until `what()` holds. Raises AssertionError where it does not in time. It is asked less often the
     longer it takes: to look through all processes costs more than most of what is waited for."""
     end, pause = time.monotonic() + seconds, 0.01

@@ -550,6 +550,7 @@ def test_a_cache_that_cannot_be_written_costs_the_choice_not_the_case(job, monke
     )
 
 
+@pytest.mark.sampled(3, "long")
 def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
     import main
 
