@@ -13,8 +13,6 @@ _INSTEAD = (
     ({"mma"}, "mma of m16n8k8, m16n8k16 and m16n8k32 works"),
     ({"wmma"}, "wmma of 16 × 16 × 16 halves works"),
     ({"tcgen05"}, "mma and, for sm_90a, wgmma work"),
-    ({"st", "async"}, "st.shared::cluster and an arrival at the mbarrier work"),
-    ({"red", "async"}, "red.shared::cluster and an arrival at the mbarrier work"),
     ({"cp_mask"}, "a bulk copy without a mask works"),
     ({"tex"}, "reading the array itself works"),
     ({"tld4"}, "reading the array itself works"),

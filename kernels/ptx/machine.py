@@ -82,10 +82,11 @@ B_WORDS = 128
 BULK = 256  # bulk copies that a block may have under way
 # Of one: the site, where it goes and comes from, how many bytes, its mbarrier + 1 (0: its group), the thread
 # and the block that began it, the clock then, the group. K_DOES: 0, or how it is combined with what is there
-# (`reduced`); −1: it is not done. K_FROM: 0 where it comes from global memory, else 1 + the slot of the block
-# out of whose shared memory; of a copy to global memory whether it has read what it copies.
-K_SITE, K_TO, K_OF, K_NBYTES, K_SIGNAL, K_THREAD, K_SINCE, K_GROUP, K_DOES, K_FROM, K_BLOCK = range(11)
-K_WORDS = 11
+# (`reduced`); −1: it is not done; with VALUE it is a store of the bytes in K_OF and K_GROUP. K_FROM: 0 where
+# it comes from global memory, else 1 + the slot of the block out of whose shared memory; of a copy to global
+# memory whether it has read what it copies.
+K_SITE, K_TO, K_OF, K_GROUP, K_NBYTES, K_SIGNAL, K_THREAD, K_SINCE, K_DOES, K_FROM, K_BLOCK = range(11)
+K_WORDS, VALUE = 11, 1 << 10
 BULK_WRITES = 3  # in place of a finding's mask: what is outside is written to, and not read
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
 
@@ -2372,12 +2373,17 @@ def arrived_at(launch, block, inside, nbytes, site, thread):
 
 
 @inlined
-def bulk_came(launch, block, entry):
+def bulk_came(launch, block, number):
     """A bulk copy into the block's shared memory arrives; thread by thread as the one that began it."""
+    entry = simd.shifted(simd.integers(block[B_BULK]), number * K_WORDS)
     site, to, of, nbytes = entry[K_SITE], entry[K_TO], entry[K_OF], entry[K_NBYTES]
     thread, does = entry[K_THREAD], entry[K_DOES]
     lane = thread & 31
     if does < 0:  # what was told already; its bytes count, so that nobody waits for them
+        return
+    if does & VALUE:
+        reduced(block[B_SHARED] + to, block[B_BULK] + 8 * (number * K_WORDS + K_OF), nbytes, does)
+        arrived_at(launch, block, to, nbytes, site, thread)
         return
     if entry[K_FROM]:
         source = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), (entry[K_FROM] - 1) * B_WORDS)
@@ -2448,6 +2454,27 @@ def bulk_done(launch, block, entry):
         its = record[1] & 0xFFFFFFFF
         if record[0] == mine and record[1] >> 32 == IN_FLIGHT and its & _TID == entry[K_THREAD]:
             record[1] = block[B_CLOCK] << 32 | its
+
+
+@inlined
+def delivered(launch, block, row, place, address):
+    """What is under way for an mbarrier of the block arrives."""
+    left, under_way = 0, simd.integers(block[B_BULK])
+    for i in range(block[B_BULK_COUNT]):
+        entry = simd.shifted(under_way, i * K_WORDS)
+        if entry[K_SIGNAL] == address + 1:
+            bulk_came(launch, block, i)
+            simd.integers(place)[0] -= entry[K_NBYTES] << 40
+            block[B_CLOCK] += 1
+            known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+        else:
+            stays = simd.shifted(under_way, left * K_WORDS)
+            for j in range(K_WORDS):
+                stays[j] = entry[j]
+            left += 1
+    if left < block[B_BULK_COUNT]:
+        block[B_BULK_COUNT] = left
+        completed(launch, block, place, address)
 
 
 @inlined
@@ -2543,23 +2570,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if do in (TEST, TEST_PARITY):
             parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
             if word[0] >> 63 & 1 == parity:  # what is under way for it arrives now at the latest
-                left = 0
-                bulk = simd.integers(block[B_BULK])
-                for i in range(block[B_BULK_COUNT]):
-                    entry = simd.shifted(bulk, i * K_WORDS)
-                    if entry[K_SIGNAL] == address + 1:
-                        bulk_came(launch, block, entry)
-                        word[0] -= entry[K_NBYTES] << 40
-                        block[B_CLOCK] += 1
-                        known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
-                    else:
-                        stays = simd.shifted(bulk, left * K_WORDS)
-                        for j in range(K_WORDS):
-                            stays[j] = entry[j]
-                        left += 1
-                if left < block[B_BULK_COUNT]:
-                    block[B_BULK_COUNT] = left
-                    completed(launch, block, place, address)
+                delivered(launch, block, row, place, address)
             warp[W_SIGNAL] = address + 1
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane], warp[W_SIGNAL] = 1, 0
@@ -2618,6 +2629,28 @@ def bulk_begun(launch, block, target, site, thread):
         return -1
     target[B_BULK_COUNT] = count + 1
     return count
+
+
+@inlined
+def comes_into(warp, launch, block, target, inside, nbytes, site, thread, does):
+    """Bytes are under way into a block's shared memory. Whether others still read in another block's is not
+    looked at."""
+    granule, adds = launch[L_SHARED_GRANULE], does if does >> 1 & 0xF != EXCH else 0
+    if target[B_SERIAL] != block[B_SERIAL]:
+        target[B_CLOCK] += 1
+    for j in range(nbytes >> granule):
+        place = (inside >> granule) + j
+        record = simd.integers(target[B_SHADOW] + 32 * place)
+        if adds and record[0] >> 32 < target[B_FIRST_OF]:
+            found(
+                launch, UNWRITTEN, site, 0, -SHARED, place << granule, block[B_SERIAL], thread, 0, 0, 0, 4
+            )  # fmt: skip
+        if target[B_SERIAL] == block[B_SERIAL]:
+            written_now(
+                launch, block, record, site, thread, warp[W_EPOCH], adds, -SHARED, place << granule, 0
+            )  # fmt: skip
+        record[0] = target[B_SERIAL] << 32 | site
+        record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if adds else 0)
 
 
 @compiled
@@ -2714,7 +2747,6 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     launch, block, record, site, thread, warp[W_EPOCH], does, which, place << granule, 0
                 )
                 record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
-        granule = launch[L_SHARED_GRANULE]
         for rank in range(launch[L_CLUSTER]):
             if blocks >> rank & 1 == 0:
                 continue
@@ -2734,23 +2766,56 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 entry[K_TO], entry[K_OF], entry[K_SIGNAL] = to, inside, 0
                 entry[K_GROUP] = warp[W_BULK_GROUPS + lane]
                 continue
-            # Whether others still read in another block's shared memory is not looked at.
-            if target[B_SERIAL] != block[B_SERIAL]:
-                target[B_CLOCK] += 1
-            for j in range(nbytes >> granule if whole else 0):
-                record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
-                if does and record[0] >> 32 < target[B_FIRST_OF]:
-                    found(
-                        launch, UNWRITTEN, site, 0, -SHARED, inside + (j << granule), block[B_SERIAL], thread,
-                        0, 0, mask, 4,
-                    )  # fmt: skip
-                if target[B_SERIAL] == block[B_SERIAL]:
-                    written_now(
-                        launch, block, record, site, thread, warp[W_EPOCH], does, -SHARED,
-                        inside + (j << granule), 0,
-                    )  # fmt: skip
-                record[0] = target[B_SERIAL] << 32 | site
-                record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
+            if whole:
+                comes_into(warp, launch, block, target, inside, nbytes, site, thread, does)
+
+
+@compiled
+def store_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """st.async and red.async: to W_A, in shared memory of a block of the cluster, what slots 0 and 1 have; in
+    slot 2 the mbarrier of that block (64 bits each). From bit 40 on: `reduced`."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, size, count, does = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF, packed >> 40
+    tallied(warp, mask, packed & (1 << 40) - 1 | USED_ALL << 48, CLUSTER, True)
+    slots, nbytes = warp[W_FRAME] - 8 * W_WORDS + 8 * W_V, size * count
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        thread, inside, there = (warp[W_INDEX] << 5) + lane, addresses[lane] & 0xFFFFFF, values[64 + lane]
+        number, of_signal = addresses[lane] >> 24 & 0xFF, there >> 24 & 0xFF
+        rank, address = number - 1 if number else block[B_RANK], there & 0xFFFFFF
+        if rank >= launch[L_CLUSTER]:
+            found(launch, OUTSIDE, site, 0, 0, addresses[lane], block[B_SERIAL], thread, 0, 0, mask, nbytes)
+            continue
+        if shared_at(warp, launch, address, 8, site, lane, mask) < 0:
+            continue
+        whole = shared_at(warp, launch, inside, nbytes, site, lane, mask) >= 0
+        target = simd.shifted(block, (rank - block[B_RANK]) * B_WORDS)
+        if target[B_BULK_COUNT] == BULK:  # some arrive at once, as they may
+            for i in range(BULK):
+                entry = simd.shifted(simd.integers(target[B_BULK]), i * K_WORDS)
+                its = entry[K_SIGNAL] - 1
+                if entry[K_DOES] > 0 and entry[K_DOES] & VALUE and its < 1 << 24:
+                    row = signal_row(launch, target, its)
+                    delivered(launch, target, row, target[B_SHARED] + its, its)
+                    break
+        block[B_CLOCK] += 1
+        which = bulk_begun(launch, block, target, site, thread)
+        if which < 0:
+            continue
+        entry = simd.shifted(simd.integers(target[B_BULK]), which * K_WORDS)
+        entry[K_SITE], entry[K_TO], entry[K_NBYTES], entry[K_THREAD] = site, inside, nbytes, thread
+        # An mbarrier of another block than the data's counts nothing.
+        wrong = (of_signal - 1 if of_signal else block[B_RANK]) != rank
+        entry[K_SIGNAL] = address + 1 + (1 << 24 if wrong else 0)
+        entry[K_SINCE], entry[K_DOES] = block[B_CLOCK], does | VALUE if whole else -1
+        entry[K_FROM], entry[K_BLOCK] = 0, block[B_SERIAL]
+        value = target[B_BULK] + 8 * (which * K_WORDS + K_OF)
+        for n in range(count):
+            put(value + size * n, size, fetched(slots + max(size, 4) * (32 * n + lane), size))
+        if whole:
+            comes_into(warp, launch, block, target, inside, nbytes, site, thread, does)
 
 
 # --- what a kernel says, and gives up at ---

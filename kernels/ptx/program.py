@@ -408,7 +408,8 @@ class _Room:
         stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
-        bulk = np.zeros((resident if "bulk" in made.helpers else 1, m.BULK * m.K_WORDS), np.int64)
+        awaited = {"bulk", "store_later"} & {*made.helpers}
+        bulk = np.zeros((resident if awaited else 1, m.BULK * m.K_WORDS), np.int64)
         self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
         self.addresses = self.states.ctypes.data + each * np.arange(count)
         self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
