@@ -17,9 +17,11 @@ knows up to which clock what other warps of its block have done is before what i
 tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
 are in order if the first was before that clock. Lanes of a warp know of each other since their last
 `__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
-second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of
-such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
-"Memory Consistency Model". Two writes of the same value are not told.
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Of several
+readers a record says who was the last one. That is enough where all warps meet; where some may meet without
+the others (mbarriers, barriers of some threads), the block also keeps when each warp last read what. The idea
+of such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX
+ISA, "Memory Consistency Model". Two writes of the same value are not told.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
 B_BULK, B_BULK_COUNT = 96, 97
 B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
+B_READERS = 103  # of each granule of shared memory when each warp last read it (`remembered`); 0: is not kept
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
 # Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
 B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
@@ -306,6 +309,36 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
             flags = (how & _TID) | _WARP_WIDE | strong_both
     record[2] = own << 32 | site
     record[3] = block[B_CLOCK] << 32 | flags
+    if buffer == -SHARED and block[B_READERS]:
+        remembered(launch, block, offset >> launch[L_SHARED_GRANULE], thread >> 5, thread & 31, warp_epoch)
+
+
+@inlined
+def remembered(launch, block, granule, number, who, warp_epoch):
+    """A warp reads a granule of shared memory now. Where warps meet without the others, it is not enough to
+    know who was the last of several. who: the lane, with _WARP_WIDE where there are several."""
+    place = simd.integers(block[B_READERS] + 8 * (granule * launch[L_WARPS] + number))
+    before = place[0]
+    several = (before ^ who) & 0xFFFF != 0 and before >> 32 >= warp_epoch
+    place[0] = block[B_CLOCK] << 32 | who | (_WARP_WIDE if several else 0)
+
+
+@inlined
+def all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
+    """Whether each warp that has read a granule of shared memory did so before what this thread does now; it
+    is not known where nothing is kept of that."""
+    if block[B_READERS] == 0 or buffer != -SHARED or serial != block[B_SERIAL] or it & _GRID_WIDE:
+        return False
+    warps, number = launch[L_WARPS], thread >> 5
+    known = known_of(launch, block, number)
+    at = simd.integers(block[B_READERS] + 8 * warps * (offset >> launch[L_SHARED_GRANULE]))
+    for v in range(warps):
+        if v == number:
+            if at[v] >> 32 >= warp_epoch and at[v] & (31 | _WARP_WIDE) != thread & 31:
+                return False
+        elif at[v] >> 32 >= known[v]:
+            return False
+    return True
 
 
 @inlined
@@ -318,6 +351,8 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
         if serial < oldest or (which == 0 and same != 0):
             continue
         if strong != 0 and it & _STRONG != 0:
+            continue
+        if which and all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
             continue
         if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
             found(
@@ -728,6 +763,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                         slow |= 1 << lane
                         break
     mask &= ~slow
+    if space == SHARED and not stores and block[B_READERS]:
+        for lane in range(32):
+            if mask >> lane & 1:
+                for i in range(records):
+                    place = (addresses[lane] >> granule) + i
+                    remembered(launch, block, place, warp[W_INDEX], lane, warp[W_EPOCH])
     if stores and mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
             for lane in range(32):
@@ -1016,6 +1057,7 @@ def lent(warp, launch, block, lane, site):
     shared, shadow = of[B_SHARED], of[B_SHADOW]
     block[B_SHARED], block[B_SHADOW] = shared, shadow
     if rank != block[B_RANK]:
+        block[B_READERS] = 0
         leader = simd.shifted(of, -rank * B_WORDS)
         thread = (warp[W_INDEX] << 5) + lane
         of[B_VISITED], of[B_VISITOR], of[B_VISITING] = site, block[B_SERIAL], thread
@@ -1039,7 +1081,7 @@ def gone(launch, block):
 def in_cluster(warp, mask, packed, stores):
     """Loads or stores of lanes in shared memory of the cluster's blocks."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
-    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    shared, shadow, readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     for lane in range(32):
         if mask >> lane & 1:
             lent(warp, launch, block, lane, packed & 0xFFFFFF)
@@ -1047,7 +1089,7 @@ def in_cluster(warp, mask, packed, stores):
                 write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
                 read_lanes(warp, 1 << lane, packed, SHARED, 0)
-            block[B_SHARED], block[B_SHADOW] = shared, shadow
+            block[B_SHARED], block[B_SHADOW], block[B_READERS] = shared, shadow, readers
 
 
 @inlined
@@ -1256,7 +1298,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
-    own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
+    own_shared, own_shadow, own_readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1300,6 +1342,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             found(launch, OUTSIDE, site, 0, -its, address, block[B_SERIAL], thread, 0, 0, mask, size)
         block[B_SHARED], block[B_SHADOW] = own_shared, own_shadow
         if at < 0:
+            block[B_READERS] = own_readers
             values[64 + lane] = 0
             continue
         for j in range(size >> granule if shadow else 0):
@@ -1313,6 +1356,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     size,
                 )  # fmt: skip
             written_now(launch, block, record, site, thread, warp[W_EPOCH], 1, buffer, place << granule, 0)
+        block[B_READERS] = own_readers
         old = fetched(at, size)
         values[64 + lane] = old
         if kind == F64:
@@ -2123,6 +2167,8 @@ def background_read(warp, launch, block, address, site, since):
         like[0], like[1], like[2], like[3] = writer_then, who_then, reader_then, how_then
         like[4], like[5] = record[2], record[3]
     if plain:
+        for j in range(16 >> granule if block[B_READERS] else 0):
+            remembered(launch, block, (address >> granule) + j, thread >> 5, 0, warp[W_EPOCH])
         return at
     for j in range(16 >> granule):
         place = (address >> granule) + j
@@ -2482,13 +2528,13 @@ def signalled_abroad(warp, launch, block, lane, packed, value, mask):
     """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has
     done is before what those do who have waited for it."""
     site, do, own = packed & 0xFFFFFF, packed >> 36 & 0xF, block[B_SERIAL]
-    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    shared, shadow, readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     slot, thread = lent(warp, launch, block, lane, site), (warp[W_INDEX] << 5) + lane
     address = simd.shifted(warp, W_A)[lane]
     place = shared_at(warp, launch, address, 8, site, lane, mask)
     record = simd.integers(block[B_SHADOW] + 32 * (address >> launch[L_SHARED_GRANULE]))
     serial = record[0] >> 32 if place >= 0 else 0
-    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    block[B_SHARED], block[B_SHADOW], block[B_READERS] = shared, shadow, readers
     if place < 0:
         return
     target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)

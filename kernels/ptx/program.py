@@ -22,6 +22,7 @@ from kernels.ptx.translate import Site, Translated
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
+MOST_READERS_NBYTES = 1 << 29  # of when each warp has read what; beyond it is not kept
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
 WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
@@ -376,8 +377,9 @@ class _Room:
     (W_WIDE) is written before it is read.
     shared: set by `machine.begin` for each block. shadows: older than the launch, by serial and by clock; of
     what lies between arrays renewed by `ready`.
-    known: set by `machine.begin`. queues, bulk, products that have begun: as many as a counter says, which
-    `machine.begin` sets to zero. stacks: as deep as W_DEPTH says, which it does, too.
+    known: set by `machine.begin`. readers: older than the launch, by clock. queues, bulk, products that have
+    begun: as many as a counter says, which `machine.begin` sets to zero. stacks: as deep as W_DEPTH says,
+    which it does, too.
     """
 
     def __init__(
@@ -408,18 +410,22 @@ class _Room:
         stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
+        times = 8 * grains * warps if made.meets else 0
+        readers = np.zeros(times * resident if times * resident <= MOST_READERS_NBYTES else 0, np.uint8)
         awaited = {"bulk", "store_later"} & {*made.helpers}
         bulk = np.zeros((resident if awaited else 1, m.BULK * m.K_WORDS), np.int64)
         self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
         self.addresses = self.states.ctypes.data + each * np.arange(count)
         self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
-        self.held = [shared, shadows, queues, known, bulk, stacks]
+        self.held = [shared, shadows, queues, known, bulk, stacks, readers]
         slots = np.arange(resident)
         self.blocks[:, m.B_SHARED] = shared.ctypes.data + slots * shared_each
         self.blocks[:, m.B_SHADOW] = shadows.ctypes.data + slots * 32 * grains
         self.blocks[:, m.B_KNOWN] = known.ctypes.data + slots * known.strides[0]
         self.blocks[:, m.B_BULK] = bulk.ctypes.data + slots * (bulk.strides[0] if len(bulk) > 1 else 0)
         self.blocks[:, m.B_SLOT] = slots
+        if readers.size:
+            self.blocks[:, m.B_READERS] = readers.ctypes.data + slots * times
         self._blocks_begin = self.blocks.copy()
         # What each warp's state begins with, in words.
         begins = np.zeros((count, m.W_WORDS), np.int64)

@@ -50,8 +50,9 @@ class Site:
 class Translated:
     """text: LLVM. sites: those of the instructions, the first is of none. blocks: of each block the sites of
     its instructions. shared: (name, begins, ends) of the arrays; dynamic: where that without a size begins.
-    granule, shared_granule: log2 of the least bytes that are accessed at once. helpers: functions of
-    kernels.ptx.machine that it calls."""
+    granule, shared_granule: log2 of the least bytes that are accessed at once. meets: some warps
+    may wait for each other without the rest of the block. helpers: functions of kernels.ptx.machine that it
+    calls."""
 
     text: str
     sites: tuple[Site, ...]
@@ -63,6 +64,7 @@ class Translated:
     granule: int
     shared_granule: int
     spins: bool
+    meets: bool
     copies: bool
     products: bool
     calls: bool
@@ -121,6 +123,7 @@ class Translator:
         # Where an atomic that compares looks again: what is read of it before may be old.
         self.expected = _expected(each)
         self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
+        self.meets = any(i.op[0] == "mbarrier" or _of_some(i) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self.products = any(i.op[0] == "wgmma" for i in each)
         self._lay_shared()
@@ -529,6 +532,7 @@ class Translator:
             min(sizes).bit_length() - 1,
             min(shared).bit_length() - 1,
             self.spins,
+            self.meets,
             self.copies,
             self.products,
             any(block.call is not None for block in self.blocks),
@@ -915,6 +919,14 @@ def _expected(each: Sequence[Instruction]) -> set[str]:
     while more := {x.name for d, x in moves if d.name in found} - found:
         found |= more
     return found - {""}
+
+
+def _of_some(instruction: Instruction) -> bool:
+    """Whether this barrier may be one of some warps alone."""
+    if instruction.op[0] not in ("bar", "barrier") or instruction.op[1] in ("warp", "cluster"):
+        return False
+    which, *count = instruction.operands["red" in instruction.op :]
+    return which.kind != "number" or which.value != 0 or len(count) > ("red" in instruction.op)
 
 
 def _taken(module: Module) -> list[str]:
