@@ -228,14 +228,21 @@ def first_told(launch):
 
 
 @inlined
-def everybody_told(launch, known):
-    """Whether each block has written by an atomic or volatile access behind a fence, before a warp last had
-    such an access (W_STRONG). Of a place that several blocks read only the last reader is known; of the
-    others this must do."""
+def everybody_told(launch, known, readers):
+    """Whether each block that may be among the readers of a place (`of_blocks`) has written by an atomic or
+    volatile access behind a fence, before a warp last had such an access (W_STRONG). When it has read it is
+    known of the last reader only; of the others this must do."""
     first, late = first_told(launch), 0
     for i in range(launch[L_NEXT_BLOCK]):
-        late |= (first[i] == 0) | (first[i] >= known)
+        late |= (readers >> (launch[L_FIRST] + i & 15)) & ((first[i] == 0) | (first[i] >= known))
     return late == 0
+
+
+@inlined
+def of_blocks(before, serial, own):
+    """What a record says of several blocks that have read: 16 bits, from 16 on, each for every 16th block."""
+    others = before & 0xFFFF0000 if before & _GRID_WIDE else 1 << 16 + (serial & 15)
+    return others | 1 << 16 + (own & 15)
 
 
 @inlined
@@ -275,7 +282,7 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     least = clock + 1
     for v in range(warps):
         least = min(least, before[v])
-    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG]))
+    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG], it >> 16))
 
 
 @inlined
@@ -302,7 +309,7 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
     ):
         strong_both = _STRONG if strong and how & _STRONG else 0
         if serial != own or how & _GRID_WIDE:
-            flags = (how & _TID) | _GRID_WIDE | strong_both
+            flags = (how & _TID) | _GRID_WIDE | strong_both | of_blocks(how, serial, own)
         elif how & _BLOCK_WIDE or (how & _TID) >> 5 != thread >> 5:
             flags = (how & _TID) | _BLOCK_WIDE | strong_both
         else:

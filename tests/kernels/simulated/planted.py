@@ -878,12 +878,13 @@ _BODIES = {
 }"""),
     "what all blocks read is written by one that did not wait": ("race", """
     __shared__ bool last;
-    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, left = gridDim.x == 3;
+    if (left && blockIdx.x == 1) return;
     y[i] = x[i] + z[t % 32];  //! //?
     __syncthreads();
     if (t == 0) {
         __threadfence();
-        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1»;
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1 - left»;
     }
     __syncthreads();
     if (last && t < 32) z[t] = 5;  //! //?
