@@ -207,7 +207,7 @@ def _ran(program: Program, name: str) -> None:
     for number in range(4):
         whole = np.full(NBYTES + 2 * GUARD, 0xA5, np.uint8)
         buffer = device.buffer(f"b{number}", np.zeros(NBYTES, np.uint8), 4, writable=True)
-        buffer.bytes = whole[GUARD : GUARD + NBYTES]
+        buffer.lies_at(whole[GUARD : GUARD + NBYTES])
         buffer.bytes[:] = number
         guarded.append((whole, buffer.address))
     arguments = bytearray(np.full(1024, 3, np.uint32).tobytes())
