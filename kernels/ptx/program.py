@@ -508,7 +508,7 @@ class _Sizes:
                 f"{self.cluster}"
             )
         self.blocks, self.warps = blocks, -(-threads // 32)
-        most = max(1, MOST_WARPS // self.warps) if made.spins else 1
+        most = max(1, MOST_WARPS // self.warps) if made.waits else 1
         self.resident = min(blocks, max(1, most // together) * together)
         self.params_nbytes = sum(-(-p.nbytes // max(1, p.align)) * max(1, p.align) for p in kernel.params)
         # Shared memory: the arrays, between them what belongs to nobody, at the end the one without a size.
