@@ -66,6 +66,17 @@ class SimulatedRungSession:
             self._workspace = self._unwritten("workspace", how.workspace_nbytes or 0, 4)
         except MemoryError as error:
             raise OutOfMemoryError(f"{rung.label} without a GPU: {error}") from None
+        self._launches = [
+            (stage.function, stage.grid, stage.block, self._given(stage), stage.shared_nbytes)
+            for stage in how.stages(rung.op)
+            if isinstance(stage, launch.Stage)
+        ]
+
+    def _given(self, stage: launch.Stage) -> bytes:
+        """The arguments of a launch."""
+        pointers = [buffer.address for buffer in self._inputs]
+        places = self._output.address, self._workspace.address
+        return packed(self._how.arguments(pointers, *places, self._rung, stage))
 
     def _unwritten(self, name: str, nbytes: int, itemsize: int) -> Buffer:
         content = np.full(nbytes, 0xFF, np.uint8)
@@ -101,33 +112,15 @@ class SimulatedRungSession:
             except StopIteration:
                 raise KernelError(f'{rung.path}: it must define extern "C" __constant__ … {name}[]') from None
             to.bytes[:nbytes] = self._inputs[index].bytes[:nbytes]
-        pointers = [buffer.address for buffer in self._inputs]
-        for stage in how.stages(rung.op):
-            assert isinstance(stage, launch.Stage)
-            given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
-            self._device.launch(
-                stage.function,
-                stage.grid,
-                stage.block,
-                packed(given),
-                stage.shared_nbytes,
-                self._seed,
-                self._seconds,
-            )
+        for each in self._launches:
+            self._device.launch(*each, self._seed, self._seconds)
 
     def reads(self) -> Mapping[tuple[str, int], Reads]:
         """What the first block of a pass reads, by line; nothing where a pass has several kernels. Raises
         KernelError."""
-        how, rung = self._how, self._rung
-        stage, *others = how.stages(rung.op)
-        if others or not isinstance(stage, launch.Stage):
+        if len(self._launches) != 1:
             return {}
-        pointers = [buffer.address for buffer in self._inputs]
-        given = how.arguments(pointers, self._output.address, self._workspace.address, rung, stage)
-        return of_a_block(
-            *(self._device, stage.function, stage.grid, stage.block),
-            *(packed(given), stage.shared_nbytes, self._seed, ALONE_SECONDS),
-        )
+        return of_a_block(self._device, *self._launches[0], self._seed, ALONE_SECONDS)
 
     def synchronize(self) -> None:
         """Passes are over when `run` returns."""

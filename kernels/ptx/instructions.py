@@ -1493,6 +1493,9 @@ def _released(t: Translator, i: Instruction) -> None:
 
 @TABLE.of("st")
 def _store(t: Translator, i: Instruction) -> None:
+    if "async" in i.op:
+        _stored_later(t, i)
+        return
     a, x = _count(t, 2)
     space, word, part, count, flags = _access(t, i)
     _released(t, i)
@@ -1519,8 +1522,49 @@ _COMBINED = {
 }  # fmt: skip
 
 
+_INTO = ("mbarrier::complete_tx::bytes",)
+_REDUCED_LATER = {
+    "add": ("u32", "s32", "u64"), "min": ("u32", "s32"), "max": ("u32", "s32"), "inc": ("u32",),
+    "dec": ("u32",), "and": ("b32",), "or": ("b32",), "xor": ("b32",),
+}  # fmt: skip
+
+
+def _stored_later(t: Translator, i: Instruction) -> None:
+    """st.async and red.async into the shared memory of a block of the cluster."""
+    part, count, do, adds = i.op[-1], 1, "exch", i.op[0] == "red"
+    ways = ("relaxed", "cluster") if adds else ("weak",)
+    for word in i.op[2:-1]:
+        if word in ("v2", "v4") and not adds:
+            count = int(word[1])
+        elif word in _ATOMICS and adds:
+            do = word
+        elif word not in (*ways, "shared::cluster", *_INTO):
+            raise missing(i)
+    size = BITS[TYPES[part]] // 8
+    types = _REDUCED_LATER[do] if adds else ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+    if _INTO[0] not in i.op or part not in types or size * count > 16:
+        raise missing(i)
+    a, x, signal = _count(t, 3)
+    values = x.parts if x.kind == "vector" else (x,)
+    if len(values) != count:
+        raise missing(i)
+    t.store_addresses(t.address(a))
+    for n, value in enumerate(values):
+        t.store_slot(n, t.get(value, TYPES[part]), TYPES[part])
+    t.store_slot(2, t.address(signal), "i64")
+    kind = _COMBINED[part] if adds else machine.UNSIGNED
+    does = 1 | _ATOMICS[do] << 1 | kind << 5 | size.bit_length() - 1 << 8
+    t.machine(
+        "store_later",
+        machine.pack(t.site("shared", size, True), size, count, machine.CLUSTER, used=0) | does << 40,
+    )
+
+
 @TABLE.of("atom", "red")
 def _atomic(t: Translator, i: Instruction) -> None:
+    if "async" in i.op:
+        _stored_later(t, i)
+        return
     space, word, do, vector = machine.GENERIC, "generic", -1, 1
     for part in i.op[1:-1]:
         if part.split("::")[0] in ("global", "shared"):
@@ -1614,7 +1658,6 @@ def _signalled(t: Translator, i: Instruction) -> None:
         t.put(d, t.load_slot(2, "i64"), "i64")
 
 
-_INTO = ("mbarrier::complete_tx::bytes",)
 # Between which memories a bulk copy goes, and what `machine.bulk` calls it.
 _BULK = {
     ("shared::cluster", "global", *_INTO): 0,

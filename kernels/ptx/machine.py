@@ -17,9 +17,11 @@ knows up to which clock what other warps of its block have done is before what i
 tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
 are in order if the first was before that clock. Lanes of a warp know of each other since their last
 `__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
-second has read or written by an atomic or volatile access; a fence covers what its warp knows of. The idea of
-such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX ISA,
-"Memory Consistency Model". Two writes of the same value are not told.
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Of several
+readers a record says who was the last one. That is enough where all warps meet; where some may meet without
+the others (mbarriers, barriers of some threads), the block also keeps when each warp last read what. The idea
+of such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX
+ISA, "Memory Consistency Model". Two writes of the same value are not told.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ B_ARRIVED, B_WANTED, B_TRUES = 16, 32, 48  # one for each of the 16 barriers
 B_SIGNALS, SIGNALS = 64, 32  # addresses + 1 of the mbarriers of the block
 B_BULK, B_BULK_COUNT = 96, 97
 B_RANK, B_FIRST_OF, B_CLUSTER_EPOCH, B_CLUSTER_ARRIVED, B_CLUSTER_PHASE = range(98, 103)  # in its cluster
+B_READERS = 103  # of each granule of shared memory when each warp last read it (`remembered`); 0: is not kept
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
 # Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
 B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
@@ -82,10 +85,11 @@ B_WORDS = 128
 BULK = 256  # bulk copies that a block may have under way
 # Of one: the site, where it goes and comes from, how many bytes, its mbarrier + 1 (0: its group), the thread
 # and the block that began it, the clock then, the group. K_DOES: 0, or how it is combined with what is there
-# (`reduced`); −1: it is not done. K_FROM: 0 where it comes from global memory, else 1 + the slot of the block
-# out of whose shared memory; of a copy to global memory whether it has read what it copies.
-K_SITE, K_TO, K_OF, K_NBYTES, K_SIGNAL, K_THREAD, K_SINCE, K_GROUP, K_DOES, K_FROM, K_BLOCK = range(11)
-K_WORDS = 11
+# (`reduced`); −1: it is not done; with VALUE it is a store of the bytes in K_OF and K_GROUP. K_FROM: 0 where
+# it comes from global memory, else 1 + the slot of the block out of whose shared memory; of a copy to global
+# memory whether it has read what it copies.
+K_SITE, K_TO, K_OF, K_GROUP, K_NBYTES, K_SIGNAL, K_THREAD, K_SINCE, K_DOES, K_FROM, K_BLOCK = range(11)
+K_WORDS, VALUE = 11, 1 << 10
 BULK_WRITES = 3  # in place of a finding's mask: what is outside is written to, and not read
 IN_FLIGHT = 0x7FFFFFFF  # the clock of what has not arrived
 
@@ -224,14 +228,21 @@ def first_told(launch):
 
 
 @inlined
-def everybody_told(launch, known):
-    """Whether each block has written by an atomic or volatile access behind a fence, before a warp last had
-    such an access (W_STRONG). Of a place that several blocks read only the last reader is known; of the
-    others this must do."""
+def everybody_told(launch, known, readers):
+    """Whether each block that may be among the readers of a place (`of_blocks`) has written by an atomic or
+    volatile access behind a fence, before a warp last had such an access (W_STRONG). When it has read it is
+    known of the last reader only; of the others this must do."""
     first, late = first_told(launch), 0
     for i in range(launch[L_NEXT_BLOCK]):
-        late |= (first[i] == 0) | (first[i] >= known)
+        late |= (readers >> (launch[L_FIRST] + i & 15)) & ((first[i] == 0) | (first[i] >= known))
     return late == 0
+
+
+@inlined
+def of_blocks(before, serial, own):
+    """What a record says of several blocks that have read: 16 bits, from 16 on, each for every 16th block."""
+    others = before & 0xFFFF0000 if before & _GRID_WIDE else 1 << 16 + (serial & 15)
+    return others | 1 << 16 + (own & 15)
 
 
 @inlined
@@ -271,7 +282,7 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     least = clock + 1
     for v in range(warps):
         least = min(least, before[v])
-    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG]))
+    return clock < least and (it & _GRID_WIDE == 0 or everybody_told(launch, strong[W_STRONG], it >> 16))
 
 
 @inlined
@@ -298,13 +309,43 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
     ):
         strong_both = _STRONG if strong and how & _STRONG else 0
         if serial != own or how & _GRID_WIDE:
-            flags = (how & _TID) | _GRID_WIDE | strong_both
+            flags = (how & _TID) | _GRID_WIDE | strong_both | of_blocks(how, serial, own)
         elif how & _BLOCK_WIDE or (how & _TID) >> 5 != thread >> 5:
             flags = (how & _TID) | _BLOCK_WIDE | strong_both
         else:
             flags = (how & _TID) | _WARP_WIDE | strong_both
     record[2] = own << 32 | site
     record[3] = block[B_CLOCK] << 32 | flags
+    if buffer == -SHARED and block[B_READERS]:
+        remembered(launch, block, offset >> launch[L_SHARED_GRANULE], thread >> 5, thread & 31, warp_epoch)
+
+
+@inlined
+def remembered(launch, block, granule, number, who, warp_epoch):
+    """A warp reads a granule of shared memory now. Where warps meet without the others, it is not enough to
+    know who was the last of several. who: the lane, with _WARP_WIDE where there are several."""
+    place = simd.integers(block[B_READERS] + 8 * (granule * launch[L_WARPS] + number))
+    before = place[0]
+    several = (before ^ who) & 0xFFFF != 0 and before >> 32 >= warp_epoch
+    place[0] = block[B_CLOCK] << 32 | who | (_WARP_WIDE if several else 0)
+
+
+@inlined
+def all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
+    """Whether each warp that has read a granule of shared memory did so before what this thread does now; it
+    is not known where nothing is kept of that."""
+    if block[B_READERS] == 0 or buffer != -SHARED or serial != block[B_SERIAL] or it & _GRID_WIDE:
+        return False
+    warps, number = launch[L_WARPS], thread >> 5
+    known = known_of(launch, block, number)
+    at = simd.integers(block[B_READERS] + 8 * warps * (offset >> launch[L_SHARED_GRANULE]))
+    for v in range(warps):
+        if v == number:
+            if at[v] >> 32 >= warp_epoch and at[v] & (31 | _WARP_WIDE) != thread & 31:
+                return False
+        elif at[v] >> 32 >= known[v]:
+            return False
+    return True
 
 
 @inlined
@@ -317,6 +358,8 @@ def written_now(launch, block, record, site, thread, warp_epoch, strong, buffer,
         if serial < oldest or (which == 0 and same != 0):
             continue
         if strong != 0 and it & _STRONG != 0:
+            continue
+        if which and all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
             continue
         if not in_order(launch, block, oldest, serial, it >> 32, it & 0xFFFFFFFF, thread, warp_epoch):
             found(
@@ -727,6 +770,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                         slow |= 1 << lane
                         break
     mask &= ~slow
+    if space == SHARED and not stores and block[B_READERS]:
+        for lane in range(32):
+            if mask >> lane & 1:
+                for i in range(records):
+                    place = (addresses[lane] >> granule) + i
+                    remembered(launch, block, place, warp[W_INDEX], lane, warp[W_EPOCH])
     if stores and mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
             for lane in range(32):
@@ -1015,6 +1064,7 @@ def lent(warp, launch, block, lane, site):
     shared, shadow = of[B_SHARED], of[B_SHADOW]
     block[B_SHARED], block[B_SHADOW] = shared, shadow
     if rank != block[B_RANK]:
+        block[B_READERS] = 0
         leader = simd.shifted(of, -rank * B_WORDS)
         thread = (warp[W_INDEX] << 5) + lane
         of[B_VISITED], of[B_VISITOR], of[B_VISITING] = site, block[B_SERIAL], thread
@@ -1038,7 +1088,7 @@ def gone(launch, block):
 def in_cluster(warp, mask, packed, stores):
     """Loads or stores of lanes in shared memory of the cluster's blocks."""
     launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
-    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    shared, shadow, readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     for lane in range(32):
         if mask >> lane & 1:
             lent(warp, launch, block, lane, packed & 0xFFFFFF)
@@ -1046,7 +1096,7 @@ def in_cluster(warp, mask, packed, stores):
                 write_lanes(warp, 1 << lane, packed, SHARED, 0)
             else:
                 read_lanes(warp, 1 << lane, packed, SHARED, 0)
-            block[B_SHARED], block[B_SHADOW] = shared, shadow
+            block[B_SHARED], block[B_SHADOW], block[B_READERS] = shared, shadow, readers
 
 
 @inlined
@@ -1255,7 +1305,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
-    own_shared, own_shadow = block[B_SHARED], block[B_SHADOW]
+    own_shared, own_shadow, own_readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -1299,6 +1349,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             found(launch, OUTSIDE, site, 0, -its, address, block[B_SERIAL], thread, 0, 0, mask, size)
         block[B_SHARED], block[B_SHADOW] = own_shared, own_shadow
         if at < 0:
+            block[B_READERS] = own_readers
             values[64 + lane] = 0
             continue
         for j in range(size >> granule if shadow else 0):
@@ -1312,6 +1363,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     size,
                 )  # fmt: skip
             written_now(launch, block, record, site, thread, warp[W_EPOCH], 1, buffer, place << granule, 0)
+        block[B_READERS] = own_readers
         old = fetched(at, size)
         values[64 + lane] = old
         if kind == F64:
@@ -2122,6 +2174,8 @@ def background_read(warp, launch, block, address, site, since):
         like[0], like[1], like[2], like[3] = writer_then, who_then, reader_then, how_then
         like[4], like[5] = record[2], record[3]
     if plain:
+        for j in range(16 >> granule if block[B_READERS] else 0):
+            remembered(launch, block, (address >> granule) + j, thread >> 5, 0, warp[W_EPOCH])
         return at
     for j in range(16 >> granule):
         place = (address >> granule) + j
@@ -2372,12 +2426,17 @@ def arrived_at(launch, block, inside, nbytes, site, thread):
 
 
 @inlined
-def bulk_came(launch, block, entry):
+def bulk_came(launch, block, number):
     """A bulk copy into the block's shared memory arrives; thread by thread as the one that began it."""
+    entry = simd.shifted(simd.integers(block[B_BULK]), number * K_WORDS)
     site, to, of, nbytes = entry[K_SITE], entry[K_TO], entry[K_OF], entry[K_NBYTES]
     thread, does = entry[K_THREAD], entry[K_DOES]
     lane = thread & 31
     if does < 0:  # what was told already; its bytes count, so that nobody waits for them
+        return
+    if does & VALUE:
+        reduced(block[B_SHARED] + to, block[B_BULK] + 8 * (number * K_WORDS + K_OF), nbytes, does)
+        arrived_at(launch, block, to, nbytes, site, thread)
         return
     if entry[K_FROM]:
         source = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), (entry[K_FROM] - 1) * B_WORDS)
@@ -2451,17 +2510,38 @@ def bulk_done(launch, block, entry):
 
 
 @inlined
+def delivered(launch, block, row, place, address):
+    """What is under way for an mbarrier of the block arrives."""
+    left, under_way = 0, simd.integers(block[B_BULK])
+    for i in range(block[B_BULK_COUNT]):
+        entry = simd.shifted(under_way, i * K_WORDS)
+        if entry[K_SIGNAL] == address + 1:
+            bulk_came(launch, block, i)
+            simd.integers(place)[0] -= entry[K_NBYTES] << 40
+            block[B_CLOCK] += 1
+            known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+        else:
+            stays = simd.shifted(under_way, left * K_WORDS)
+            for j in range(K_WORDS):
+                stays[j] = entry[j]
+            left += 1
+    if left < block[B_BULK_COUNT]:
+        block[B_BULK_COUNT] = left
+        completed(launch, block, place, address)
+
+
+@inlined
 def signalled_abroad(warp, launch, block, lane, packed, value, mask):
     """A lane arrives at an mbarrier of another block of the cluster, or announces bytes: what its warp has
     done is before what those do who have waited for it."""
     site, do, own = packed & 0xFFFFFF, packed >> 36 & 0xF, block[B_SERIAL]
-    shared, shadow = block[B_SHARED], block[B_SHADOW]
+    shared, shadow, readers = block[B_SHARED], block[B_SHADOW], block[B_READERS]
     slot, thread = lent(warp, launch, block, lane, site), (warp[W_INDEX] << 5) + lane
     address = simd.shifted(warp, W_A)[lane]
     place = shared_at(warp, launch, address, 8, site, lane, mask)
     record = simd.integers(block[B_SHADOW] + 32 * (address >> launch[L_SHARED_GRANULE]))
     serial = record[0] >> 32 if place >= 0 else 0
-    block[B_SHARED], block[B_SHADOW] = shared, shadow
+    block[B_SHARED], block[B_SHADOW], block[B_READERS] = shared, shadow, readers
     if place < 0:
         return
     target = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
@@ -2543,23 +2623,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
         if do in (TEST, TEST_PARITY):
             parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
             if word[0] >> 63 & 1 == parity:  # what is under way for it arrives now at the latest
-                left = 0
-                bulk = simd.integers(block[B_BULK])
-                for i in range(block[B_BULK_COUNT]):
-                    entry = simd.shifted(bulk, i * K_WORDS)
-                    if entry[K_SIGNAL] == address + 1:
-                        bulk_came(launch, block, entry)
-                        word[0] -= entry[K_NBYTES] << 40
-                        block[B_CLOCK] += 1
-                        known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
-                    else:
-                        stays = simd.shifted(bulk, left * K_WORDS)
-                        for j in range(K_WORDS):
-                            stays[j] = entry[j]
-                        left += 1
-                if left < block[B_BULK_COUNT]:
-                    block[B_BULK_COUNT] = left
-                    completed(launch, block, place, address)
+                delivered(launch, block, row, place, address)
             warp[W_SIGNAL] = address + 1
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane], warp[W_SIGNAL] = 1, 0
@@ -2618,6 +2682,28 @@ def bulk_begun(launch, block, target, site, thread):
         return -1
     target[B_BULK_COUNT] = count + 1
     return count
+
+
+@inlined
+def comes_into(warp, launch, block, target, inside, nbytes, site, thread, does):
+    """Bytes are under way into a block's shared memory. Whether others still read in another block's is not
+    looked at."""
+    granule, adds = launch[L_SHARED_GRANULE], does if does >> 1 & 0xF != EXCH else 0
+    if target[B_SERIAL] != block[B_SERIAL]:
+        target[B_CLOCK] += 1
+    for j in range(nbytes >> granule):
+        place = (inside >> granule) + j
+        record = simd.integers(target[B_SHADOW] + 32 * place)
+        if adds and record[0] >> 32 < target[B_FIRST_OF]:
+            found(
+                launch, UNWRITTEN, site, 0, -SHARED, place << granule, block[B_SERIAL], thread, 0, 0, 0, 4
+            )  # fmt: skip
+        if target[B_SERIAL] == block[B_SERIAL]:
+            written_now(
+                launch, block, record, site, thread, warp[W_EPOCH], adds, -SHARED, place << granule, 0
+            )  # fmt: skip
+        record[0] = target[B_SERIAL] << 32 | site
+        record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if adds else 0)
 
 
 @compiled
@@ -2714,7 +2800,6 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                     launch, block, record, site, thread, warp[W_EPOCH], does, which, place << granule, 0
                 )
                 record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
-        granule = launch[L_SHARED_GRANULE]
         for rank in range(launch[L_CLUSTER]):
             if blocks >> rank & 1 == 0:
                 continue
@@ -2734,23 +2819,56 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 entry[K_TO], entry[K_OF], entry[K_SIGNAL] = to, inside, 0
                 entry[K_GROUP] = warp[W_BULK_GROUPS + lane]
                 continue
-            # Whether others still read in another block's shared memory is not looked at.
-            if target[B_SERIAL] != block[B_SERIAL]:
-                target[B_CLOCK] += 1
-            for j in range(nbytes >> granule if whole else 0):
-                record = simd.integers(target[B_SHADOW] + 32 * ((inside >> granule) + j))
-                if does and record[0] >> 32 < target[B_FIRST_OF]:
-                    found(
-                        launch, UNWRITTEN, site, 0, -SHARED, inside + (j << granule), block[B_SERIAL], thread,
-                        0, 0, mask, 4,
-                    )  # fmt: skip
-                if target[B_SERIAL] == block[B_SERIAL]:
-                    written_now(
-                        launch, block, record, site, thread, warp[W_EPOCH], does, -SHARED,
-                        inside + (j << granule), 0,
-                    )  # fmt: skip
-                record[0] = target[B_SERIAL] << 32 | site
-                record[1] = IN_FLIGHT << 32 | thread | _BACKGROUND | (_STRONG if does else 0)
+            if whole:
+                comes_into(warp, launch, block, target, inside, nbytes, site, thread, does)
+
+
+@compiled
+def store_later(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
+    """st.async and red.async: to W_A, in shared memory of a block of the cluster, what slots 0 and 1 have; in
+    slot 2 the mbarrier of that block (64 bits each). From bit 40 on: `reduced`."""
+    launch, block = simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK])
+    addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
+    site, size, count, does = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF, packed >> 40
+    tallied(warp, mask, packed & (1 << 40) - 1 | USED_ALL << 48, CLUSTER, True)
+    slots, nbytes = warp[W_FRAME] - 8 * W_WORDS + 8 * W_V, size * count
+    for lane in range(32):
+        if mask >> lane & 1 == 0:
+            continue
+        thread, inside, there = (warp[W_INDEX] << 5) + lane, addresses[lane] & 0xFFFFFF, values[64 + lane]
+        number, of_signal = addresses[lane] >> 24 & 0xFF, there >> 24 & 0xFF
+        rank, address = number - 1 if number else block[B_RANK], there & 0xFFFFFF
+        if rank >= launch[L_CLUSTER]:
+            found(launch, OUTSIDE, site, 0, 0, addresses[lane], block[B_SERIAL], thread, 0, 0, mask, nbytes)
+            continue
+        if shared_at(warp, launch, address, 8, site, lane, mask) < 0:
+            continue
+        whole = shared_at(warp, launch, inside, nbytes, site, lane, mask) >= 0
+        target = simd.shifted(block, (rank - block[B_RANK]) * B_WORDS)
+        if target[B_BULK_COUNT] == BULK:  # some arrive at once, as they may
+            for i in range(BULK):
+                entry = simd.shifted(simd.integers(target[B_BULK]), i * K_WORDS)
+                its = entry[K_SIGNAL] - 1
+                if entry[K_DOES] > 0 and entry[K_DOES] & VALUE and its < 1 << 24:
+                    row = signal_row(launch, target, its)
+                    delivered(launch, target, row, target[B_SHARED] + its, its)
+                    break
+        block[B_CLOCK] += 1
+        which = bulk_begun(launch, block, target, site, thread)
+        if which < 0:
+            continue
+        entry = simd.shifted(simd.integers(target[B_BULK]), which * K_WORDS)
+        entry[K_SITE], entry[K_TO], entry[K_NBYTES], entry[K_THREAD] = site, inside, nbytes, thread
+        # An mbarrier of another block than the data's counts nothing.
+        wrong = (of_signal - 1 if of_signal else block[B_RANK]) != rank
+        entry[K_SIGNAL] = address + 1 + (1 << 24 if wrong else 0)
+        entry[K_SINCE], entry[K_DOES] = block[B_CLOCK], does | VALUE if whole else -1
+        entry[K_FROM], entry[K_BLOCK] = 0, block[B_SERIAL]
+        value = target[B_BULK] + 8 * (which * K_WORDS + K_OF)
+        for n in range(count):
+            put(value + size * n, size, fetched(slots + max(size, 4) * (32 * n + lane), size))
+        if whole:
+            comes_into(warp, launch, block, target, inside, nbytes, site, thread, does)
 
 
 # --- what a kernel says, and gives up at ---

@@ -22,6 +22,7 @@ from kernels.ptx.translate import Site, Translated
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
 MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
+MOST_READERS_NBYTES = 1 << 29  # of when each warp has read what; beyond it is not kept
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
 WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
@@ -240,7 +241,7 @@ def _aligned(nbytes: int, alignment: int = 64) -> np.ndarray:
 @dataclass
 class Buffer:
     """bytes: its content. itemsize: bytes of an element, as findings count them. shadow: who wrote and read
-    which part, None: nobody may write it."""
+    which part, None: nobody may write it. row: what the machine knows of it (machine.D_DATA and so on)."""
 
     name: str
     address: int
@@ -248,6 +249,16 @@ class Buffer:
     itemsize: int
     shadow: np.ndarray | None
     flags: int
+    row: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.lies_at(self.bytes)
+
+    def lies_at(self, content: np.ndarray) -> None:
+        """Its content is these bytes from now on."""
+        self.bytes = content
+        shadow = int(self.shadow.ctypes.data) if self.shadow is not None else 0
+        self.row = int(content.ctypes.data), content.nbytes, shadow, self.flags
 
 
 class Device:
@@ -259,7 +270,10 @@ class Device:
         self._first = HOST + 1
         self.buffers: list[Buffer] = []
         self._shapes: dict[int, np.ndarray] = {}
-        self.rooms: dict[tuple[int, ...], _Room] = {}  # by kernel and sizes
+        self._sizes: dict[tuple[Any, ...], _Sizes] = {}
+        self._rooms: dict[tuple[int, ...], _Room] = {}  # by kernel and sizes
+        self.found = np.zeros((machine.MOST_FOUND, machine.F_WORDS), np.int64)  # by the last launch
+        self.found_at = int(self.found.ctypes.data)
         self.report = Report()
         for variable in translate.variables_of(program.module):
             content = np.zeros(variable.nbytes, np.uint8)
@@ -322,14 +336,14 @@ class Device:
         first ones, run. Raises PtxError, KernelError."""
         program = self.program
         made, kernel, address = program.translated(name), program.kernel(name), program.address(name)
-        threads, blocks = math.prod(block), math.prod(grid)
-        if not 0 < threads <= 1024 or blocks < 1:
-            raise KernelError(
-                f"{name}: a grid of {tuple(grid)} blocks of {tuple(block)} threads cannot be launched"
-            )
+        key = name, *grid, "of", *block, shared_nbytes
+        if key not in self._sizes:
+            self._sizes[key] = _Sizes(self, made, kernel, grid, block, shared_nbytes)
+        sizes = self._sizes[key]
+        blocks = sizes.blocks
         if self._first + blocks >= 1 << 31:
             raise KernelError(f"{name}: more blocks were launched than can be told apart")
-        run = _Run(self, made, kernel, grid, block, arguments, shared_nbytes, seed)
+        run = _Run(self, sizes, arguments, seed)
         launch = run.launch
         launch[machine.L_KERNEL] = address
         if only is not None:
@@ -366,6 +380,14 @@ class Device:
             self._shapes[id(made)] = np.zeros(tuple(shape), np.int64)
         return self._shapes[id(made)]
 
+    def room(self, sizes: _Sizes) -> _Room:
+        """The memory of the warps and blocks of such launches."""
+        key = id(sizes.made), sizes.warps, sizes.resident, sizes.shared_nbytes, *sizes.block
+        room = self._rooms.get(key)
+        if room is None or room.worn:
+            room = self._rooms[key] = _Room(sizes)
+        return room
+
 
 class _Room:
     """The memory of the warps and blocks that run at once. It is kept from launch to launch: to clear it
@@ -376,21 +398,14 @@ class _Room:
     (W_WIDE) is written before it is read.
     shared: set by `machine.begin` for each block. shadows: older than the launch, by serial and by clock; of
     what lies between arrays renewed by `ready`.
-    known: set by `machine.begin`. queues, bulk, products that have begun: as many as a counter says, which
-    `machine.begin` sets to zero. stacks: as deep as W_DEPTH says, which it does, too.
+    known: set by `machine.begin`. readers: older than the launch, by clock. queues, bulk, products that have
+    begun: as many as a counter says, which `machine.begin` sets to zero. stacks: as deep as W_DEPTH says,
+    which it does, too.
     """
 
-    def __init__(
-        self,
-        made: Translated,
-        warps: int,
-        resident: int,
-        shared_nbytes: int,
-        owners: np.ndarray,
-        block: Sequence[int],
-    ) -> None:
-        m = machine
-        count = warps * resident
+    def __init__(self, sizes: _Sizes) -> None:
+        m, made, warps, resident, block = machine, sizes.made, sizes.warps, sizes.resident, sizes.block
+        shared_nbytes, owners, count = sizes.shared_nbytes, sizes.owners, warps * resident
         wide = m.WIDE_NBYTES + 8 * m.PRODUCTS * m.P_WORDS if made.products else 0
         self.own = -(-(8 * m.W_WORDS + made.frame_nbytes + 64 * made.local_nbytes) // 64) * 64
         each = self.own + -(-wide // 64) * 64
@@ -408,17 +423,22 @@ class _Room:
         stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
         known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
-        bulk = np.zeros((resident if "bulk" in made.helpers else 1, m.BULK * m.K_WORDS), np.int64)
+        times = 8 * grains * warps if made.meets else 0
+        readers = np.zeros(times * resident if times * resident <= MOST_READERS_NBYTES else 0, np.uint8)
+        awaited = {"bulk", "store_later"} & {*made.helpers}
+        bulk = np.zeros((resident if awaited else 1, m.BULK * m.K_WORDS), np.int64)
         self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
         self.addresses = self.states.ctypes.data + each * np.arange(count)
         self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
-        self.held = [shared, shadows, queues, known, bulk, stacks]
+        self.held = [shared, shadows, queues, known, bulk, stacks, readers]
         slots = np.arange(resident)
         self.blocks[:, m.B_SHARED] = shared.ctypes.data + slots * shared_each
         self.blocks[:, m.B_SHADOW] = shadows.ctypes.data + slots * 32 * grains
         self.blocks[:, m.B_KNOWN] = known.ctypes.data + slots * known.strides[0]
         self.blocks[:, m.B_BULK] = bulk.ctypes.data + slots * (bulk.strides[0] if len(bulk) > 1 else 0)
         self.blocks[:, m.B_SLOT] = slots
+        if readers.size:
+            self.blocks[:, m.B_READERS] = readers.ctypes.data + slots * times
         self._blocks_begin = self.blocks.copy()
         # What each warp's state begins with, in words.
         begins = np.zeros((count, m.W_WORDS), np.int64)
@@ -441,26 +461,29 @@ class _Room:
             words = begins[:, m.W_TID + 16 * axis : m.W_TID + 16 * axis + 16]
             words[:] = np.tile(of.view(np.int64).reshape(warps, 16), (resident, 1))
         self._begins = begins
+        # Of the lists of warps and of blocks.
+        self.places = int(self.addresses.ctypes.data), int(self.blocks.ctypes.data)
 
     @property
     def worn(self) -> bool:
         """Whether its clocks may soon have more bits than they have room for."""
         return bool(self.blocks[:, machine.B_CLOCK].max() > MOST_CLOCK)
 
-    def ready(self, launch: np.ndarray) -> None:
-        """As at the beginning of a launch."""
+    def ready(self, address: int) -> None:
+        """As at the beginning of a launch, whose state lies there."""
         m = machine
         clocks = self.blocks[:, m.B_CLOCK].copy()
         self.blocks[:] = self._blocks_begin
         self.blocks[:, m.B_CLOCK] = clocks
         self._shadows[:, self._nobodys] = m.NOBODYS << 32
         self.states[:, m.W_WORDS : self.own // 8] = 0
-        self._begins[:, m.W_LAUNCH] = launch.ctypes.data
+        self._begins[:, m.W_LAUNCH] = address
         self.states[:, : m.W_WORDS] = self._begins
 
 
-class _Run:
-    """The memory of one launch."""
+class _Sizes:
+    """What launches of one kernel by one grid have in common. words: of their state those that are so from
+    launch to launch. Raises KernelError where they cannot be."""
 
     def __init__(
         self,
@@ -469,92 +492,105 @@ class _Run:
         kernel: Kernel,
         grid: Sequence[int],
         block: Sequence[int],
-        arguments: bytes,
         shared_nbytes: int,
-        seed: int,
     ) -> None:
         m = machine
-        self.device, self.made, self.kernel = device, made, kernel
+        self.made, self.kernel, self.cluster = made, kernel, kernel.cluster
         self.grid, self.block = [*grid, 1, 1][:3], [*block, 1, 1][:3]
-        self.launch = launch = np.zeros(m.L_WORDS, np.int64)
-        threads, blocks = math.prod(block), math.prod(grid)
-        warps = -(-threads // 32)
-        self.cluster = kernel.cluster
-        together = math.prod(kernel.cluster)
+        threads, blocks, together = math.prod(block), math.prod(grid), math.prod(kernel.cluster)
+        if not 0 < threads <= 1024 or blocks < 1:
+            raise KernelError(
+                f"{kernel.name}: a grid of {tuple(grid)} blocks of {tuple(block)} threads cannot be launched"
+            )
         if any(g % c for g, c in zip(self.grid, self.cluster, strict=True)):
             raise KernelError(
                 f"{kernel.name}: a grid of {tuple(self.grid)} blocks is no whole number of clusters of "
                 f"{self.cluster}"
             )
-        shares = list(zip(self.grid, self.cluster, strict=True))
-        most = max(1, MOST_WARPS // warps) if made.spins else 1
-        resident = min(blocks, max(1, most // together) * together)
-        self.held: list[Any] = []
-
-        def kept(array: np.ndarray) -> int:
-            self.held.append(array)
-            return int(array.ctypes.data)
-
-        asks, count = bool({"allocated", "freed"} & {*made.helpers}), len(device.buffers) + 1
-        table = np.zeros((count + MOST_ALLOCATED * asks, m.D_WORDS), np.int64)
-        self.table = table
-        for i, its in enumerate(device.buffers, 1):
-            shadow = its.shadow.ctypes.data if its.shadow is not None else 0
-            table[i] = its.bytes.ctypes.data, its.bytes.nbytes, shadow, its.flags
-        wanted = sum(-(-p.nbytes // max(1, p.align)) * max(1, p.align) for p in kernel.params)
-        params = _aligned(max(len(arguments), wanted, 8) + 16)
-        params[: len(arguments)] = np.frombuffer(arguments, np.uint8)
+        self.blocks, self.warps = blocks, -(-threads // 32)
+        most = max(1, MOST_WARPS // self.warps) if made.waits else 1
+        self.resident = min(blocks, max(1, most // together) * together)
+        self.params_nbytes = sum(-(-p.nbytes // max(1, p.align)) * max(1, p.align) for p in kernel.params)
         # Shared memory: the arrays, between them what belongs to nobody, at the end the one without a size.
         end = max((e for _, _, e in made.shared), default=0)
         self.shared_nbytes = max(end, made.dynamic + shared_nbytes if made.dynamic >= 0 else 0)
         if self.shared_nbytes > 2 * MOST_SHARED_NBYTES:
             raise KernelError(f"{kernel.name}: {self.shared_nbytes:,} bytes of shared memory are too many")
-        owners = np.zeros(self.shared_nbytes + 16, np.uint8)
+        self.owners = owners = np.zeros(self.shared_nbytes + 16, np.uint8)
         for i, (_, begin, stop) in enumerate(made.shared):
             owners[begin:stop] = i % 254 + 1
         if made.dynamic >= 0:
             owners[made.dynamic : made.dynamic + shared_nbytes] = 255
         self.dynamic_nbytes = shared_nbytes
+        self.asks = bool({"allocated", "freed"} & {*made.helpers})
         each = 8 * len(made.sites) * m.SHAPES * m.H_WORDS
         shaped = next(
             count for count in (8 * WAYS, 8, 4, 2, 1) if count * each <= MOST_SHAPES_NBYTES or count == 1
         )
-        self.executed = np.zeros((len(made.blocks), 3), np.int64)
-        self.memory = np.zeros((len(made.sites), m.M_WORDS), np.int64)
-        self.found = np.zeros((m.MOST_FOUND, m.F_WORDS), np.int64)
-        self.said = np.zeros((m.MOST_SAID if "printed" in made.helpers else 0, m.S_WORDS), np.int64)
-        size = id(made), warps, resident, self.shared_nbytes, *self.block
-        room = device.rooms.get(size)
-        if room is None or room.worn:
-            room = device.rooms[size] = _Room(made, warps, resident, self.shared_nbytes, owners, self.block)
-        room.ready(launch)
+        shapes = device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))
+        self.words = np.zeros(m.L_WORDS, np.int64)
         for word, value in {
-            m.L_BUFFERS: kept(table), m.L_COUNT: count, m.L_FIRST: device.first,
-            m.L_HEAP: kept(self._heap(asks)),
-            m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes, m.L_OWNERS:
-            kept(owners), m.L_SHARED_GRANULE: made.shared_granule, m.L_MEMORY: kept(self.memory), m.L_FOUND:
-            kept(self.found), m.L_SAID: kept(self.said),
-            m.L_SHAPES: kept(device.shapes(made, (len(made.sites), m.SHAPES, shaped, m.H_WORDS))),
-            m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
-            m.L_FENCES: kept(np.zeros((2 * warps + 1) * blocks, np.int64)),
-            m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS: warps,
-            m.L_THREADS: threads, m.L_WARP_STATES: room.addresses.ctypes.data,
-            m.L_BLOCK_STATES: room.blocks.ctypes.data,
-            m.L_RESIDENT: resident, m.L_BLOCKS: blocks, m.L_GX: self.grid[0], m.L_GY: self.grid[1],
-            m.L_GZ: self.grid[2], m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
-            m.L_EXECUTED: kept(self.executed), m.L_PARAMS: kept(params), m.L_LIMIT: 1 << 20, m.L_SEED: seed,
-            m.L_PARAMS_NBYTES: max(len(arguments), wanted), m.L_DYNAMIC: shared_nbytes,
+            m.L_GRANULE: device.program.granule, m.L_SHARED_NBYTES: self.shared_nbytes,
+            m.L_OWNERS: owners.ctypes.data, m.L_SHARED_GRANULE: made.shared_granule,
+            m.L_SHAPES: shapes.ctypes.data, m.L_KEPT: shaped, m.L_WAYS: max(1, shaped // 8),
+            m.L_LOCAL_NBYTES: made.local_nbytes, m.L_WARPS: self.warps, m.L_THREADS: threads,
+            m.L_RESIDENT: self.resident, m.L_BLOCKS: blocks, m.L_LIMIT: 1 << 20, m.L_DYNAMIC: shared_nbytes,
+            m.L_GX: self.grid[0], m.L_GY: self.grid[1], m.L_GZ: self.grid[2],
+            m.L_BX: self.block[0], m.L_BY: self.block[1], m.L_BZ: self.block[2],
             m.L_CLUSTER: together, m.L_CX: self.cluster[0], m.L_CY: self.cluster[1], m.L_CZ: self.cluster[2],
-            **{m.L_CLUSTERS + i: g // c for i, (g, c) in enumerate(shares)},
+            **{m.L_CLUSTERS + i: self.grid[i] // self.cluster[i] for i in range(3)},
         }.items():  # fmt: skip
-            launch[word] = value
-        self.held += [room, launch]
+            self.words[word] = value
+        # What is cleared for each launch lies side by side: its state, then these.
+        self.parts = {
+            m.L_EXECUTED: 3 * len(made.blocks),
+            m.L_MEMORY: m.M_WORDS * len(made.sites),
+            m.L_FENCES: (2 * self.warps + 1) * blocks,
+            m.L_HEAP: m.A_WORDS,
+        }
 
-    def _heap(self, asks: bool) -> np.ndarray:
+
+class _Run:
+    """The memory of one launch."""
+
+    def __init__(self, device: Device, sizes: _Sizes, arguments: bytes, seed: int) -> None:
+        m = machine
+        self.device, self.sizes, self.made = device, sizes, sizes.made
+        self.grid, self.block, self.cluster = sizes.grid, sizes.block, sizes.cluster
+        self.dynamic_nbytes = sizes.dynamic_nbytes
+        params_nbytes = max(len(arguments), sizes.params_nbytes)
+        whole = np.zeros(m.L_WORDS + sum(sizes.parts.values()) + params_nbytes // 8 + 2, np.int64)
+        address, end = int(whole.ctypes.data), m.L_WORDS
+        self.launch = launch = whole[:end]
+        launch[:] = sizes.words
+        parts = {}
+        for word, count in sizes.parts.items():
+            launch[word], parts[word] = address + 8 * end, whole[end : end + count]
+            end += count
+        whole[end:].view(np.uint8)[: len(arguments)] = np.frombuffer(arguments, np.uint8)
+        self.executed = parts[m.L_EXECUTED].reshape(-1, 3)
+        self.memory = parts[m.L_MEMORY].reshape(-1, m.M_WORDS)
+        count = len(device.buffers) + 1
+        rows = [(0,) * m.D_WORDS, *(its.row for its in device.buffers)]
+        self.table = np.array(rows + [(0,) * m.D_WORDS] * (MOST_ALLOCATED * sizes.asks), np.int64)
+        self.said = np.zeros((m.MOST_SAID if "printed" in self.made.helpers else 0, m.S_WORDS), np.int64)
+        room = device.room(sizes)
+        self.held: list[Any] = [room]
+        self._heap(parts[m.L_HEAP], sizes.asks)
+        room.ready(address)
+        launch[m.L_PARAMS], launch[m.L_PARAMS_NBYTES] = address + 8 * end, params_nbytes
+        launch[m.L_BUFFERS], launch[m.L_COUNT] = self.table.ctypes.data, count
+        launch[m.L_FOUND] = device.found_at
+        launch[m.L_SAID] = self.said.ctypes.data if self.said.size else 0
+        launch[m.L_WARP_STATES], launch[m.L_BLOCK_STATES] = room.places
+        launch[m.L_FIRST], launch[m.L_SEED] = device.first, seed
+
+    def _heap(self, heap: np.ndarray, asks: bool) -> None:
         """What a kernel may ask for, nobody has written (machine.A_DATA)."""
-        m, heap, granule = machine, np.zeros(machine.A_WORDS, np.int64), self.device.program.granule
+        m = machine
         heap[m.A_FIRST] = len(self.device.buffers) + 1
         if asks:
+            granule = self.device.program.granule
             data, shadow = _aligned(HEAP_NBYTES), _aligned(32 * (HEAP_NBYTES >> granule))
             self.held += [data, shadow]
             heap[m.A_DATA], heap[m.A_NBYTES], heap[m.A_SHADOW] = (
@@ -563,13 +599,12 @@ class _Run:
                 shadow.ctypes.data,
             )
             heap[m.A_MOST] = MOST_ALLOCATED
-        return heap
 
     # --- what came of it ---
 
     def report(self) -> Report:
         count = int(self.launch[machine.L_FOUND_COUNT])
-        findings = [self._finding(self.found[i]) for i in range(count)]
+        findings = [self._finding(self.device.found[i]) for i in range(count)]
         said = int(self.launch[machine.L_SAID_COUNT])
         printed = [self._printed(self.said[i]) for i in range(min(said, machine.MOST_SAID))]
         counted = [(self.made, self.executed, self.memory)]

@@ -30,8 +30,10 @@ TYPES = {
 }  # fmt: skip
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64, "half": 16}
 WHOLE = {"float": "i32", "double": "i64", "half": "i16"}
-# Instructions by which blocks can wait for each other.
-_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed", "mbarrier"}
+# Words of instructions by which blocks can wait for each other, and beginnings of those by which they cannot,
+# or only within a cluster.
+_MEET = {"atom", "red", "membar", "fence", "volatile", "acquire", "relaxed"}
+_APART = {("fence", "proxy"), ("fence", "mbarrier_init"), ("barrier", "cluster"), ("red", "async")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,9 @@ class Site:
 class Translated:
     """text: LLVM. sites: those of the instructions, the first is of none. blocks: of each block the sites of
     its instructions. shared: (name, begins, ends) of the arrays; dynamic: where that without a size begins.
-    granule, shared_granule: log2 of the least bytes that are accessed at once. helpers: functions of
-    kernels.ptx.machine that it calls."""
+    granule, shared_granule: log2 of the least bytes that are accessed at once. waits: blocks of different
+    clusters may wait for each other. meets: some warps may wait for each other without the rest of the block.
+    helpers: functions of kernels.ptx.machine that it calls."""
 
     text: str
     sites: tuple[Site, ...]
@@ -62,7 +65,8 @@ class Translated:
     dynamic: int
     granule: int
     shared_granule: int
-    spins: bool
+    waits: bool
+    meets: bool
     copies: bool
     products: bool
     calls: bool
@@ -120,7 +124,9 @@ class Translator:
         each = [i for b in self.blocks for i in b.instructions]
         # Where an atomic that compares looks again: what is read of it before may be old.
         self.expected = _expected(each)
-        self.spins = any(i.op[0] in _MEET or _MEET & set(i.op) for i in each)
+        self.waits = any(_MEET & {*i.op} and i.op[0] != "mbarrier" and i.op[:2] not in _APART for i in each)
+        self.spins = self.waits or any(i.op[0] == "mbarrier" for i in each)
+        self.meets = any(i.op[0] == "mbarrier" or _of_some(i) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self.products = any(i.op[0] == "wgmma" for i in each)
         self._lay_shared()
@@ -528,7 +534,8 @@ class Translator:
             self.dynamic,
             min(sizes).bit_length() - 1,
             min(shared).bit_length() - 1,
-            self.spins,
+            self.waits,
+            self.meets,
             self.copies,
             self.products,
             any(block.call is not None for block in self.blocks),
@@ -915,6 +922,14 @@ def _expected(each: Sequence[Instruction]) -> set[str]:
     while more := {x.name for d, x in moves if d.name in found} - found:
         found |= more
     return found - {""}
+
+
+def _of_some(instruction: Instruction) -> bool:
+    """Whether this barrier may be one of some warps alone."""
+    if instruction.op[0] not in ("bar", "barrier") or instruction.op[1] in ("warp", "cluster"):
+        return False
+    which, *count = instruction.operands["red" in instruction.op :]
+    return which.kind != "number" or which.value != 0 or len(count) > ("red" in instruction.op)
 
 
 def _taken(module: Module) -> list[str]:

@@ -33,8 +33,10 @@ FORMS = {
         [%r1], [%r2], 64, [%r3]; cp.async.bulk.prefetch.L2.global [%d1], 64;""",
     "bulk copies with a mask of bytes (`.cp_mask`)": """
         cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d1], [%r1], 64, %h1;""",
-    "stores that another block's mbarrier counts (`st.async`)": """
-        st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];""",
+    "stores and atomics that another block's mbarrier counts (`st.async`, `red.async`)": """
+        st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%r1], {%f1, %f2, %f3, %f4}, [%r3];
+        red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], %r2, [%r3];""",
     "mbarriers of another block of the cluster": """
         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];""",
     "arrivals that leave an mbarrier (`arrive_drop`), and bytes that are counted by hand (`complete_tx`)": """

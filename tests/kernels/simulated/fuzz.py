@@ -104,6 +104,8 @@ $again:
     cp.async.bulk.wait_group.read 0;
     cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%d5], [%r5], 32;
     cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r5], [%r6], 16, [%r5];
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r5], {%r6, %r5}, [%r6];
+    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u32 [%r5], %r6, [%r5];
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
     mbarrier.arrive_drop.shared::cta.b64 %d7, [%r5];
@@ -205,7 +207,7 @@ def _ran(program: Program, name: str) -> None:
     for number in range(4):
         whole = np.full(NBYTES + 2 * GUARD, 0xA5, np.uint8)
         buffer = device.buffer(f"b{number}", np.zeros(NBYTES, np.uint8), 4, writable=True)
-        buffer.bytes = whole[GUARD : GUARD + NBYTES]
+        buffer.lies_at(whole[GUARD : GUARD + NBYTES])
         buffer.bytes[:] = number
         guarded.append((whole, buffer.address))
     arguments = bytearray(np.full(1024, 3, np.uint32).tobytes())

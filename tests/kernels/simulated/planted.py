@@ -70,6 +70,11 @@ _SIGNALS = """
 #define OF_BLOCK(v, place, rank) \\
     asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %1, %2; ld.shared::cluster.f32 %0, [u]; }" \\
                  : "=f"(v) : "r"(place), "r"(rank) : "memory")
+#define TELL(to, v, on, rank) \\
+    asm volatile("{ .reg .b32 u, v; " \\
+                 "mapa.shared::cluster.u32 u, %0, %3; mapa.shared::cluster.u32 v, %2, %3; " \\
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [u], %1, [v]; }" \\
+                 ::"r"(to), "f"(v), "r"(on), "r"(rank) : "memory")
 #define MEET(on) asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
 #define SEND(to, of) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
                                   ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
@@ -873,12 +878,13 @@ _BODIES = {
 }"""),
     "what all blocks read is written by one that did not wait": ("race", """
     __shared__ bool last;
-    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, left = gridDim.x == 3;
+    if (left && blockIdx.x == 1) return;
     y[i] = x[i] + z[t % 32];  //! //?
     __syncthreads();
     if (t == 0) {
         __threadfence();
-        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1»;
+        last = atomicAdd((unsigned*)z + n - 1, 1u) == «0|gridDim.x - 1 - left»;
     }
     __syncthreads();
     if (last && t < 32) z[t] = 5;  //! //?
@@ -932,6 +938,68 @@ _BODIES = {
     OF_BLOCK(v, at, (blockIdx.x + 1) % gridDim.x);  //!
     «|MEET(on);»
     y[i] = v;
+}"""),
+    "a value told to another block, not waited for": ("race", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[THREADS - 1 - t]);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    s[t] = 0;
+    if (t == 0) { MAKE(on, 1); EXPECT(on); }
+    MEET(on);
+    TELL(to, x[i], on, (blockIdx.x + 1) % gridDim.x);  //! //?
+    «__syncthreads();|WAIT_FOR(on);»
+    y[i] = s[t];  //! //?
+    WAIT_FOR(on);
+    MEET(on);
+}"""),
+    "fewer values are told to a block than it awaits": ("endless", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(&s[THREADS - 1 - t]);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) { MAKE(on, 1); EXPECT_SOME(on, 4 * THREADS «+ 4|»); }
+    MEET(on);
+    TELL(to, x[i], on, (blockIdx.x + 1) % gridDim.x);
+    WAIT_FOR(on);  //!
+    y[i] = s[t];
+    MEET(on);
+}"""),
+    "one of several consumers lets a place go too early": ("race", """
+    __shared__ float s[32];
+    __shared__ unsigned long long full, empty;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const unsigned off = (unsigned)__cvta_generic_to_shared(&empty);
+    if (t == 0) { MAKE(on, 32); MAKE(off, THREADS - 32); }
+    __syncthreads();
+    float sum = 0;
+    if (t < 32) s[t] = x[i];
+    if (t < 32) ARRIVE(on); else WAIT_FOR(on);
+    if (t < 32) WAIT_FOR(off);
+    if (t < 32) s[t] = 5;  //! //?
+    if (t >= 32) {
+        const bool early = «t >= THREADS - 32|false»;
+        if (early) ARRIVE(off);
+        sum = s[t % 32] + s[3];  //! //?
+        if (!early) ARRIVE(off);
+    }
+    y[i] = sum;
+}"""),
+    "half of a block meets, but not for the next tile": ("race", """
+    __shared__ float s[THREADS / 2];
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t >= THREADS / 2) { y[i] = x[i]; return; }
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        s[t] = x[i] + k;  //! //?
+        asm volatile("bar.sync 1, %0;" ::"n"(THREADS / 2) : "memory");
+        sum += s[THREADS / 2 - 1 - t] + s[5];  //! //?
+        «|asm volatile("bar.sync 1, %0;" ::"n"(THREADS / 2) : "memory");»
+    }
+    y[i] = sum;
 }"""),
     "a phase that is never turned": ("race", """
     __shared__ alignas(16) float s[THREADS];

@@ -3,14 +3,22 @@ in the types that the shipped rungs do not need: right by NumPy, and nothing is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernels import numba_support, nvrtc
-from kernels.ptx.program import Device, packed
+from kernels.net.layers import layers
+from kernels.net.plan import room
+from kernels.net.records import Way
+from kernels.net.text import one_kernel
+from kernels.ops import Params
+from kernels.precision import PRECISIONS
+from kernels.ptx.program import Device, Program, packed
 from kernels.ptx.reader import PtxError
+from tests.kernels import nets
 from tests.kernels.simulated import check, corpus, forms
 from tests.kernels.simulated.corpus import Case
 
@@ -238,6 +246,107 @@ def test_bulk_copies_combine_as_numpy_does(tmp_path: Path) -> None:
         assert (got[n].view(of) == do(do(old, b), b)).all(), words
     assert (z.bytes.view(np.uint32).reshape(2, 64) == 100 * np.arange(64) + x[64:128]).all()
     assert device.report.total.kinds["global", "async"] == 2 * 8 * len(COMBINED)
+
+
+TELLING = """
+#define MEET asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
+#define TELL(words, at, form, ...) \\
+    asm volatile("{ .reg .b32 u, v; mapa.shared::cluster.u32 u, %0, %2; " \\
+                 "mapa.shared::cluster.u32 v, %1, %2; " words " [u], " form ", [v]; }" \\
+                 ::"r"(to + 4 * (at)), "r"(on), "r"(blockIdx.x % 2 ^ 1), __VA_ARGS__ : "memory")
+#define STORE "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes."
+#define ADD "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes."
+extern "C" __global__ void __cluster_dims__(2) mine(const unsigned* x, unsigned* y) {
+    __shared__ alignas(16) unsigned s[1024];
+    __shared__ unsigned long long full;
+    const unsigned t = threadIdx.x, i = blockIdx.x * 64 + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s), on = (unsigned)__cvta_generic_to_shared(&full);
+    for (int k = 0; k < 16; ++k) s[64 * k + t] = t + k;
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(on) : "memory");
+        asm volatile("{ .reg .b64 u; mbarrier.arrive.expect_tx.shared::cta.b64 u, [%0], 4608; }"
+                     ::"r"(on) : "memory");
+    }
+    MEET;
+    const unsigned v = x[i];
+    TELL(STORE "u32", 63 - t, "%3", "r"(v));
+    TELL(STORE "v2.f32", 64 + 2 * t, "{%3, %4}", "f"(1.0f * v), "f"(-2.0f * v));
+    TELL(STORE "v4.b32", 192 + 4 * t, "{%3, %4, %5, %6}", "r"(v), "r"(v + 1), "r"(v + 2), "r"(v + 3));
+    TELL(STORE "v2.s64", 448 + 4 * t, "{%3, %4}", "l"((long long)v << 32), "l"(-(long long)v));
+    TELL(ADD "add.u32", 704 + t / 2, "%3", "r"(v));
+    TELL(ADD "min.s32", 736 + t / 2, "%3", "r"(v - 50));
+    TELL(ADD "max.u32", 768 + t / 2, "%3", "r"(v - 50));
+    TELL(ADD "xor.b32", 800 + t / 2, "%3", "r"(v));
+    TELL(ADD "inc.u32", 832 + t / 2, "%3", "r"(1000));
+    TELL(ADD "add.u64", 864 + t / 2 * 2, "%3", "l"((long long)v << 30));
+    «|WAIT(on, 0);»
+    for (int k = 0; k < 16; ++k) y[blockIdx.x * 1024 + 64 * k + t] = s[64 * k + t];
+    MEET;
+}
+"""
+
+
+def test_what_is_told_to_another_block_counts_itself_in(tmp_path: Path) -> None:
+    """Stores and atomics that are done when an mbarrier of that block says so."""
+    x = np.random.default_rng(3).integers(0, 100, 128).astype(np.uint32)
+    expected = (np.arange(64) + np.arange(16)[:, None]).astype(np.uint32).reshape(1, 1024).repeat(2, 0)
+    for to, v in zip(expected, x.reshape(2, 64)[::-1], strict=True):
+        pairs, wide = v.reshape(32, 2), v.astype(np.int64)
+        to[:64] = v[::-1]
+        to[64:192] = np.stack([1.0 * v, -2.0 * v], 1).astype(np.float32).view(np.uint32).reshape(-1)
+        to[192:448] = (v[:, None] + np.arange(4, dtype=np.uint32)).reshape(-1)
+        to[448:704] = np.stack([wide << 32, -wide], 1).view(np.uint32).reshape(-1)
+        to[704:736] += pairs.sum(1, dtype=np.uint32)
+        less = pairs - np.uint32(50)
+        to[736:768] = np.minimum(to[736:768].view(np.int32), less.view(np.int32).min(1)).view(np.uint32)
+        to[768:800] = np.maximum(to[768:800], less.max(1))
+        to[800:832] ^= pairs[:, 0] ^ pairs[:, 1]
+        to[832:864] += 2
+        to[864:928].view(np.uint64)[:] += (wide << 30).reshape(32, 2).sum(1).astype(np.uint64)
+    for seed, waits in ((0, True), (1, True), (0, False)):
+        text = TOGETHER.split("extern", 1)[0] + TELLING
+        text = text.replace("«|", "" if waits else "//").replace("»", "")
+        device = Device(check.program(tmp_path, text, "sm_90"))
+        given = device.buffer("x", x, 4)
+        y = device.buffer("y", np.zeros(2048, np.uint32), 4, writable=True, written=False)
+        arguments = packed([np.uint64(given.address), np.uint64(y.address)])
+        device.launch("mine", (2,), (64,), arguments, seed=seed, seconds=5)
+        found = [finding.words for finding in device.report.findings]
+        assert (found == []) == waits
+        if waits:
+            assert (y.bytes.view(np.uint32).reshape(2, 1024) == expected).all()
+        else:
+            assert "that copy is not waited for" in found[0]
+
+
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize("make", [nets.odd, nets.overlapping, nets.two_steps], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "way",
+    [
+        *(Way(1, 4, 128), Way(4, 1, 64), Way(3, 1, 96, tensor=True)),
+        *(Way(8, 1, 64, sent=True), Way(4, 4, 96, sent=True), Way(8, 1, 64, tensor=True, sent=True)),
+    ],
+    ids=str,
+)
+def test_a_net_in_one_kernel_is_right_and_nothing_is_found(
+    make: Callable[[int], Sequence[Params]], way: Way
+) -> None:
+    batch = way.images + 1
+    case = nets.drawn(make(batch))
+    found = layers(case.steps, batch)
+    lies = room(found, way, 227 << 10)
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, batch, multiprocessors=1)
+    device = Device(Program(nvrtc.ptx(kernel.rung(), "sm_90", kernel.defines)))
+    given = [device.buffer(*each, 4) for each in (("x", case.x), ("weights", kernel.packed(case.weights)))]
+    y = device.buffer("y", np.zeros(case.expected.size, np.float32), 4, writable=True, written=False)
+    arguments = packed([*(np.uint64(b.address) for b in (*given, y)), np.int32(batch)])
+    device.launch("net", *(kernel.stage.grid, kernel.stage.block, arguments, kernel.stage.shared_nbytes))
+    assert [finding.words for finding in device.report.findings] == []
+    error = y.bytes.view(np.float32) - case.expected.reshape(-1)
+    bound = PRECISIONS["tf32" if way.tensor else "fp32"].bound
+    assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 
 # A row of a, and a column of b, lies beside each other in memory. Of any type a register is four bytes of it
