@@ -234,27 +234,29 @@ def tile(
 
 def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
     def typed(
-        typing: Any, rows: Any, vectors: Any, spread: Any, spread_row: Any, across: Any, quads: Any, y: Any,
+        typing: Any, rows: Any, vectors: Any, spread: Any, along: Any, across: Any, quads: Any, y: Any,
         y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any, shift: Any,
-        zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any,
+        zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, narrow: Any,
     ) -> Any:  # fmt: skip
         """Of rows i (one of DOT_ROWS) and vectors v (up to DOT_VECTORS of these) of lanes,
 
-            sum = Σ_k dot4(spread[i · spread_row + k], across[(v · quads + k) · LANES + lane])
-                + correction − zero · sums_of_x
+            sum = Σ_k dot4(spread[k · rows + i], across[along[k] + v · LANES + lane])   by row
+            sum = Σ_k dot4(spread[i · along + k], across[(v · quads + k) · LANES + lane])   by lane
+            sum + correction − zero · sums_of_x
 
         the last where `with_zeros`; and of the first `left` lanes in y, an element of y_row a row, what
         `to` says (dots.INT32, …): the sum, or (sum + bias) · scale + shift (where `with_shift`), in float32
         or divided by numbers[OUT_SCALE], rounded, moved and held between the last of `numbers`. What belongs
-        to a channel is taken by row or by lane, sums_of_x by the other."""
+        to a channel is taken by row or by lane, sums_of_x by the other. narrow: not 0 where a sum and its
+        bias together stay within 32 bits."""
 
         def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             builder.call(of_dots.dispatcher(builder.module, by_row, sizes), arguments)
 
         words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
         return types.void(
-            whole, whole, words, whole, words, whole, types.CPointer(types.uint8), whole, whole, whole, reals,
-            words, words, reals, reals, words, words, whole, whole,
+            whole, whole, words, INTEGERS if by_row else whole, words, whole, types.CPointer(types.uint8),
+            whole, whole, whole, reals, words, words, reals, reals, words, words, whole, whole, whole,
         ), made  # fmt: skip
 
     return intrinsic(typed)
@@ -262,3 +264,27 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
 
 dots_by_row, dots_by_lane = _dots(True), _dots(False)
 largest_dots = _dots(True, ((8, 3),))  # which is soon compiled
+
+_OCTETS = types.CPointer(types.uint8)
+
+
+@intrinsic
+def copied(typing: Any, to: Any, of: Any, count: Any) -> Any:
+    """So many bytes, which do not overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(of_dots.copier(builder.module), arguments)
+
+    return types.void(_OCTETS, _OCTETS, types.int64), made
+
+
+@intrinsic
+def woven(
+    typing: Any, to: Any, first: Any, second: Any, third: Any, fourth: Any, count: Any, flip: Any
+) -> Any:
+    """Words of a byte of each, with flip in each byte: LANES at a time, whatever the count."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(of_dots.weaver(builder.module), arguments)
+
+    return types.void(types.CPointer(types.int32), *[_OCTETS] * 4, types.int64, types.int64), made

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.cpu.common import Array
 from kernels.cpu.compiled import inlined
-from kernels.ops._quantized import EIGHT_BITS, Quantized
+from kernels.ops._quantized import EIGHT_BITS, LARGEST, Quantized
 
 INT32, FLOAT32, BYTES = range(3)  # what becomes of a sum in a compiled rung (kernels.cpu.dots)
 FLOAT32_HOLDS = 2**24 // 255**2  # products of two factors of up to 255 whose sum float32 holds
@@ -120,3 +120,15 @@ def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, wei
         correction[i] = x_zero * (terms * own - weight_sums[first + i])
         found = found if own == 0 else 1
     return found
+
+
+@inlined
+def within_32_bits(bias, count, terms, to):
+    """Whether a sum of so many terms and its channel's bias are one number of 32 bits, where that is asked."""
+    if to != BYTES:
+        return 0
+    room = 2**31 - 1 - terms * LARGEST * LARGEST
+    for i in range(count):
+        if bias[i] > room or bias[i] < -room:
+            return 0
+    return 1

@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.quantized import behind, flips, kind, numbers, signed, zero_points
+from kernels.cpu.quantized import behind, flips, kind, numbers, signed, within_32_bits, zero_points
 from kernels.cpu.simd import LANES
 
 CHUNK = 64  # rows of y of a part
@@ -43,6 +43,7 @@ def columns_of(a, matrix, top, bottom, group, scratch):
     with_zeros = zero_points(
         first * LANES, count, k, x_zero, simd.octets(a[13]), a[14], a[16], weight_sums, correction, zero
     )
+    narrow = within_32_bits(simd.shifted(simd.words(a[17]), first * LANES), count, k, a[21])
     rows = bottom - top
     if with_zeros == 1:
         for r in range(rows):
@@ -73,7 +74,7 @@ def columns_of(a, matrix, top, bottom, group, scratch):
                 simd.shifted(y, ((matrix * a[25] + top + r) * n + at) * each), n, n - at, a[21],
                 simd.doubles(a[22]), simd.shifted(correction, here), simd.shifted(simd.words(a[17]), at),
                 simd.shifted(simd.doubles(a[18]), at), simd.shifted(simd.doubles(a[19]), at),
-                simd.shifted(zero, here), simd.shifted(sums, r), with_zeros, a[20],
+                simd.shifted(zero, here), simd.shifted(sums, r), with_zeros, a[20], narrow,
             )  # fmt: skip
             v += many
         r += high
