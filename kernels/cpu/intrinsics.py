@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
+from kernels.cpu import octets as octets_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -269,13 +270,23 @@ _OCTETS = types.CPointer(types.uint8)
 
 
 @intrinsic
-def copied(typing: Any, to: Any, of: Any, count: Any) -> Any:
-    """So many bytes, which do not overlap."""
+def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
+    """So many bytes: to[k] = of[k · stride], which do not overlap."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.call(of_dots.copier(builder.module), arguments)
+        builder.call(octets_of.copier(builder.module), arguments)
 
-    return types.void(_OCTETS, _OCTETS, types.int64), made
+    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+
+
+@intrinsic
+def largest(typing: Any, to: Any, of: Any, count: Any, flip: Any) -> Any:
+    """So many bytes: to[k] = the larger of to[k] and of[k] ^ flip, which do not overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.maximum(builder.module), arguments)
+
+    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
 
 
 @intrinsic
@@ -285,6 +296,17 @@ def woven(
     """Words of a byte of each, with flip in each byte: LANES at a time, whatever the count."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.call(of_dots.weaver(builder.module), arguments)
+        builder.call(octets_of.weaver(builder.module), arguments)
 
     return types.void(types.CPointer(types.int32), *[_OCTETS] * 4, types.int64, types.int64), made
+
+
+@intrinsic
+def added(typing: Any, x: Any, z: Any, y: Any, count: Any, x_flip: Any, z_flip: Any, numbers: Any) -> Any:
+    """Sums of so many bytes, at least LANES, between two scales, as kernels.cpu.octets.adder says."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.adder(builder.module), arguments)
+
+    whole = types.int64
+    return types.void(*[_OCTETS] * 3, whole, whole, whole, types.CPointer(types.float64)), made

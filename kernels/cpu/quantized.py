@@ -124,7 +124,7 @@ def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, wei
 
 @inlined
 def within_32_bits(bias, count, terms, to):
-    """Whether a sum of so many terms and its channel's bias are one number of 32 bits, where that is asked."""
+    """Whether a sum of so many terms and its bias are together one number of 32 bits, where that is asked."""
     if to != BYTES:
         return 0
     room = 2**31 - 1 - terms * LARGEST * LARGEST

@@ -13,7 +13,8 @@ In a compiled function
     bits(f), from_bits(i)       a float32 as the int32 of its bits, and back
     tile(...)                   rows × vectors of LANES outputs, all products of a sum, in registers
     dots_by_row(...), dots_by_lane(...)   the same of eight-bit numbers, with what is behind the sums
-    copied(...), woven(...)     bytes copied, and four rows of bytes as one of words
+    copied, largest(...)        bytes to where others lie; the larger ones of two rows of bytes
+    woven, added(...)           four rows of bytes as one of words; sums of bytes between two scales
     invoke(address, a, low, high, scratch)   another compiled function, by its address
     load, store, add, swap      of an int64 that several threads see
     pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time

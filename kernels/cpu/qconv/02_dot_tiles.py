@@ -15,7 +15,7 @@ point. There are three ways to choose the four:
 
     channels    of one place: a plane serves all elements of a window that lie a stride apart. Rows are wider
                 than those of the output; what is computed between these is left out.
-    columns     of one row, under one window: a plane serves the rows of a window. Nothing is between the rows.
+    columns     of one row, under one window: a plane serves a window's rows. Nothing lies between the rows.
     windows     any four under one window: planes are the matrix that im2col makes. Images follow each other.
 
 The first copies least, the last leaves no lane of a vector idle where images are small: `_way` works out what
@@ -61,11 +61,7 @@ def plane_row(a, x, to, zero, y, dx):
     of = simd.shifted(x, y * w + dx - pad)
     for k in range(left):
         to[k] = zero
-    if stride == 1:
-        simd.copied(simd.shifted(to, left), simd.shifted(of, left), right - left)
-    else:
-        for k in range(left, right):
-            to[k] = of[k * stride]
+    simd.copied(simd.shifted(to, left), simd.shifted(of, left * stride), right - left, stride)
     for k in range(right, pitch):
         to[k] = zero
 
@@ -121,7 +117,7 @@ def by_words(a, x, images, first, high, plane, line, to, zero, end):
             else:
                 for b in range(4):
                     here = simd.shifted(x, at + b * area)
-                    simd.copied(simd.shifted(line, b * size), here, right - left)
+                    simd.copied(simd.shifted(line, b * size), here, right - left, 1)
                 simd.woven(
                     simd.shifted(row, left), line, simd.shifted(line, size), simd.shifted(line, 2 * size),
                     simd.shifted(line, 3 * size), right - left, flip,
@@ -211,12 +207,12 @@ def step(a, low, high, scratch):
                         of = simd.shifted(kept, (i * size + which * tall * pitch) * each)
                         to = simd.shifted(y, (((image + which) * maps + m + i) * area + first * out_w) * each)
                         if pitch == out_w:
-                            simd.copied(to, of, rows * out_w * each)
+                            simd.copied(to, of, rows * out_w * each, 1)
                         else:
                             for r in range(rows):
                                 simd.copied(
                                     simd.shifted(to, r * out_w * each), simd.shifted(of, r * pitch * each),
-                                    out_w * each,
+                                    out_w * each, 1,
                                 )  # fmt: skip
             m += at_once
 
@@ -326,7 +322,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours):
     if fours == "channels" and c.stride_w == c.stride_h == 1:
         laying = planes * merged * high * (20 + 6 * -(-pitch // LANES))
     else:
-        row = 20 + (pitch / 8 if c.stride_w == 1 else 1.5 * pitch)
+        row = 20 + pitch / 8 * c.stride_w
         laying = planes * (4 * merged * high * row + places / 2)
     copying = 0.0
     if pitch != c.out_w:
