@@ -40,21 +40,17 @@ from kernels.cpu.vectors import (
     words,
 )  # fmt: skip
 
-NEAR = 2.0**-21
 OUT_SCALE, RECIPROCAL, OUT_ZERO, LOW, HIGH = range(5)  # places of the numbers behind it
 
 _pi8, _pi32, _pi64, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f64))
 
-# rows, vectors, then: spread, its row or where vectors of `across` lie along the sum, across, quads; then y,
-# its row, left, to, numbers; correction, bias, scale, shift, zero; sums of x, whether zeros count, whether
-# there is a shift, whether a sum and its bias together stay within 32 bits.
+# rows, vectors, then: spread, where its rows begin, where words lie along the sum, across, quads; then y, its
+# row, left, to, numbers; correction, bias, scale, shift, zero; sums of x, whether zeros count, whether there
+# is a shift, whether a sum and its bias together stay within 32 bits.
 _BEHIND = [
     _pi8, i64, i64, i64, _pf64, _pi32, _pi32, _pf64, _pf64, _pi32, _pi32, i64, i64, i64,
 ]  # fmt: skip
-
-
-def _arguments(by_row: bool) -> list[Any]:
-    return [_pi32, _pi64 if by_row else i64, _pi32, i64, *_BEHIND]
+ARGUMENTS = [_pi32, _pi64, _pi64, _pi32, i64, *_BEHIND]
 
 
 SIZES = tuple((rows, v) for rows in DOT_ROWS for v in range(1, DOT_VECTORS[rows] + 1))
@@ -66,7 +62,7 @@ def dispatcher(module: Any, by_row: bool, sizes: Sequence[tuple[int, int]] = SIZ
     name = f"kernelscope_dots_{'rows' if by_row else 'lanes'}_{len(sizes)}"
     if name in module.globals:
         return module.globals[name]
-    function = internal(module, name, [i64, i64, *_arguments(by_row)])
+    function = internal(module, name, [i64, i64, *ARGUMENTS])
     b = ir.IRBuilder(function.append_basic_block("entry"))
     rows, vectors, *rest = function.args
     end = function.append_basic_block("end")
@@ -109,8 +105,8 @@ def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
 
 
 def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish: Any) -> Any:
-    function = internal(module, name, _arguments(by_row))
-    spread, along, across, quads, *behind = function.args
+    function = internal(module, name, ARGUMENTS)
+    spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
     kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
@@ -118,20 +114,21 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     if not by_row:
         panel = b.mul(quads, i64(LANES))
         panels = [b.gep(across, [b.mul(panel, i64(v))]) for v in range(vectors)]
-        from_rows = [b.gep(spread, [b.mul(along, i64(i))]) for i in range(rows)]
+        from_rows = [b.gep(spread, [b.load(b.gep(starts, [i64(i)]))]) for i in range(rows)]
     b.branch(loop)
     b.position_at_end(loop)
     k = b.phi(i64)
     sums = [b.phi(words) for _ in pairs]
+    next_word = b.load(b.gep(along, [k]))
     if by_row:
-        here = b.gep(across, [b.load(b.gep(along, [k]))])
+        here = b.gep(across, [next_word])
         places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
         own = b.gep(spread, [b.mul(k, i64(rows))])
         rows_at = [b.gep(own, [i64(i)]) for i in range(rows)]
     else:
         place = b.mul(k, i64(LANES))
         places = [b.gep(pointer, [place]) for pointer in panels]
-        rows_at = [b.gep(pointer, [k]) for pointer in from_rows]
+        rows_at = [b.gep(pointer, [next_word]) for pointer in from_rows]
     seen = [read(b, pointer, words) for pointer in places]
     added = []
     for i in range(rows):
@@ -155,18 +152,180 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
 
 
 def _finish(module: Any, name: str, by_row: bool) -> Any:
-    """What is written of the sums of a tile, which lie row after row."""
+    """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
+    is sure, all else by `_exactly`.
+
+    With u = 2⁻²⁴, the sum, the factor and the shift are in float32 each off by at most u of themselves, and
+    so is what is made of them: a number q of steps by 6u |q| + 4u |shift|. From 512 steps on it is held at an
+    end whatever it is. So q is sure where it lies 8u (512 + |shift|) from half-way between two steps."""
+    exactly = _exactly(module, f"{name}_exactly", by_row)
     function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,
         correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, narrow,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def block(name: str) -> Any:
+        return function.append_basic_block(name)
+
+    quick, slow, end = block("quick"), block("slow"), block("end")
+    is_quick = b.and_(b.icmp_signed("==", to, i64(BYTES)), b.icmp_signed("!=", narrow, i64(0)))
+    b.cbranch(is_quick, quick, slow)
+    b.position_at_end(slow)
+    b.call(exactly, function.args)
+    b.branch(end)
+
+    b.position_at_end(quick)
     ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(5)]
-    wide = [splat(b, end) for end in ends]  # of double precision, and of single
-    short = [splat(b, b.fptrunc(end, f32)) for end in ends]
-    # A float32 is near enough where the sum is whole in it, and it is asked for one of eight bits.
-    quick = b.and_(b.icmp_signed("==", to, i64(BYTES)), b.icmp_signed("!=", narrow, i64(0)))
+    short = [splat(b, b.fptrunc(number, f32)) for number in ends]
+    per_step = ends[RECIPROCAL] if by_row else splat(b, ends[RECIPROCAL])
+    outer_begins, inner_begins = block("outer"), block("inner")
+    b.branch(outer_begins)
+    b.position_at_end(outer_begins)
+    outer = b.phi(i64)
+    outer.add_incoming(i64(0), quick)
+    count = None if by_row else _count(b, left, outer)
+
+    def of_channel(pointer: Any, kind: Any) -> Any:
+        if by_row:
+            return b.load(b.gep(pointer, [outer]), align=4)
+        return _lanes(module, b, b.gep(pointer, [b.mul(outer, i64(LANES))]), kind, count)
+
+    def in_steps(value: Any) -> Any:
+        return b.fptrunc(b.fmul(value, per_step), f32 if by_row else floats)
+
+    def each(value: Any) -> Any:
+        return splat(b, value) if by_row else value
+
+    base = each(b.add(of_channel(correction, words), of_channel(bias, words)))
+    factor = each(in_steps(of_channel(scale, reals)))
+    before, shifting, ready = b.block, block("shifting"), block("ready")
+    b.cbranch(b.icmp_signed("!=", with_shift, i64(0)), shifting, ready)
+    b.position_at_end(shifting)
+    found = each(in_steps(of_channel(shift, reals)))
+    b.branch(ready)
+    b.position_at_end(ready)
+    moved_by = b.phi(floats)
+    moved_by.add_incoming(filled(floats, 0.0), before)
+    moved_by.add_incoming(found, shifting)
+    far = b.fadd(_of(module, b, "fabs", moved_by), filled(floats, 512.0))
+    sure = b.fsub(filled(floats, 0.5), b.fmul(far, filled(floats, 2.0**-21)))
+    b.branch(inner_begins)
+
+    b.position_at_end(inner_begins)
+    inner = b.phi(i64)
+    inner.add_incoming(i64(0), ready)
+    i, v = (outer, inner) if by_row else (inner, outer)
+    of = b.gep(kept, [b.add(b.mul(i, vectors), v)])
+    lane = b.mul(v, i64(LANES))
+    sums = b.add(read(b, of, words), base)
+    before, zeros, summed = b.block, block("zeros"), block("summed")
+    b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, summed)
+    b.position_at_end(zeros)
+    if by_row:
+        total = _lanes(module, b, b.gep(sums_of_x, [lane]), words, _count(b, left, v))
+    else:
+        total = splat(b, b.load(b.gep(sums_of_x, [i]), align=4))
+    less = b.sub(sums, b.mul(each(of_channel(zero, words)), total))
+    end_of_zeros = b.block
+    b.branch(summed)
+    b.position_at_end(summed)
+    whole = b.phi(words)
+    whole.add_incoming(sums, before)
+    whole.add_incoming(less, end_of_zeros)
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    step = b.call(fma, [b.sitofp(whole, floats), factor, moved_by])
+    rounded = _of(module, b, "rint", step)
+    off = _of(module, b, "fabs", b.fsub(step, rounded))
+    near = b.bitcast(b.fcmp_unordered(">", off, sure), ir.IntType(LANES))
+    certain, again, following = block("certain"), block("again"), block("following")
+    place = b.add(b.mul(i, y_row), lane)
+    b.cbranch(b.icmp_unsigned("!=", near, ir.Constant(near.type, 0)), again, certain)
+
+    b.position_at_end(again)
+    channel = i if by_row else lane
+    behind = [b.gep(pointer, [channel]) for pointer in (correction, bias, scale)]
+    at_shift = b.gep(shift, [b.select(b.icmp_signed("!=", with_shift, i64(0)), channel, i64(0))])
+    own_zero, own_sums = b.gep(zero, [channel]), b.gep(sums_of_x, [lane if by_row else i])
+    b.call(exactly, [
+        of, i64(1), i64(1), b.gep(y, [place]), y_row, b.sub(left, lane), to, numbers, *behind, at_shift,
+        own_zero, own_sums, with_zeros, with_shift, narrow,
+    ])  # fmt: skip
+    b.branch(following)
+
+    b.position_at_end(certain)
+    made = _held(b, rounded, short)
+    at = b.bitcast(b.gep(y, [place]), bytes_.as_pointer())
+    all_of_them, some = block("all"), block("some")
+    b.cbranch(b.icmp_signed(">=", b.sub(left, lane), i64(LANES)), all_of_them, some)
+    b.position_at_end(all_of_them)
+    b.store(made, at, align=1)
+    b.branch(following)
+    b.position_at_end(some)
+    _stored(module, b, made, at, _count(b, left, v))
+    b.branch(following)
+
+    b.position_at_end(following)
+    next_inner, next_outer = b.add(inner, i64(1)), b.add(outer, i64(1))
+    inner.add_incoming(next_inner, following)
+    outer_ends = block("outer_ends")
+    b.cbranch(b.icmp_signed("<", next_inner, vectors if by_row else rows), inner_begins, outer_ends)
+    b.position_at_end(outer_ends)
+    outer.add_incoming(next_outer, outer_ends)
+    b.cbranch(b.icmp_signed("<", next_outer, rows if by_row else vectors), outer_begins, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _count(b: Any, left: Any, v: Any) -> Any:
+    """Which lanes of vector v are among the first `left` of a tile's."""
+    count = splat(b, b.trunc(b.sub(left, b.mul(v, i64(LANES))), i32))
+    return b.icmp_signed("<", ir.Constant(words, list(range(LANES))), count)
+
+
+def _lanes(module: Any, b: Any, pointer: Any, kind: Any, mask: Any) -> Any:
+    """A vector of int32 or float64 of which no other lane is read; these are 0."""
+    word = f"v{LANES}{'i32' if kind is words else 'f64'}"
+    load = llvm_own(module, f"masked.load.{word}.p0", kind, [kind.as_pointer(), i32, mask_, kind])
+    zeros = filled(kind, 0 if kind is words else 0.0)
+    return b.call(load, [b.bitcast(pointer, kind.as_pointer()), i32(4), mask, zeros])
+
+
+def _stored(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
+    """Those lanes of a vector, where `at` points to."""
+    kind = value.type
+    word = {bytes_: "i8", words: "i32", floats: "f32"}[kind]
+    kinds = [kind, kind.as_pointer(), i32, mask_]
+    b.call(llvm_own(module, f"masked.store.v{LANES}{word}.p0", void, kinds), [value, at, i32(1), mask])
+
+
+def _of(module: Any, b: Any, name: str, value: Any) -> Any:
+    """A function of LLVM's of each lane."""
+    kind = value.type
+    own = f"{name}.v{LANES}{'f32' if kind is floats else 'f64'}"
+    return b.call(llvm_own(module, own, kind, [kind]), [value])
+
+
+def _held(b: Any, step: Any, behind: list[Any]) -> Any:
+    """The bytes of a rounded number of steps."""
+    step = b.fadd(step, behind[OUT_ZERO])
+    step = b.select(b.fcmp_ordered("<", step, behind[LOW]), behind[LOW], step)
+    step = b.select(b.fcmp_ordered(">", step, behind[HIGH]), behind[HIGH], step)
+    return b.trunc(b.fptosi(step, words), bytes_)
+
+
+def _exactly(module: Any, name: str, by_row: bool) -> Any:
+    """What is written of the sums of a tile, which lie row after row, in double precision."""
+    function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
+    (
+        kept, rows, vectors, y, y_row, left, to, numbers,
+        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, _narrow,
+    ) = function.args  # fmt: skip
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(5)]
+    wide = [splat(b, end) for end in ends]
     entered, row_begins, loop = b.block, b.append_basic_block("row"), b.append_basic_block("loop")
     b.branch(row_begins)
     b.position_at_end(row_begins)
@@ -178,15 +337,10 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
     v = b.phi(i64)
     v.add_incoming(i64(0), row_begins)
     lane = b.mul(v, i64(LANES))
-    count = splat(b, b.trunc(b.sub(left, lane), i32))
-    mask = b.icmp_signed("<", ir.Constant(words, list(range(LANES))), count)
+    mask = _count(b, left, v)
 
     def lanes(pointer: Any, kind: Any) -> Any:
-        at = b.bitcast(b.gep(pointer, [lane]), kind.as_pointer())
-        word = f"v{LANES}{'i32' if kind is words else 'f64'}"
-        load = llvm_own(module, f"masked.load.{word}.p0", kind, [kind.as_pointer(), i32, mask_, kind])
-        zeros = ir.Constant(kind, [0 if kind is words else 0.0] * LANES)
-        return b.call(load, [at, i32(4), mask, zeros])
+        return _lanes(module, b, b.gep(pointer, [lane]), kind, mask)
 
     def row(pointer: Any) -> Any:
         return splat(b, b.load(b.gep(pointer, [i]), align=4))
@@ -194,28 +348,9 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
     def of_channel(pointer: Any, kind: Any) -> Any:
         return row(pointer) if by_row else lanes(pointer, kind)
 
-    def of_step(pointer: Any) -> Any:
-        """As of_channel, of double precision, in steps of y, as float32."""
-        if by_row:
-            return splat(b, b.fptrunc(b.fmul(b.load(b.gep(pointer, [i])), ends[RECIPROCAL]), f32))
-        return b.fptrunc(b.fmul(lanes(pointer, reals), wide[RECIPROCAL]), floats)
-
-    def stored(value: Any, kind: Any, word: str, bits: int) -> None:
-        place = b.mul(b.add(y_at, lane), i64(bits // 8))
-        at = b.bitcast(b.gep(y, [place]), kind.as_pointer())
-        kinds = [kind, kind.as_pointer(), i32, mask_]
-        b.call(llvm_own(module, f"masked.store.v{LANES}{word}.p0", void, kinds), [value, at, i32(1), mask])
-
-    def of_floats(name: str, value: Any) -> Any:
-        kind = value.type
-        bits = "f32" if kind is floats else "f64"
-        return b.call(llvm_own(module, f"{name}.v{LANES}{bits}", kind, [kind]), [value])
-
-    def held(step: Any, behind: list[Any]) -> Any:
-        step = b.fadd(step, behind[OUT_ZERO])
-        step = b.select(b.fcmp_ordered("<", step, behind[LOW]), behind[LOW], step)
-        step = b.select(b.fcmp_ordered(">", step, behind[HIGH]), behind[HIGH], step)
-        return b.trunc(b.fptosi(step, words), bytes_)
+    def stored(value: Any, nbytes: int) -> None:
+        place = b.gep(y, [b.mul(b.add(y_at, lane), i64(nbytes))])
+        _stored(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
 
     def choice(condition: Any, name: str, value: Any, other: Any) -> Any:
         """`value`, or where the condition holds what `other` makes of it."""
@@ -234,33 +369,13 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
         total = lanes(sums_of_x, words) if by_row else row(sums_of_x)
         return b.sub(sums, b.mul(of_channel(zero, words), total))
 
-    sums = b.add(b.load(b.gep(kept, [b.add(of_row, v)]), align=4), of_channel(correction, words))
+    sums = b.add(read(b, b.gep(kept, [b.add(of_row, v)]), words), of_channel(correction, words))
     whole = choice(b.icmp_signed("!=", with_zeros, i64(0)), "zeros", sums, without_zeros)
-    quickly, exactly, following = (b.append_basic_block(name) for name in ("quickly", "exactly", "following"))
-    b.cbranch(quick, quickly, exactly)
-
-    # The sum, the factor and the shift in float32 are each off by 2⁻²⁴ of themselves, and so are product and
-    # sum: NEAR times both is more than that.
-    b.position_at_end(quickly)
-    product = b.fmul(b.sitofp(b.add(whole, of_channel(bias, words)), floats), of_step(scale))
-    moved = choice(
-        b.icmp_signed("!=", with_shift, i64(0)), "moved", product, lambda: b.fadd(product, of_step(shift))
-    )
-    rounded = of_floats("rint", moved)
-    off = of_floats("fabs", b.fsub(of_floats("fabs", b.fsub(moved, rounded)), filled(floats, 0.5)))
-    much = b.fmul(b.fadd(of_floats("fabs", product), of_floats("fabs", moved)), filled(floats, NEAR))
-    near = b.bitcast(b.fcmp_unordered("<=", off, much), ir.IntType(LANES))
-    certain = b.append_basic_block("certain")
-    b.cbranch(b.icmp_unsigned("!=", near, ir.Constant(near.type, 0)), exactly, certain)
-    b.position_at_end(certain)
-    stored(held(rounded, short), bytes_, "i8", 8)
-    b.branch(following)
-
-    b.position_at_end(exactly)
+    following = b.append_basic_block("following")
     as_sums, real = b.append_basic_block("as_sums"), b.append_basic_block("real")
     b.cbranch(b.icmp_signed("==", to, i64(INT32)), as_sums, real)
     b.position_at_end(as_sums)
-    stored(whole, words, "i32", 32)
+    stored(whole, 4)
     b.branch(following)
     b.position_at_end(real)
     value = b.fadd(b.sitofp(whole, reals), b.sitofp(of_channel(bias, words), reals))
@@ -274,10 +389,11 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
     as_floats, as_bytes = b.append_basic_block("as_floats"), b.append_basic_block("as_bytes")
     b.cbranch(b.icmp_signed("==", to, i64(FLOAT32)), as_floats, as_bytes)
     b.position_at_end(as_floats)
-    stored(b.fptrunc(value, floats), floats, "f32", 32)
+    stored(b.fptrunc(value, floats), 4)
     b.branch(following)
     b.position_at_end(as_bytes)
-    stored(held(of_floats("rint", b.fdiv(value, wide[OUT_SCALE])), wide), bytes_, "i8", 8)
+    step = _of(module, b, "rint", b.fdiv(value, wide[OUT_SCALE]))
+    stored(_held(b, step, wide), 1)
     b.branch(following)
 
     b.position_at_end(following)

@@ -235,14 +235,14 @@ def tile(
 
 def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
     def typed(
-        typing: Any, rows: Any, vectors: Any, spread: Any, along: Any, across: Any, quads: Any, y: Any,
-        y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any, shift: Any,
-        zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, narrow: Any,
+        typing: Any, rows: Any, vectors: Any, spread: Any, starts: Any, along: Any, across: Any, quads: Any,
+        y: Any, y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any,
+        shift: Any, zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, narrow: Any,
     ) -> Any:  # fmt: skip
         """Of rows i (one of DOT_ROWS) and vectors v (up to DOT_VECTORS of these) of lanes,
 
             sum = Σ_k dot4(spread[k · rows + i], across[along[k] + v · LANES + lane])   by row
-            sum = Σ_k dot4(spread[i · along + k], across[(v · quads + k) · LANES + lane])   by lane
+            sum = Σ_k dot4(spread[starts[i] + along[k]], across[(v · quads + k) · LANES + lane])   by lane
             sum + correction − zero · sums_of_x
 
         the last where `with_zeros`; and of the first `left` lanes in y, an element of y_row a row, what
@@ -256,7 +256,7 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
 
         words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
         return types.void(
-            whole, whole, words, INTEGERS if by_row else whole, words, whole, types.CPointer(types.uint8),
+            whole, whole, words, INTEGERS, INTEGERS, words, whole, types.CPointer(types.uint8),
             whole, whole, whole, reals, words, words, reals, reals, words, words, whole, whole, whole,
         ), made  # fmt: skip
 

@@ -67,8 +67,8 @@ def products_of_bytes(a, low, high, scratch):
     width = a[5] * LANES
     for _ in range(low, high):
         simd.largest_dots(
-            a[6], a[5], left, places, right, a[7], simd.as_octets(scratch), width, width, INT32, real, none,
-            none, real, real, none, none, 0, 0, 0,
+            a[6], a[5], left, places, places, right, a[7], simd.as_octets(scratch), width, width,
+            INT32, real, none, none, real, real, none, none, 0, 0, 0,
         )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ import numpy as np
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
 from kernels.cpu.quantized import (
+    BYTES,
     behind,
     flips,
     kind,
@@ -46,6 +47,7 @@ WORDS = 1 << 16  # of a part's planes, as many as half of a core's own cache hol
 PLACES = 1 << 12  # of a plane
 PARTS = 4  # at least: else threads would wait for the last
 NOTHING = -1  # instead of a channel
+WIDE = 3 * LANES  # maps of a tile whose lanes are maps
 
 
 @inlined
@@ -126,6 +128,49 @@ def by_words(a, x, images, first, high, plane, line, to, zero, end):
                 row[k] = padding
 
 
+@inlined
+def by_maps(
+    a, images, group, m, last, laid, sums, correction, zero, line, kept, y, with_zeros, narrow
+):  # fmt: skip
+    """Tiles of 8 outputs and 48 maps, which are turned round on their way to y. No rows of images are cut."""
+    maps, area, quads, each = a[5], a[6], a[20], a[31]
+    along, places, own = simd.integers(a[21]), simd.integers(a[47]), maps // a[4]
+    panels = (own + LANES - 1) // LANES
+    weights = simd.shifted(simd.words(a[26]), group * panels * LANES * quads)
+    bias, scale, shift = simd.words(a[36]), simd.doubles(a[37]), simd.doubles(a[38])
+    totals, count = simd.as_words(line), images * area
+    if with_zeros == 1:
+        for k in range(count):
+            totals[k] = sums[places[k]]
+    while m < last:
+        many = min(3, (last - m + LANES - 1) // LANES)
+        here, width = m - group * own, min(last - m, many * LANES)
+        k = 0
+        while k < count:
+            rows = 8 if count - k >= 8 else (4 if count - k >= 4 else (2 if count - k >= 2 else 1))
+            simd.dots_by_lane(
+                rows, many, laid, simd.shifted(places, k), along, simd.shifted(weights, here * quads), quads,
+                simd.shifted(kept, k * WIDE * each), WIDE, width, a[41], simd.doubles(a[40]),
+                simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
+                simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(totals, k), with_zeros, a[42],
+                narrow,
+            )  # fmt: skip
+            k += rows
+        for i in range(width):
+            for image in range(images):
+                at = (image * maps + m + i) * area
+                if each == 1:
+                    to, of = simd.shifted(y, at), simd.shifted(kept, image * area * WIDE + i)
+                    for k in range(area):
+                        to[k] = of[k * WIDE]
+                else:
+                    whole = simd.shifted(simd.as_words(y), at)
+                    sum_of = simd.shifted(simd.as_words(kept), image * area * WIDE + i)
+                    for k in range(area):
+                        whole[k] = sum_of[k * WIDE]
+        m += width
+
+
 @compiled
 def step(a, low, high, scratch):
     channels, groups, maps, area, out_w = a[1], a[4], a[5], a[6], a[8]
@@ -174,10 +219,17 @@ def step(a, low, high, scratch):
         if with_zeros == 1:
             for v in range(vectors):
                 simd.dots_by_row(
-                    1, 1, ones, along, simd.shifted(laid, v * LANES), quads,
+                    1, 1, ones, along, along, simd.shifted(laid, v * LANES), quads,
                     simd.as_octets(simd.shifted(sums, v * LANES)), LANES, LANES, 0, simd.doubles(a[40]), none,
                     none, scale, shift, none, none, 0, 0, 0,
                 )  # fmt: skip
+        if a[46] == 1:
+            m = group * own + part % slices * of_slice
+            by_maps(
+                a, images, group, m, min(m + of_slice, (group + 1) * own), laid, sums, correction, zero, line,
+                kept, simd.shifted(y, image * maps * area * each), with_zeros, narrow,
+            )  # fmt: skip
+            continue
         direct = images == 1 and pitch == out_w
         m = group * own + part % slices * of_slice
         last = min(m + of_slice, (group + 1) * own)
@@ -194,7 +246,7 @@ def step(a, low, high, scratch):
                     many = 2  # twice: a vector alone would wait for each of its sums
                 at = v * LANES
                 simd.dots_by_row(
-                    at_once, many, simd.shifted(weights, m * quads), along, simd.shifted(laid, at), quads,
+                    at_once, many, simd.shifted(weights, m * quads), along, along, simd.shifted(laid, at), quads,
                     simd.shifted(to, at * each), row, count - at, a[41], simd.doubles(a[40]),
                     simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
                     simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(sums, at), with_zeros, a[42],
@@ -222,7 +274,8 @@ class _Way(NamedTuple):
     of a plane; slices: in so many are the maps of a group divided, each of `of_slice`; size: words from one
     plane to the next; sources: (planes, 4, 3) channel, row and column of what a plane begins with; along:
     where the words of a window lie; taps: (words, 4) which weight of a map each of their numbers is
-    multiplied by, or NOTHING; words: whether a plane's numbers are channels of one place."""
+    multiplied by, or NOTHING; words: whether a plane's numbers are channels of one place; by_maps: whether
+    the lanes of a tile are maps, not outputs; places: where the first word of each output's window lies."""
 
     merged: int
     band: int
@@ -236,6 +289,8 @@ class _Way(NamedTuple):
     along: np.ndarray
     taps: np.ndarray
     words: bool
+    by_maps: bool
+    places: np.ndarray
 
 
 def _places(c, fours):
@@ -284,30 +339,35 @@ def _way(c):
         pitch = c.out_w + max(word[2] for word in words)
         merged = 1
         while True:
-            cycles, *rest = _cycles(c, len(sources), len(words), down, pitch, merged, fours)
-            if found is None or cycles < found[0]:
-                found = (cycles, fours, taps, sources, words, down, pitch, merged, *rest)
+            for by_maps in (False, True):
+                cycles, *rest = _cycles(c, len(sources), len(words), down, pitch, merged, fours, by_maps)
+                if found is None or cycles < found[0]:
+                    found = (cycles, fours, taps, sources, words, down, pitch, merged, by_maps, *rest)
             if merged == c.n:
                 break
             merged = min(2 * merged, c.n)
-    _, fours, taps, sources, words, down, pitch, merged, band, size = found
+    _, fours, taps, sources, words, down, pitch, merged, by_maps, band, size = found
     bands, own = -(-c.out_h // band), c.m // c.group
-    blocks = max(1, own // ROWS)
+    least = WIDE if by_maps else ROWS
+    blocks = max(1, own // least)
     parts = -(-c.n // merged) * c.group * bands
-    of_slice = -(-blocks // max(1, min(blocks, -(-PARTS // parts)))) * ROWS
+    of_slice = -(-blocks // max(1, min(blocks, -(-PARTS // parts)))) * least
     along = [(plane * size) + down * pitch + right for plane, down, right in words]
+    image, i, j = np.ogrid[:merged, : c.out_h, : c.out_w]
+    places = ((image * (band + down) + i) * pitch + j).reshape(-1) if by_maps else np.zeros(1, np.int64)
     return _Way(
         merged, band, bands, down, -(-own // of_slice), of_slice, size, pitch, sources,
-        np.array(along, np.int64), taps, fours == "channels" and c.stride_w == c.stride_h == 1,
+        np.array(along, np.int64), taps, fours == "channels" and c.stride_w == c.stride_h == 1, by_maps,
+        places,
     )  # fmt: skip
 
 
-def _cycles(c, planes, quads, beyond, pitch, merged, fours):
+def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
     """(cycles of all images, rows of a part, words of a plane), roughly: two dots a cycle, of a vector alone
     less."""
     own = c.m // c.group
     band = min(PLACES, WORDS // planes) // (merged * pitch) - beyond
-    if merged > 1 and band < c.out_h:
+    if (merged > 1 or by_maps) and band < c.out_h:
         return np.inf, 0, 0
     band = max(1, min(band, c.out_h))
     bands = -(-c.out_h // band)
@@ -318,7 +378,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours):
     places = ((merged - 1) * high + band - 1) * pitch + c.out_w
     vectors = -(-places // LANES)
     threes = vectors // 3 * 12 + (0, 8, 9)[vectors % 3]
-    dots = -(-own // ROWS) * quads * threes + own * vectors * 14
+    dots = -(-own // ROWS) * quads * threes + own * vectors * 10
     if fours == "channels" and c.stride_w == c.stride_h == 1:
         laying = planes * merged * high * (20 + 6 * -(-pitch // LANES))
     else:
@@ -329,13 +389,19 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours):
         copying = own * merged * band * (10 + c.out_w / 16)
     elif merged > 1:
         copying = own * merged * (10 + band * c.out_w / 16)
+    if by_maps:
+        outputs, panels = merged * c.out_h * c.out_w, -(-own // LANES)
+        tiles = outputs // ROWS + 0.6 * (outputs % ROWS).bit_count()
+        dots = tiles * quads * (panels // 3 * 13 + (0, 6, 9)[panels % 3]) + tiles * panels * ROWS * 12
+        copying = 1.5 * own * outputs
     return (dots + laying + copying) * bands * c.group * -(-c.n // merged), band, size
 
 
 def workspace(p):
     way, planes = _way(p.product), len(_way(p.product).sources)
     words = planes * way.size + 2 * LANES + way.size + 2 * p.product.m
-    nbytes = 4 * (way.size + LANES) + ROWS * way.size * (1 if kind(p) == 2 else 4)
+    kept = len(way.places) * WIDE if way.by_maps else ROWS * way.size
+    nbytes = 4 * (way.size + LANES) + kept * (1 if kind(p) == BYTES else 4)
     return 4 * words + -(-nbytes // 4) * 4
 
 
@@ -344,10 +410,16 @@ def _packed(p, weights):
     c, taps = p.product, _way(p.product).taps
     own = c.m // c.group
     into = np.zeros(_nbytes(p), np.int8)
-    held, rest = into[: 4 * c.m * len(taps)].reshape(c.m, -1), into[4 * c.m * len(taps) :]
+    of_maps = 4 * c.group * _lanes(c) * len(taps)
+    held, rest = into[:of_maps].reshape(c.group * _lanes(c), -1), into[of_maps:]
     values = signed(p, weights).reshape(c.m, p.terms)
     each = np.where(taps == NOTHING, np.int8(0), values[:, taps])  # (maps, words, 4)
-    for group in range(0, c.m, own):
+    if _way(c).by_maps:
+        whole = np.zeros((c.group, _lanes(c), *taps.shape), np.int8)
+        whole[:, :own] = each.reshape(c.group, own, *taps.shape)
+        panels = held.reshape(c.group, -1, len(taps), LANES, 4)
+        panels[...] = whole.reshape(c.group, -1, LANES, *taps.shape).transpose(0, 1, 3, 2, 4)
+    for group in range(0, 0 if _way(c).by_maps else c.m, own):
         first = 0
         while first < own:
             rows = next(rows for rows in simd.DOT_ROWS if rows <= own - first)
@@ -359,9 +431,15 @@ def _packed(p, weights):
     return into
 
 
+def _lanes(c):
+    """Maps of a group, with those that are added to fill vectors."""
+    own = c.m // c.group
+    return -(-own // LANES) * LANES if _way(c).by_maps else own
+
+
 def _nbytes(p):
-    m, quads = p.product.m, len(_way(p.product).taps)
-    return 4 * (m * quads + m + quads)
+    c, quads = p.product, len(_way(p.product).taps)
+    return 4 * (c.group * _lanes(c) * quads + c.m + quads)
 
 
 def pack(p, inputs):
@@ -376,7 +454,7 @@ def bind(p, inputs, output, workspace):
     if weights.shape != (_nbytes(p),):
         late, weights = weights, np.zeros(_nbytes(p), np.int8)
     quads, area = len(way.taps), c.out_h * c.out_w
-    of_maps = 4 * c.m * quads
+    of_maps = 4 * c.group * _lanes(c) * quads
     held, sums, ones = weights[:of_maps], weights[of_maps:][: 4 * c.m], weights[of_maps + 4 * c.m :]
     bias, scale, shift = behind(p, inputs)
     flip, weight_flip = flips(p)
@@ -386,7 +464,7 @@ def bind(p, inputs, output, workspace):
         np.ascontiguousarray(way.sources), quads, way.along, c.stride_h, c.stride_w, c.pad_top, c.pad_left,
         held, sums, ones, inputs[0], output, output.itemsize, inputs[2], inputs[3], flip, weight_flip, bias,
         scale, shift, int(p.weight_zeros > 1), numbers(p), kind(p), int(p.shifted), int(way.words), c.n,
-        p.terms,
+        p.terms, int(way.by_maps), way.places,
     ]  # fmt: skip
     parts = -(-c.n // way.merged) * c.group * way.bands * way.slices
     call = Call(step, arguments, workspace, c.n, parts, weights.nbytes)

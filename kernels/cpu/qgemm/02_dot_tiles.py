@@ -69,8 +69,8 @@ def columns_of(a, matrix, top, bottom, group, scratch):
             many = min(most, last - v)
             at, here = v * LANES, (v - first) * LANES
             simd.dots_by_lane(
-                high, many, simd.as_words(simd.shifted(x, r * 4 * quads)), quads,
-                simd.shifted(panels, at * quads), quads,
+                high, many, simd.as_words(simd.shifted(x, r * 4 * quads)), simd.integers(a[28]),
+                simd.integers(a[29]), simd.shifted(panels, at * quads), quads,
                 simd.shifted(y, ((matrix * a[25] + top + r) * n + at) * each), n, n - at, a[21],
                 simd.doubles(a[22]), simd.shifted(correction, here), simd.shifted(simd.words(a[17]), at),
                 simd.shifted(simd.doubles(a[18]), at), simd.shifted(simd.doubles(a[19]), at),
@@ -156,6 +156,7 @@ def bind(p, inputs, output, workspace):
         g.k, g.n, groups, wide, panels, inputs[0], g.stride_a, held, apart[0], sums, apart[1],
         inputs[2], inputs[3], int(p.weight_zeros > 1), *flips(p), bias, scale, shift, int(p.shifted), kind(p),
         numbers(p), output, quads, g.m, output.itemsize, int(_direct(p)),
+        np.arange(simd.ROWS) * quads, np.arange(quads),
     ]  # fmt: skip
     alone = g.batch == 1
     parts = g.batch * -(-g.m // CHUNK) * groups
