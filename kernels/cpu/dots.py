@@ -18,7 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from kernels.cpu.quantized import BYTES, FLOAT32, INT32
+from kernels.cpu.quantized import FLOAT32, INT32
 from kernels.cpu.simd import DOT_ROWS, DOT_VECTORS, LANES
 from kernels.cpu.tiles import llvm_own
 from kernels.cpu.vectors import (
@@ -40,15 +40,15 @@ from kernels.cpu.vectors import (
     words,
 )  # fmt: skip
 
-OUT_SCALE, RECIPROCAL, OUT_ZERO, LOW, HIGH = range(5)  # places of the numbers behind it
+OUT_SCALE, OUT_ZERO, LOW, HIGH = range(4)  # places of the numbers behind it
 
 _pi8, _pi32, _pi64, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f64))
 
 # rows, vectors, then: spread, where its rows begin, where words lie along the sum, across, quads; then y, its
 # row, left, to, numbers; correction, bias, scale, shift, zero; sums of x, whether zeros count, whether there
-# is a shift, whether a sum and its bias together stay within 32 bits.
+# is a shift; what bytes are made by in float32, and words between two of these.
 _BEHIND = [
-    _pi8, i64, i64, i64, _pf64, _pi32, _pi32, _pf64, _pf64, _pi32, _pi32, i64, i64, i64,
+    _pi8, i64, i64, i64, _pf64, _pi32, _pi32, _pf64, _pf64, _pi32, _pi32, i64, i64, _pi32, i64,
 ]  # fmt: skip
 ARGUMENTS = [_pi32, _pi64, _pi64, _pi32, i64, *_BEHIND]
 
@@ -105,7 +105,7 @@ def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
 
 
 def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish: Any) -> Any:
-    function = internal(module, name, ARGUMENTS)
+    function = internal(module, name, ARGUMENTS, inlined=True)
     spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
@@ -153,16 +153,12 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
 
 def _finish(module: Any, name: str, by_row: bool) -> Any:
     """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
-    is sure, all else by `_exactly`.
-
-    With u = 2⁻²⁴, the sum, the factor and the shift are in float32 each off by at most u of themselves, and
-    so is what is made of them: a number q of steps by 6u |q| + 4u |shift|. From 512 steps on it is held at an
-    end whatever it is. So q is sure where it lies 8u (512 + |shift|) from half-way between two steps."""
+    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`."""
     exactly = _exactly(module, f"{name}_exactly", by_row)
     function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,
-        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, narrow,
+        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, ready, apart,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -170,16 +166,14 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
         return function.append_basic_block(name)
 
     quick, slow, end = block("quick"), block("slow"), block("end")
-    is_quick = b.and_(b.icmp_signed("==", to, i64(BYTES)), b.icmp_signed("!=", narrow, i64(0)))
-    b.cbranch(is_quick, quick, slow)
+    b.cbranch(b.icmp_signed(">", apart, i64(0)), quick, slow)
     b.position_at_end(slow)
     b.call(exactly, function.args)
     b.branch(end)
 
     b.position_at_end(quick)
-    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(5)]
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(4)]
     short = [splat(b, b.fptrunc(number, f32)) for number in ends]
-    per_step = ends[RECIPROCAL] if by_row else splat(b, ends[RECIPROCAL])
     outer_begins, inner_begins = block("outer"), block("inner")
     b.branch(outer_begins)
     b.position_at_end(outer_begins)
@@ -192,30 +186,16 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
             return b.load(b.gep(pointer, [outer]), align=4)
         return _lanes(module, b, b.gep(pointer, [b.mul(outer, i64(LANES))]), kind, count)
 
-    def in_steps(value: Any) -> Any:
-        return b.fptrunc(b.fmul(value, per_step), f32 if by_row else floats)
-
     def each(value: Any) -> Any:
         return splat(b, value) if by_row else value
 
-    base = each(b.add(of_channel(correction, words), of_channel(bias, words)))
-    factor = each(in_steps(of_channel(scale, reals)))
-    before, shifting, ready = b.block, block("shifting"), block("ready")
-    b.cbranch(b.icmp_signed("!=", with_shift, i64(0)), shifting, ready)
-    b.position_at_end(shifting)
-    found = each(in_steps(of_channel(shift, reals)))
-    b.branch(ready)
-    b.position_at_end(ready)
-    moved_by = b.phi(floats)
-    moved_by.add_incoming(filled(floats, 0.0), before)
-    moved_by.add_incoming(found, shifting)
-    far = b.fadd(_of(module, b, "fabs", moved_by), filled(floats, 512.0))
-    sure = b.fsub(filled(floats, 0.5), b.fmul(far, filled(floats, 2.0**-21)))
+    base, *reals_of = (each(of_channel(b.gep(ready, [b.mul(apart, i64(k))]), words)) for k in range(4))
+    factor, moved_by, sure = (b.bitcast(word, floats) for word in reals_of)
     b.branch(inner_begins)
 
     b.position_at_end(inner_begins)
     inner = b.phi(i64)
-    inner.add_incoming(i64(0), ready)
+    inner.add_incoming(i64(0), outer_begins)
     i, v = (outer, inner) if by_row else (inner, outer)
     of = b.gep(kept, [b.add(b.mul(i, vectors), v)])
     lane = b.mul(v, i64(LANES))
@@ -250,7 +230,7 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
     own_zero, own_sums = b.gep(zero, [channel]), b.gep(sums_of_x, [lane if by_row else i])
     b.call(exactly, [
         of, i64(1), i64(1), b.gep(y, [place]), y_row, b.sub(left, lane), to, numbers, *behind, at_shift,
-        own_zero, own_sums, with_zeros, with_shift, narrow,
+        own_zero, own_sums, with_zeros, with_shift, ready, i64(0),
     ])  # fmt: skip
     b.branch(following)
 
@@ -321,10 +301,10 @@ def _exactly(module: Any, name: str, by_row: bool) -> Any:
     function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,
-        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, _narrow,
+        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, *_,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(5)]
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(4)]
     wide = [splat(b, end) for end in ends]
     entered, row_begins, loop = b.block, b.append_basic_block("row"), b.append_basic_block("loop")
     b.branch(row_begins)

@@ -50,6 +50,7 @@ def _recast(kind: Any) -> Any:
 
 
 as_octets, as_words = _recast(types.CPointer(types.uint8)), _recast(types.CPointer(types.int32))
+as_floats = _recast(types.CPointer(types.float32))
 
 
 @intrinsic
@@ -237,7 +238,8 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
     def typed(
         typing: Any, rows: Any, vectors: Any, spread: Any, starts: Any, along: Any, across: Any, quads: Any,
         y: Any, y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any,
-        shift: Any, zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, narrow: Any,
+        shift: Any, zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, ready: Any,
+        apart: Any,
     ) -> Any:  # fmt: skip
         """Of rows i (one of DOT_ROWS) and vectors v (up to DOT_VECTORS of these) of lanes,
 
@@ -247,9 +249,9 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
 
         the last where `with_zeros`; and of the first `left` lanes in y, an element of y_row a row, what
         `to` says (dots.INT32, …): the sum, or (sum + bias) · scale + shift (where `with_shift`), in float32
-        or divided by numbers[OUT_SCALE], rounded, moved and held between the last of `numbers`. What belongs
-        to a channel is taken by row or by lane, sums_of_x by the other. narrow: not 0 where a sum and its
-        bias together stay within 32 bits."""
+        or divided by numbers[0], rounded, moved and held between the last of `numbers`. What belongs
+        to a channel is taken by row or by lane, sums_of_x by the other. ready, apart: as
+        kernels.cpu.quantized.in_float32 makes them."""
 
         def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             builder.call(of_dots.dispatcher(builder.module, by_row, sizes), arguments)
@@ -257,7 +259,7 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
         words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
         return types.void(
             whole, whole, words, INTEGERS, INTEGERS, words, whole, types.CPointer(types.uint8),
-            whole, whole, whole, reals, words, words, reals, reals, words, words, whole, whole, whole,
+            whole, whole, whole, reals, words, words, reals, reals, words, words, whole, whole, words, whole,
         ), made  # fmt: skip
 
     return intrinsic(typed)

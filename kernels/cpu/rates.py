@@ -68,7 +68,7 @@ def products_of_bytes(a, low, high, scratch):
     for _ in range(low, high):
         simd.largest_dots(
             a[6], a[5], left, places, places, right, a[7], simd.as_octets(scratch), width, width,
-            INT32, real, none, none, real, real, none, none, 0, 0, 0,
+            INT32, real, none, none, real, real, none, none, 0, 0, none, 0,
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ In a compiled function
     floats(address)             the address as `float*`, to be read and written by index as in C
     integers(address)           the same as `int64_t*`
     doubles, words, halves, octets   the same as `double*`, `int32_t*`, `int16_t*`, `uint8_t*`
-    as_octets, as_words         a pointer as one to other elements
+    as_octets, as_words, as_floats   a pointer as one to other elements
     shifted(pointer, n)         pointer + n elements
     number(word)                the float64 whose bits an argument carries (`kernels.cpu.compiled.word`)
     bits(f), from_bits(i)       a float32 as the int32 of its bits, and back

@@ -15,11 +15,12 @@ bytes_, words, floats, reals = (ir.VectorType(kind, LANES) for kind in (i8, i32,
 mask_ = ir.VectorType(ir.IntType(1), LANES)
 
 
-def internal(module: Any, name: str, arguments: Sequence[Any]) -> Any:
-    """A function without a body that the module keeps to itself, once for all that call it."""
+def internal(module: Any, name: str, arguments: Sequence[Any], inlined: bool = False) -> Any:
+    """A function without a body that the module keeps to itself, once for all that call it, or as a part of
+    each."""
     function = ir.Function(module, ir.FunctionType(void, arguments), name)
     function.linkage = "internal"
-    function.attributes.add("noinline")
+    function.attributes.add("alwaysinline" if inlined else "noinline")
     return function
 
 

@@ -35,10 +35,10 @@ from kernels.cpu.quantized import (
     BYTES,
     behind,
     flips,
+    in_float32,
     kind,
     numbers,
     signed,
-    within_32_bits,
     zero_points,
 )
 from kernels.cpu.simd import LANES, ROWS
@@ -51,37 +51,33 @@ WIDE = 3 * LANES  # maps of a tile whose lanes are maps
 
 
 @inlined
-def plane_row(a, x, to, zero, y, dx):
-    """A row of a plane's bytes, of one channel: to[k] = x[y][k · stride + dx − pad], or the zero point."""
-    h, w, pitch, stride, pad = a[2], a[3], a[16], a[23], a[25]
-    if y < 0 or y >= h:
-        for k in range(pitch):
-            to[k] = zero
-        return
-    left = min(pitch, max(0, (pad - dx + stride - 1) // stride))
-    right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
-    of = simd.shifted(x, y * w + dx - pad)
-    for k in range(left):
-        to[k] = zero
-    simd.copied(simd.shifted(to, left), simd.shifted(of, left * stride), right - left, stride)
-    for k in range(right, pitch):
-        to[k] = zero
-
-
-@inlined
 def by_bytes(a, x, images, first, high, plane, line, to, zero):
-    """One plane: its four rows of bytes in `line`, then these as words."""
-    area, size, pitch = a[2] * a[3], a[15], a[16]
+    """One plane: its four rows of bytes in `line`, then these as words. to[k] is of x[k · stride + dx − pad],
+    or the zero point."""
+    h, w, area, size, pitch, stride, pad = a[2], a[3], a[2] * a[3], a[15], a[16], a[23], a[25]
     between, sources = a[4] * a[1] * area, simd.shifted(simd.integers(a[19]), plane * 12)
     for b in range(4):
         channel, dy, dx = sources[3 * b], sources[3 * b + 1], sources[3 * b + 2]
-        if channel >= 0:
-            at = simd.shifted(line, b * size)
-            for image in range(images):
-                of = simd.shifted(x, image * between + channel * area)
-                for r in range(high):
-                    plane_row(a, of, at, zero, (first + r) * a[22] + dy - a[24], dx)
-                    at = simd.shifted(at, pitch)
+        if channel < 0:
+            continue
+        left = min(pitch, max(0, (pad - dx + stride - 1) // stride))
+        right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
+        row = simd.shifted(line, b * size)
+        for image in range(images):
+            y = first * a[22] + dy - a[24]
+            of = simd.shifted(x, image * between + channel * area + left * stride + dx - pad)
+            for _ in range(high):
+                start, end = left, right
+                if y < 0 or y >= h:
+                    start, end = pitch, pitch
+                for k in range(start):
+                    row[k] = zero
+                if start < end:
+                    simd.copied(simd.shifted(row, start), simd.shifted(of, y * w), end - start, stride)
+                for k in range(end, pitch):
+                    row[k] = zero
+                row = simd.shifted(row, pitch)
+                y += a[22]
     simd.woven(
         to, line, simd.shifted(line, size), simd.shifted(line, 2 * size), simd.shifted(line, 3 * size),
         images * high * pitch, a[34],
@@ -130,7 +126,7 @@ def by_words(a, x, images, first, high, plane, line, to, zero, end):
 
 @inlined
 def by_maps(
-    a, images, group, m, last, laid, sums, correction, zero, line, kept, y, with_zeros, narrow
+    a, images, group, m, last, laid, sums, correction, zero, line, kept, y, with_zeros, ready, apart
 ):  # fmt: skip
     """Tiles of 8 outputs and 48 maps, which are turned round on their way to y. No rows of images are cut."""
     maps, area, quads, each = a[5], a[6], a[20], a[31]
@@ -153,7 +149,7 @@ def by_maps(
                 simd.shifted(kept, k * WIDE * each), WIDE, width, a[41], simd.doubles(a[40]),
                 simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
                 simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(totals, k), with_zeros, a[42],
-                narrow,
+                simd.shifted(ready, m), apart,
             )  # fmt: skip
             k += rows
         for i in range(width):
@@ -185,14 +181,17 @@ def step(a, low, high, scratch):
     sums = simd.shifted(laid, planes * size + LANES)
     correction = simd.shifted(sums, size)
     zero = simd.shifted(correction, maps)
-    none = simd.shifted(zero, maps)
+    ready = simd.shifted(zero, maps)
+    none = simd.shifted(ready, 4 * maps)
     line = simd.as_octets(simd.shifted(none, LANES))
     kept = simd.shifted(line, 4 * size + 4 * LANES)
     none[0] = 0
     with_zeros = zero_points(
         0, maps, a[45], x_zero ^ flip, simd.octets(a[33]), a[39], a[35], weight_sums, correction, zero
     )
-    narrow = within_32_bits(bias, maps, a[45], a[41])
+    apart = in_float32(
+        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])[0]
+    )  # fmt: skip
     start, stop, end = 0, a[44], a[44] * groups * channels * a[2] * a[3]
     own, per, there = maps // groups, groups * bands * slices, -1
     if a[0] == 1:
@@ -221,13 +220,13 @@ def step(a, low, high, scratch):
                 simd.dots_by_row(
                     1, 1, ones, along, along, simd.shifted(laid, v * LANES), quads,
                     simd.as_octets(simd.shifted(sums, v * LANES)), LANES, LANES, 0, simd.doubles(a[40]), none,
-                    none, scale, shift, none, none, 0, 0, 0,
+                    none, scale, shift, none, none, 0, 0, none, 0,
                 )  # fmt: skip
         if a[46] == 1:
             m = group * own + part % slices * of_slice
             by_maps(
                 a, images, group, m, min(m + of_slice, (group + 1) * own), laid, sums, correction, zero, line,
-                kept, simd.shifted(y, image * maps * area * each), with_zeros, narrow,
+                kept, simd.shifted(y, image * maps * area * each), with_zeros, ready, apart,
             )  # fmt: skip
             continue
         direct = images == 1 and pitch == out_w
@@ -246,11 +245,11 @@ def step(a, low, high, scratch):
                     many = 2  # twice: a vector alone would wait for each of its sums
                 at = v * LANES
                 simd.dots_by_row(
-                    at_once, many, simd.shifted(weights, m * quads), along, along, simd.shifted(laid, at), quads,
-                    simd.shifted(to, at * each), row, count - at, a[41], simd.doubles(a[40]),
+                    at_once, many, simd.shifted(weights, m * quads), along, along,
+                    simd.shifted(laid, at), quads, simd.shifted(to, at * each), row, count - at, a[41], simd.doubles(a[40]),
                     simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
                     simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(sums, at), with_zeros, a[42],
-                    narrow,
+                    simd.shifted(ready, m), apart,
                 )  # fmt: skip
                 v += many
             if not direct:
@@ -399,7 +398,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
 
 def workspace(p):
     way, planes = _way(p.product), len(_way(p.product).sources)
-    words = planes * way.size + 2 * LANES + way.size + 2 * p.product.m
+    words = planes * way.size + 2 * LANES + way.size + 6 * p.product.m
     kept = len(way.places) * WIDE if way.by_maps else ROWS * way.size
     nbytes = 4 * (way.size + LANES) + kept * (1 if kind(p) == BYTES else 4)
     return 4 * words + -(-nbytes // 4) * 4

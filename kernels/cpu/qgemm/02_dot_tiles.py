@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.quantized import behind, flips, kind, numbers, signed, within_32_bits, zero_points
+from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
 
 CHUNK = 64  # rows of y of a part
@@ -38,12 +38,17 @@ def columns_of(a, matrix, top, bottom, group, scratch):
     correction = simd.as_words(scratch)
     zero = simd.shifted(correction, wide * LANES)
     sums = simd.shifted(zero, wide * LANES)
-    copy = simd.as_octets(simd.shifted(sums, CHUNK))
+    ready = simd.shifted(sums, CHUNK)
+    copy = simd.as_octets(simd.shifted(ready, 4 * wide * LANES))
     count = min(n, last * LANES) - first * LANES
     with_zeros = zero_points(
         first * LANES, count, k, x_zero, simd.octets(a[13]), a[14], a[16], weight_sums, correction, zero
     )
-    narrow = within_32_bits(simd.shifted(simd.words(a[17]), first * LANES), count, k, a[21])
+    bias, scale, shift = simd.words(a[17]), simd.doubles(a[18]), simd.doubles(a[19])
+    apart = in_float32(
+        ready, wide * LANES, first * LANES, count, k, a[21], correction, bias, scale, shift, a[20],
+        simd.doubles(a[22])[0],
+    )  # fmt: skip
     rows = bottom - top
     if with_zeros == 1:
         for r in range(rows):
@@ -74,7 +79,8 @@ def columns_of(a, matrix, top, bottom, group, scratch):
                 simd.shifted(y, ((matrix * a[25] + top + r) * n + at) * each), n, n - at, a[21],
                 simd.doubles(a[22]), simd.shifted(correction, here), simd.shifted(simd.words(a[17]), at),
                 simd.shifted(simd.doubles(a[18]), at), simd.shifted(simd.doubles(a[19]), at),
-                simd.shifted(zero, here), simd.shifted(sums, r), with_zeros, a[20], narrow,
+                simd.shifted(zero, here), simd.shifted(sums, r), with_zeros, a[20],
+                simd.shifted(ready, here), apart,
             )  # fmt: skip
             v += many
         r += high
@@ -110,7 +116,7 @@ def _direct(p):
 def workspace(p):
     _, wide, quads = _panels(p.product)
     rows = 0 if _direct(p) else min(max(p.product.m, 1), CHUNK)
-    return 4 * (2 * wide * LANES + CHUNK + rows * quads)
+    return 4 * (6 * wide * LANES + CHUNK + rows * quads)
 
 
 def _nbytes(p):
