@@ -67,11 +67,11 @@ def dispatcher(module: Any, by_row: bool, sizes: Sequence[tuple[int, int]] = SIZ
     rows, vectors, *rest = function.args
     end = function.append_basic_block("end")
     chosen = b.switch(b.add(b.mul(rows, i64(16)), vectors), end)
-    finish = _finish(module, f"{name}_finish", by_row)
     for i, v in sizes:
         block = function.append_basic_block(f"of_{i}_{v}")
         chosen.add_case(i64(16 * i + v), block)
         b.position_at_end(block)
+        finish = _finish(module, f"{name}_finish", by_row, v if by_row else i)
         b.call(_tile(module, f"{name}_{i}_{v}", i, v, by_row, finish), rest)
         b.branch(end)
     b.position_at_end(end)
@@ -151,10 +151,14 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     return function
 
 
-def _finish(module: Any, name: str, by_row: bool) -> Any:
+def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
-    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`."""
+    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`. inner: vectors of a row, or rows where
+    a lane is a channel: what has a channel in common is done at once."""
     exactly = _exactly(module, f"{name}_exactly", by_row)
+    name = f"{name}_{inner}"
+    if name in module.globals:
+        return module.globals[name]
     function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,
@@ -174,86 +178,88 @@ def _finish(module: Any, name: str, by_row: bool) -> Any:
     b.position_at_end(quick)
     ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(4)]
     short = [splat(b, b.fptrunc(number, f32)) for number in ends]
-    outer_begins, inner_begins = block("outer"), block("inner")
-    b.branch(outer_begins)
-    b.position_at_end(outer_begins)
+    whole = b.icmp_signed(">=", left, b.mul(vectors, i64(LANES)))  # vectors, all of them
+    each = [i64(k) for k in range(inner)]
+    counts = [_count(b, left, v) for v in each] if by_row else []
+    begins = block("begins")
+    b.branch(begins)
+    b.position_at_end(begins)
     outer = b.phi(i64)
     outer.add_incoming(i64(0), quick)
-    count = None if by_row else _count(b, left, outer)
+    counts = counts or [_count(b, left, outer)] * inner
+    channel = outer if by_row else b.mul(outer, i64(LANES))
 
-    def of_channel(pointer: Any, kind: Any) -> Any:
-        if by_row:
-            return b.load(b.gep(pointer, [outer]), align=4)
-        return _lanes(module, b, b.gep(pointer, [b.mul(outer, i64(LANES))]), kind, count)
+    def of_channel(pointer: Any) -> Any:
+        at = b.gep(pointer, [channel])
+        return splat(b, b.load(at, align=4)) if by_row else _lanes(module, b, at, words, counts[0])
 
-    def each(value: Any) -> Any:
-        return splat(b, value) if by_row else value
-
-    base, *reals_of = (each(of_channel(b.gep(ready, [b.mul(apart, i64(k))]), words)) for k in range(4))
+    base, *reals_of = (of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in range(4))
     factor, moved_by, sure = (b.bitcast(word, floats) for word in reals_of)
-    b.branch(inner_begins)
-
-    b.position_at_end(inner_begins)
-    inner = b.phi(i64)
-    inner.add_incoming(i64(0), outer_begins)
-    i, v = (outer, inner) if by_row else (inner, outer)
-    of = b.gep(kept, [b.add(b.mul(i, vectors), v)])
-    lane = b.mul(v, i64(LANES))
-    sums = b.add(read(b, of, words), base)
+    pairs = [(outer, k) if by_row else (k, outer) for k in each]
+    of = [b.gep(kept, [b.add(b.mul(i, vectors), v)]) for i, v in pairs]
+    places = [b.gep(y, [b.add(b.mul(i, y_row), b.mul(v, i64(LANES)))]) for i, v in pairs]
+    sums = [b.add(read(b, pointer, words), base) for pointer in of]
     before, zeros, summed = b.block, block("zeros"), block("summed")
     b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, summed)
     b.position_at_end(zeros)
-    if by_row:
-        total = _lanes(module, b, b.gep(sums_of_x, [lane]), words, _count(b, left, v))
-    else:
-        total = splat(b, b.load(b.gep(sums_of_x, [i]), align=4))
-    less = b.sub(sums, b.mul(each(of_channel(zero, words)), total))
-    end_of_zeros = b.block
+    own = of_channel(zero)
+    totals = [
+        _lanes(module, b, b.gep(sums_of_x, [b.mul(v, i64(LANES))]), words, count)
+        if by_row
+        else splat(b, b.load(b.gep(sums_of_x, [i]), align=4))
+        for (i, v), count in zip(pairs, counts, strict=True)
+    ]
+    less = [b.sub(total, b.mul(own, of_x)) for total, of_x in zip(sums, totals, strict=True)]
     b.branch(summed)
     b.position_at_end(summed)
-    whole = b.phi(words)
-    whole.add_incoming(sums, before)
-    whole.add_incoming(less, end_of_zeros)
+    found = [b.phi(words) for _ in each]
+    for phi, one, other in zip(found, sums, less, strict=True):
+        phi.add_incoming(one, before)
+        phi.add_incoming(other, zeros)
     fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
-    step = b.call(fma, [b.sitofp(whole, floats), factor, moved_by])
-    rounded = _of(module, b, "rint", step)
-    off = _of(module, b, "fabs", b.fsub(step, rounded))
-    near = b.bitcast(b.fcmp_unordered(">", off, sure), ir.IntType(LANES))
+    steps = [b.call(fma, [b.sitofp(total, floats), factor, moved_by]) for total in found]
+    rounded = [_of(module, b, "rint", step) for step in steps]
+    off = [
+        _of(module, b, "fabs", b.fsub(step, to_whole)) for step, to_whole in zip(steps, rounded, strict=True)
+    ]
+    near = [b.fcmp_unordered(">", distance, sure) for distance in off]
+    any_near = near[0]
+    for other in near[1:]:
+        any_near = b.or_(any_near, other)
+    bits = b.bitcast(any_near, ir.IntType(LANES))
+    made = [_held(b, step, short) for step in rounded]
     certain, again, following = block("certain"), block("again"), block("following")
-    place = b.add(b.mul(i, y_row), lane)
-    b.cbranch(b.icmp_unsigned("!=", near, ir.Constant(near.type, 0)), again, certain)
+    b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), again, certain)
 
     b.position_at_end(again)
-    channel = i if by_row else lane
     behind = [b.gep(pointer, [channel]) for pointer in (correction, bias, scale)]
     at_shift = b.gep(shift, [b.select(b.icmp_signed("!=", with_shift, i64(0)), channel, i64(0))])
-    own_zero, own_sums = b.gep(zero, [channel]), b.gep(sums_of_x, [lane if by_row else i])
-    b.call(exactly, [
-        of, i64(1), i64(1), b.gep(y, [place]), y_row, b.sub(left, lane), to, numbers, *behind, at_shift,
-        own_zero, own_sums, with_zeros, with_shift, ready, i64(0),
-    ])  # fmt: skip
+    for (i, v), pointer, place in zip(pairs, of, places, strict=True):
+        lane = b.mul(v, i64(LANES))
+        own_sums = b.gep(sums_of_x, [lane if by_row else i])
+        b.call(exactly, [
+            pointer, i64(1), i64(1), place, y_row, b.sub(left, lane), to, numbers, *behind, at_shift,
+            b.gep(zero, [channel]), own_sums, with_zeros, with_shift, ready, i64(0),
+        ])  # fmt: skip
     b.branch(following)
 
     b.position_at_end(certain)
-    made = _held(b, rounded, short)
-    at = b.bitcast(b.gep(y, [place]), bytes_.as_pointer())
+    goals = [b.bitcast(place, bytes_.as_pointer()) for place in places]
     all_of_them, some = block("all"), block("some")
-    b.cbranch(b.icmp_signed(">=", b.sub(left, lane), i64(LANES)), all_of_them, some)
+    b.cbranch(whole, all_of_them, some)
     b.position_at_end(all_of_them)
-    b.store(made, at, align=1)
+    for value, goal in zip(made, goals, strict=True):
+        b.store(value, goal, align=1)
     b.branch(following)
     b.position_at_end(some)
-    _stored(module, b, made, at, _count(b, left, v))
+    for value, goal, count in zip(made, goals, counts, strict=True):
+        _stored(module, b, value, goal, count)
     b.branch(following)
 
     b.position_at_end(following)
-    next_inner, next_outer = b.add(inner, i64(1)), b.add(outer, i64(1))
-    inner.add_incoming(next_inner, following)
-    outer_ends = block("outer_ends")
-    b.cbranch(b.icmp_signed("<", next_inner, vectors if by_row else rows), inner_begins, outer_ends)
-    b.position_at_end(outer_ends)
-    outer.add_incoming(next_outer, outer_ends)
-    b.cbranch(b.icmp_signed("<", next_outer, rows if by_row else vectors), outer_begins, end)
+    next_outer = b.add(outer, i64(1))
+    outer.add_incoming(next_outer, following)
+    b.cbranch(b.icmp_signed("<", next_outer, rows if by_row else vectors), begins, end)
     b.position_at_end(end)
     b.ret_void()
     return function
@@ -298,6 +304,8 @@ def _held(b: Any, step: Any, behind: list[Any]) -> Any:
 
 def _exactly(module: Any, name: str, by_row: bool) -> Any:
     """What is written of the sums of a tile, which lie row after row, in double precision."""
+    if name in module.globals:
+        return module.globals[name]
     function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,

@@ -246,7 +246,8 @@ def step(a, low, high, scratch):
                 at = v * LANES
                 simd.dots_by_row(
                     at_once, many, simd.shifted(weights, m * quads), along, along,
-                    simd.shifted(laid, at), quads, simd.shifted(to, at * each), row, count - at, a[41], simd.doubles(a[40]),
+                    simd.shifted(laid, at), quads, simd.shifted(to, at * each), row, count - at,
+                    a[41], simd.doubles(a[40]),
                     simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
                     simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(sums, at), with_zeros, a[42],
                     simd.shifted(ready, m), apart,
