@@ -293,14 +293,14 @@ def largest(typing: Any, to: Any, of: Any, count: Any, flip: Any) -> Any:
 
 @intrinsic
 def woven(
-    typing: Any, to: Any, first: Any, second: Any, third: Any, fourth: Any, count: Any, flip: Any
+    typing: Any, to: Any, first: Any, second: Any, third: Any, fourth: Any, count: Any, flip: Any, stride: Any
 ) -> Any:
-    """Words of a byte of each, with flip in each byte: LANES at a time, whatever the count."""
+    """Words of a byte of each, as kernels.cpu.octets.weaver says."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.call(octets_of.weaver(builder.module), arguments)
 
-    return types.void(types.CPointer(types.int32), *[_OCTETS] * 4, types.int64, types.int64), made
+    return types.void(types.CPointer(types.int32), *[_OCTETS] * 4, *[types.int64] * 3), made
 
 
 @intrinsic

@@ -136,28 +136,37 @@ def maximum(module: Any) -> Any:
 
 
 def weaver(module: Any) -> Any:
-    """void(to, first, second, third, fourth, count, flip): words of a byte of each, with flip in each byte;
-    16 at a time, so that up to 15 more are read and written."""
+    """void(to, first, second, third, fourth, count, flip, stride): words of a byte of each, with flip in each
+    byte, of every byte or every second one; 16 words at a time, so that more than `count` are written, and up
+    to WOVEN bytes more are read."""
     name = "kernelscope_woven"
     if name in module.globals:
         return module.globals[name]
-    function = internal(module, name, [pi32, *[pi8] * 4, i64, i64])
-    to, *sources, count, flip = function.args
+    function = internal(module, name, [pi32, *[pi8] * 4, i64, i64, i64])
+    to, *sources, count, flip, stride = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     each = splat(b, b.mul(b.trunc(flip, i32), i32(0x01010101)))
-    entered, loop, end = b.block, function.append_basic_block("loop"), function.append_basic_block("end")
-    b.cbranch(b.icmp_signed(">", count, i64(0)), loop, end)
-    b.position_at_end(loop)
-    at = b.phi(i64)
-    at.add_incoming(i64(0), entered)
-    word = each
-    for place, source in enumerate(sources):
-        read = b.load(b.bitcast(b.gep(source, [at]), bytes_.as_pointer()), align=1)
-        word = b.xor(word, b.shl(b.zext(read, words), ir.Constant(words, [8 * place] * LANES)))
-    b.store(word, b.bitcast(b.gep(to, [at]), words.as_pointer()), align=4)
-    following = b.add(at, i64(LANES))
-    at.add_incoming(following, loop)
-    b.cbranch(b.icmp_signed("<", following, count), loop, end)
+    end, begins = function.append_basic_block("end"), function.append_basic_block("begins")
+    b.cbranch(b.icmp_signed(">", count, i64(0)), begins, end)
+    b.position_at_end(begins)
+    second = function.append_basic_block("second")
+    loops = {1: function.append_basic_block("loop"), 2: second}
+    b.cbranch(b.icmp_signed("==", stride, i64(2)), second, loops[1])
+    for apart, loop in loops.items():
+        b.position_at_end(loop)
+        at = b.phi(i64)
+        at.add_incoming(i64(0), begins)
+        word = each
+        for place, source in enumerate(sources):
+            some = _some(b, source, b.mul(at, i64(apart)), LANES * apart)
+            if apart > 1:
+                places = ir.Constant(words, list(range(0, LANES * apart, apart)))
+                some = b.shuffle_vector(some, ir.Constant(some.type, ir.Undefined), places)
+            word = b.xor(word, b.shl(b.zext(some, words), filled(words, 8 * place)))
+        b.store(word, b.bitcast(b.gep(to, [at]), words.as_pointer()), align=4)
+        following = b.add(at, i64(LANES))
+        at.add_incoming(following, loop)
+        b.cbranch(b.icmp_signed("<", following, count), loop, end)
     b.position_at_end(end)
     b.ret_void()
     return function

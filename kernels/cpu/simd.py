@@ -33,6 +33,7 @@ ROWS = 8  # of a tile, at most
 WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
 """Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
 
+WOVEN = 2 * LANES  # bytes beyond the last that `woven` may read
 DOT_ROWS = (8, 4, 2, 1)
 DOT_VECTORS = {8: 3, 4: 3, 2: 4, 1: 4}  # of a tile of eight-bit numbers of so many rows, at most
 

@@ -41,7 +41,7 @@ from kernels.cpu.quantized import (
     signed,
     zero_points,
 )
-from kernels.cpu.simd import LANES, ROWS
+from kernels.cpu.simd import LANES, ROWS, WOVEN
 
 WORDS = 1 << 16  # of a part's planes, as many as half of a core's own cache holds
 PLACES = 1 << 12  # of a plane
@@ -80,48 +80,50 @@ def by_bytes(a, x, images, first, high, plane, line, to, zero):
                 y += a[22]
     simd.woven(
         to, line, simd.shifted(line, size), simd.shifted(line, 2 * size), simd.shifted(line, 3 * size),
-        images * high * pitch, a[34],
+        images * high * pitch, a[34], 1,
     )  # fmt: skip
 
 
 @inlined
 def by_words(a, x, images, first, high, plane, line, to, zero, end):
-    """The same of four channels at the same place, without a stride: rows become words at once. What is
-    written beyond a row is written again. end: what of x may be read."""
-    h, w, size, pitch, pad = a[2], a[3], a[15], a[16], a[25]
+    """The same of four channels at the same place, of every column or every second one: rows become words at
+    once. What is written beyond a row is written again. end: how much of x may be read."""
+    h, w, size, pitch, stride, pad = a[2], a[3], a[15], a[16], a[23], a[25]
     area, flip = h * w, a[34]
     between, sources = a[4] * a[1] * area, simd.shifted(simd.integers(a[19]), plane * 12)
-    dy, dx = sources[1], sources[2]
-    left = min(pitch, max(0, pad - dx))
-    right = max(left, min(pitch, w + pad - dx))
-    padding = (zero ^ flip) * 0x01010101
+    dx = sources[2]
+    left = min(pitch, max(0, (pad - dx + stride - 1) // stride))
+    right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
+    padding, reach = (zero ^ flip) * 0x01010101, 3 * area + (right - left) * stride + WOVEN
+    row = to
     for image in range(images):
-        for r in range(high):
-            row = simd.shifted(to, (image * high + r) * pitch)
-            y = first + r + dy - a[24]
+        y = first * a[22] + sources[1] - a[24]
+        start = image * between + sources[0] * area + left * stride + dx - pad
+        for _ in range(high):
+            begin, stop = left, right
             if y < 0 or y >= h:
-                for k in range(pitch):
-                    row[k] = padding
-                continue
-            for k in range(left):
+                begin, stop = pitch, pitch
+            for k in range(begin):
                 row[k] = padding
-            at = image * between + sources[0] * area + y * w + dx - pad + left
-            if at + 3 * area + right - left + LANES <= end:
+            at, words = start + y * w, simd.shifted(row, begin)
+            if at + reach <= end or begin == stop:
                 of = simd.shifted(x, at)
                 simd.woven(
-                    simd.shifted(row, left), of, simd.shifted(of, area), simd.shifted(of, 2 * area),
-                    simd.shifted(of, 3 * area), right - left, flip,
+                    words, of, simd.shifted(of, area), simd.shifted(of, 2 * area), simd.shifted(of, 3 * area),
+                    stop - begin, flip, stride,
                 )  # fmt: skip
             else:
                 for b in range(4):
                     here = simd.shifted(x, at + b * area)
-                    simd.copied(simd.shifted(line, b * size), here, right - left, 1)
+                    simd.copied(simd.shifted(line, b * size), here, stop - begin, stride)
                 simd.woven(
-                    simd.shifted(row, left), line, simd.shifted(line, size), simd.shifted(line, 2 * size),
-                    simd.shifted(line, 3 * size), right - left, flip,
+                    words, line, simd.shifted(line, size), simd.shifted(line, 2 * size),
+                    simd.shifted(line, 3 * size), stop - begin, flip, 1,
                 )  # fmt: skip
-            for k in range(right, pitch):
+            for k in range(stop, pitch):
                 row[k] = padding
+            row = simd.shifted(row, pitch)
+            y += a[22]
 
 
 @inlined
@@ -357,7 +359,7 @@ def _way(c):
     places = ((image * (band + down) + i) * pitch + j).reshape(-1) if by_maps else np.zeros(1, np.int64)
     return _Way(
         merged, band, bands, down, -(-own // of_slice), of_slice, size, pitch, sources,
-        np.array(along, np.int64), taps, fours == "channels" and c.stride_w == c.stride_h == 1, by_maps,
+        np.array(along, np.int64), taps, fours == "channels" and c.stride_w <= 2, by_maps,
         places,
     )  # fmt: skip
 
@@ -379,7 +381,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
     vectors = -(-places // LANES)
     threes = vectors // 3 * 12 + (0, 8, 9)[vectors % 3]
     dots = -(-own // ROWS) * quads * threes + own * vectors * 10
-    if fours == "channels" and c.stride_w == c.stride_h == 1:
+    if fours == "channels" and c.stride_w <= 2:
         laying = planes * merged * high * (20 + 6 * -(-pitch // LANES))
     else:
         row = 20 + pitch / 8 * c.stride_w
@@ -401,7 +403,7 @@ def workspace(p):
     way, planes = _way(p.product), len(_way(p.product).sources)
     words = planes * way.size + 2 * LANES + way.size + 6 * p.product.m
     kept = len(way.places) * WIDE if way.by_maps else ROWS * way.size
-    nbytes = 4 * (way.size + LANES) + kept * (1 if kind(p) == BYTES else 4)
+    nbytes = 4 * way.size + 4 * LANES + kept * (1 if kind(p) == BYTES else 4)
     return 4 * words + -(-nbytes // 4) * 4
 
 
