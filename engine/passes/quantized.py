@@ -275,7 +275,10 @@ class _Pass:
         bare = Kernel(product, (name, weight.name), output, nodes)
         try:
             lowered = quantized(
-                bare, replace(whole, name=name, value=None), weight, replace(behind, scale=scale / area)
+                bare,
+                replace(whole, name=name, value=None),
+                weight,
+                replace(behind, scale=scale.astype(np.float64) / area),
             )
         except Refused:
             return []
