@@ -10,8 +10,11 @@ exact arithmetic, and rounds once. Whatever does not fit stays in floating point
 
 What only picks, moves or adds numbers stays in bytes as well, so that a net of blocks hands on nothing else:
 
-    DequantizeLinear(x) → MaxPool | Reshape and the like → Relu | Clip → QuantizeLinear
+    DequantizeLinear(x) → MaxPool | AveragePool | Reshape and the like → Relu | Clip → QuantizeLinear
     DequantizeLinear(a), DequantizeLinear(b), … → Add | Sub | Concat → Relu | Clip → QuantizeLinear
+
+An average is a product by weights that are 1. A Relu between DequantizeLinear and a product is taken of the
+bytes.
 
 A tensor that the graph gives out, or that something else reads, is never taken into a step.
 """
@@ -133,16 +136,24 @@ class _Pass:
         names = [*match.nodes, *item.nodes, *(name for kernel in match.chain for name in kernel.nodes)]
         parameters = item.parameters + sum(kernel.parameters for kernel in match.chain)
         shaped = self.makers.get(item.inputs[0])
-        if not isinstance(shaped, View):
+        name = match.factors[0].name
+        if shaped is None or self._of_pass(item.inputs[0]) is not None:
             return [replace(step, nodes=tuple(dict.fromkeys(names)), parameters=parameters)]
         nodes = tuple(dict.fromkeys((*shaped.nodes, *names)))
-        of = self._of_pass(shaped.source)
-        assert of is not None
-        source, name = of[0], match.factors[0].name
         self.taken.add(shaped.output)
         self.within[shaped.output] = item.output
-        self.specs[name] = TensorSpec(self.specs[shaped.output].shape, source.dtype)
-        return [View(source.name, name, nodes), replace(step, nodes=nodes, parameters=parameters)]
+        last_step = replace(step, nodes=nodes, parameters=parameters)
+        if isinstance(shaped, View):
+            of = self._of_pass(shaped.source)
+            assert of is not None
+            self.specs[name] = TensorSpec(self.specs[shaped.output].shape, of[0].dtype)
+            return [View(of[0].name, name, nodes), last_step]
+        of, ends = self._of_pass(shaped.inputs[0]), self._held(shaped)
+        assert of is not None
+        assert ends is not None
+        self.specs[name] = TensorSpec(self.specs[shaped.output].shape, of[0].dtype)
+        size = math.prod(self.specs[shaped.output].shape)
+        return [self._brought(of, size, ends, nodes, name), last_step]
 
     # ------------------------------------------------------------------------------------ between two scales
 
@@ -212,6 +223,8 @@ class _Pass:
             if any(self.specs[each].shape != self.specs[output].shape for each in names):
                 return []
             return [self._added_up(wholes, p.kind == "sub", size, behind, nodes, output)]
+        if isinstance(p, Pool) and p.kind == "average":
+            return self._averaged(p, wholes[0], behind, nodes, output)
         maximum = isinstance(p, Pool) and p.kind == "max" and p.activation is None and p.dtype == "float32"
         if not isinstance(first, View) and not maximum:
             return []
@@ -227,6 +240,51 @@ class _Pass:
         if not alike:
             made.append(self._brought((replace(one, name=between), scale), size, behind, nodes, output))
         return made
+
+    def _averaged(
+        self, p: Pool, of: tuple[Whole, np.ndarray], behind: Behind, nodes: tuple[str, ...], output: str
+    ) -> list[Kernel | View]:
+        """A product by weights that are 1: of a matrix where a window is the whole image, else a convolution
+        of each channel; nothing where windows are of different sizes."""
+        (whole, scale), area = of, p.kh * p.kw
+        padded = (p.h + p.pad_top + p.pad_bottom, p.w + p.pad_left + p.pad_right)
+        reached = (
+            (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1,
+            (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1,
+        )
+        cut = any(reach > size for reach, size in zip(reached, padded, strict=True))
+        if cut or (padded != (p.h, p.w) and not p.count_include_pad):
+            return []
+        if p.activation is not None or p.dtype != "float32":
+            return []
+        made: list[Kernel | View] = []
+        name = whole.name
+        product: Conv | Gemm
+        if (p.kh, p.kw) == (p.h, p.w) == padded:
+            name = f"{output}:rows"
+            product = Gemm(p.n * p.c, 1, area, trans_b=True)
+            made.append(View(whole.name, name, nodes))
+            self.specs[name] = TensorSpec((p.n * p.c, area), whole.dtype)
+            ones = np.ones((1, area), np.int8)
+        else:
+            shared = {key: getattr(p, key) for key in _WINDOW}
+            product = Conv(m=p.c, group=p.c, **shared)
+            ones = np.ones((p.c, 1, p.kh, p.kw), np.int8)
+        weight = Whole(f"{output}:ones", "int8", None, ones)
+        self.constants[weight.name], self.specs[weight.name] = ones, TensorSpec(ones.shape, "int8")
+        bare = Kernel(product, (name, weight.name), output, nodes)
+        try:
+            lowered = quantized(
+                bare,
+                replace(whole, name=name, value=None),
+                weight,
+                replace(behind, scale=scale.astype(np.float64) / area),
+            )
+        except Refused:
+            return []
+        self.constants.update(lowered.constants)
+        self.specs.update(lowered.specs)
+        return [*made, *lowered.items]
 
     def _alike(self, of: tuple[Whole, np.ndarray], behind: Behind) -> bool:
         """Whether its bytes are those that are wanted."""
@@ -270,7 +328,7 @@ class _Pass:
 
     def _product(self, item: Kernel, params: Conv | Gemm) -> _Found | None:
         """The factors and the bias of a product whose factors are dequantized."""
-        x = self._of_pass(item.inputs[0]) or self._shaped(item.inputs[0])
+        x = self._of_pass(item.inputs[0]) or self._shaped(item.inputs[0]) or self._clamped(item.inputs[0])
         weight = self._of_constant(item.inputs[1], params) or self._of_pass(item.inputs[1])
         if x is None or weight is None or params.dtype != "float32":
             return None
@@ -312,6 +370,35 @@ class _Pass:
             return None
         of = self._of_pass(maker.source)
         return None if of is None else (replace(of[0], name=f"{name}:bytes"), of[1])
+
+    def _clamped(self, name: str) -> tuple[Whole, np.ndarray] | None:
+        """As _of_pass, of what is held between two numbers that are steps of its scale."""
+        maker = self.makers.get(name)
+        if not isinstance(maker, Kernel) or not self._lone(maker) or self._held(maker) is None:
+            return None
+        of = self._of_pass(maker.inputs[0])
+        assert of is not None
+        return replace(of[0], name=f"{name}:bytes"), of[1]
+
+    def _held(self, item: Kernel) -> Behind | None:
+        """What a function that only holds what it is given between two numbers makes of the bytes of that."""
+        limits, of = _limits(item.params), self._of_pass(item.inputs[0])
+        if limits is None or of is None:
+            return None
+        whole, step = of[0], float(of[1].reshape(-1)[0])
+        if not 0 < step < math.inf or isinstance(whole.value, np.ndarray):
+            return None
+        ends, least_and_most = [], within(whole.dtype)
+        for bound, end, side in zip(limits, least_and_most, (1, -1), strict=True):
+            place = bound / step + _zero_of(whole)
+            if (place - end) * side <= 0:  # beyond what there is
+                ends.append(end)
+            elif place == np.rint(place) and (least_and_most[1 - (side < 0)] - place) * side >= 0:
+                ends.append(int(place))
+            else:
+                return None
+        one = np.ones(1)
+        return Behind(one, None, None, whole.dtype, step, _zero_of(whole), ends[0], ends[1])
 
     def _of_constant(self, name: str, params: Conv | Gemm) -> tuple[Whole, np.ndarray] | None:
         """Weights that were dequantized beforehand, by one scale or by one a channel of the answer."""
@@ -417,6 +504,13 @@ class _Pass:
         least, most = within(p.to)
         ends = [float(np.clip(np.rint(end / step) + at, least, most)) for end in (low, high)]
         return replace(behind, to=p.to, out_scale=step, out_zero=at, low=int(ends[0]), high=int(ends[1]))
+
+
+# What a pool and a convolution are told alike.
+_WINDOW = (
+    *("n", "c", "h", "w", "kh", "kw", "out_h", "out_w", "stride_h", "stride_w", "dilation_h", "dilation_w"),
+    *("pad_top", "pad_left", "pad_bottom", "pad_right"),
+)
 
 
 def _limits(params: object) -> tuple[float, float] | None:

@@ -1,13 +1,13 @@
-"""One tile of a product of eight-bit numbers in vector registers, written in LLVM's own language: compilers
-do not make it of loops. `dots_by_row` of kernels.cpu.intrinsics says what it does.
+"""Tiles of a product of eight-bit numbers in vector registers, written in LLVM's own language: compilers do
+not make them of loops. `dots_by_row` of kernels.cpu.intrinsics says what a tile does.
 
 Four numbers along the sum lie in a word. Where the processor can (VNNI), one instruction multiplies 16 words
 of unsigned numbers with 16 of signed ones and adds the four products of each to a sum in 32 bits; elsewhere
 this is written in pairs of 16 bits, which hold such products whole. Sums are exact in both.
 
-Behind the sum comes what kernels.ops._quantized defines, in double precision. A quotient is first taken by
-the reciprocal: only where that lies within 2⁻²⁰ of half-way between two steps is it divided, for only there
-could another number come out.
+Behind the sum comes what kernels.ops._quantized defines, in double precision. A number of eight bits is first
+worked out in float32, whose error is known: only where that lies too near half-way between two steps is it
+worked out again in double precision, for only there could another number come out.
 """
 
 from __future__ import annotations
@@ -21,22 +21,36 @@ from llvmlite import ir
 from kernels.cpu.quantized import FLOAT32, INT32
 from kernels.cpu.simd import DOT_ROWS, DOT_VECTORS, LANES
 from kernels.cpu.tiles import llvm_own
+from kernels.cpu.vectors import (
+    bytes_,
+    f32,
+    f64,
+    filled,
+    floats,
+    i8,
+    i16,
+    i32,
+    i64,
+    internal,
+    mask_,
+    read,
+    reals,
+    splat,
+    void,
+    words,
+)  # fmt: skip
 
-NEAR = 2.0**-20
-OUT_SCALE, RECIPROCAL, OUT_ZERO, LOW, HIGH = range(5)  # places of the numbers behind it
+OUT_SCALE, OUT_ZERO, LOW, HIGH = range(4)  # places of the numbers behind it
 
-_i1, _i8, _i16, _i32, _i64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
-_f32, _f64, _void = ir.FloatType(), ir.DoubleType(), ir.VoidType()
-_bytes, _words, _floats, _reals = (ir.VectorType(kind, LANES) for kind in (_i8, _i32, _f32, _f64))
-_mask = ir.VectorType(_i1, LANES)
-_pi8, _pi32, _pf64 = _i8.as_pointer(), _i32.as_pointer(), _f64.as_pointer()
+_pi8, _pi32, _pi64, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f64))
 
-# rows, vectors, then: spread, its row, across, quads; y, its row, left, to, numbers; correction, bias, scale,
-# shift, zero; sums of x, whether zeros count, whether there is a shift.
-ARGUMENTS = [
-    _pi32, _i64, _pi32, _i64, _pi8, _i64, _i64, _i64, _pf64, _pi32, _pi32, _pf64, _pf64, _pi32, _pi32, _i64,
-    _i64,
+# rows, vectors, then: spread, where its rows begin, where words lie along the sum, across, quads; then y, its
+# row, left, to, numbers; correction, bias, scale, shift, zero; sums of x, whether zeros count, whether there
+# is a shift; what bytes are made by in float32, and words between two of these.
+_BEHIND = [
+    _pi8, i64, i64, i64, _pf64, _pi32, _pi32, _pf64, _pf64, _pi32, _pi32, i64, i64, _pi32, i64,
 ]  # fmt: skip
+ARGUMENTS = [_pi32, _pi64, _pi64, _pi32, i64, *_BEHIND]
 
 
 SIZES = tuple((rows, v) for rows in DOT_ROWS for v in range(1, DOT_VECTORS[rows] + 1))
@@ -48,38 +62,21 @@ def dispatcher(module: Any, by_row: bool, sizes: Sequence[tuple[int, int]] = SIZ
     name = f"kernelscope_dots_{'rows' if by_row else 'lanes'}_{len(sizes)}"
     if name in module.globals:
         return module.globals[name]
-    function = _function(module, name, [_i64, _i64, *ARGUMENTS])
+    function = internal(module, name, [i64, i64, *ARGUMENTS])
     b = ir.IRBuilder(function.append_basic_block("entry"))
     rows, vectors, *rest = function.args
     end = function.append_basic_block("end")
-    chosen = b.switch(b.add(b.mul(rows, _i64(16)), vectors), end)
-    finish = _finish(module, f"{name}_finish", by_row)
+    chosen = b.switch(b.add(b.mul(rows, i64(16)), vectors), end)
     for i, v in sizes:
         block = function.append_basic_block(f"of_{i}_{v}")
-        chosen.add_case(_i64(16 * i + v), block)
+        chosen.add_case(i64(16 * i + v), block)
         b.position_at_end(block)
+        finish = _finish(module, f"{name}_finish", by_row, v if by_row else i)
         b.call(_tile(module, f"{name}_{i}_{v}", i, v, by_row, finish), rest)
         b.branch(end)
     b.position_at_end(end)
     b.ret_void()
     return function
-
-
-def _function(module: Any, name: str, arguments: Sequence[Any]) -> Any:
-    function = ir.Function(module, ir.FunctionType(_void, arguments), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    return function
-
-
-def _splat(b: Any, value: Any) -> Any:
-    kind = ir.VectorType(value.type, LANES)
-    one = b.insert_element(ir.Constant(kind, ir.Undefined), value, _i32(0))
-    return b.shuffle_vector(one, one, ir.Constant(_words, [0] * LANES))
-
-
-def _read(b: Any, pointer: Any, kind: Any) -> Any:
-    return b.load(b.bitcast(pointer, kind.as_pointer()), align=4)
 
 
 def features() -> dict[str, bool]:
@@ -91,9 +88,9 @@ def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
     """sums + the four products of each word."""
     has = features()
     if has.get("avx512vnni"):
-        kinds = [_words] * 3
-        return b.call(llvm_own(module, "x86.avx512.vpdpbusd.512", _words, kinds), [sums, unsigned, signed])
-    shorts = ir.VectorType(_i16, 2 * LANES)
+        kinds = [words] * 3
+        return b.call(llvm_own(module, "x86.avx512.vpdpbusd.512", words, kinds), [sums, unsigned, signed])
+    shorts = ir.VectorType(i16, 2 * LANES)
     eight, low = (ir.Constant(shorts, [value] * 2 * LANES) for value in (8, 255))
     u, s = b.bitcast(unsigned, shorts), b.bitcast(signed, shorts)
     for one, other in (
@@ -101,156 +98,300 @@ def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
         (b.lshr(u, eight), b.ashr(s, eight)),
     ):
         for first in (0, 1):
-            places = ir.Constant(_words, list(range(first, 2 * LANES, 2)))
-            left, right = (b.sext(b.shuffle_vector(each, each, places), _words) for each in (one, other))
+            places = ir.Constant(words, list(range(first, 2 * LANES, 2)))
+            left, right = (b.sext(b.shuffle_vector(each, each, places), words) for each in (one, other))
             sums = b.add(sums, b.mul(left, right))
     return sums
 
 
 def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish: Any) -> Any:
-    function = _function(module, name, ARGUMENTS)
-    spread, spread_row, across, quads, *behind = function.args
+    function = internal(module, name, ARGUMENTS, inlined=True)
+    spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
-    kept = b.gep(b.alloca(ir.ArrayType(_words, len(pairs))), [_i32(0), _i32(0)])
-    from_rows = [b.gep(spread, [b.mul(spread_row, _i64(i))]) for i in range(rows)]
-    panel = b.mul(quads, _i64(LANES))
-    from_across = [b.gep(across, [b.mul(panel, _i64(v))]) for v in range(vectors)]
+    kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
     entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
+    if not by_row:
+        panel = b.mul(quads, i64(LANES))
+        panels = [b.gep(across, [b.mul(panel, i64(v))]) for v in range(vectors)]
+        from_rows = [b.gep(spread, [b.load(b.gep(starts, [i64(i)]))]) for i in range(rows)]
     b.branch(loop)
     b.position_at_end(loop)
-    k = b.phi(_i64)
-    sums = [b.phi(_words) for _ in pairs]
-    place = b.mul(k, _i64(LANES))
-    seen = [_read(b, b.gep(pointer, [place]), _words) for pointer in from_across]
+    k = b.phi(i64)
+    sums = [b.phi(words) for _ in pairs]
+    next_word = b.load(b.gep(along, [k]))
+    if by_row:
+        here = b.gep(across, [next_word])
+        places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
+        own = b.gep(spread, [b.mul(k, i64(rows))])
+        rows_at = [b.gep(own, [i64(i)]) for i in range(rows)]
+    else:
+        place = b.mul(k, i64(LANES))
+        places = [b.gep(pointer, [place]) for pointer in panels]
+        rows_at = [b.gep(pointer, [next_word]) for pointer in from_rows]
+    seen = [read(b, pointer, words) for pointer in places]
     added = []
     for i in range(rows):
-        word = _splat(b, b.load(b.gep(from_rows[i], [k]), align=1))
+        word = splat(b, b.load(rows_at[i], align=1))
         for v in range(vectors):
             unsigned, signed = (seen[v], word) if by_row else (word, seen[v])
             added.append(_dot(module, b, sums[i * vectors + v], unsigned, signed))
-    following = b.add(k, _i64(1))
-    k.add_incoming(_i64(0), entered)
+    following = b.add(k, i64(1))
+    k.add_incoming(i64(0), entered)
     k.add_incoming(following, loop)
     for total, value in zip(sums, added, strict=True):
-        total.add_incoming(ir.Constant(_words, [0] * LANES), entered)
+        total.add_incoming(ir.Constant(words, [0] * LANES), entered)
         total.add_incoming(value, loop)
     b.cbranch(b.icmp_signed("<", following, quads), loop, done)
     b.position_at_end(done)
     for n, value in enumerate(added):
-        b.store(value, b.gep(kept, [_i64(n)]))
-    b.call(finish, [kept, _i64(rows), _i64(vectors), *behind])
+        b.store(value, b.gep(kept, [i64(n)]))
+    b.call(finish, [kept, i64(rows), i64(vectors), *behind])
     b.ret_void()
     return function
 
 
-def _finish(module: Any, name: str, by_row: bool) -> Any:
-    """What is written of the sums of a tile, which lie row after row."""
-    function = _function(module, name, [_words.as_pointer(), _i64, _i64, *ARGUMENTS[4:]])
+def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
+    """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
+    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`. inner: vectors of a row, or rows where
+    a lane is a channel: what has a channel in common is done at once."""
+    exactly = _exactly(module, f"{name}_exactly", by_row)
+    name = f"{name}_{inner}"
+    if name in module.globals:
+        return module.globals[name]
+    function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
     (
         kept, rows, vectors, y, y_row, left, to, numbers,
-        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift,
+        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, ready, apart,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def number(place: int) -> Any:
-        return _splat(b, b.load(b.gep(numbers, [_i64(place)])))
+    def block(name: str) -> Any:
+        return function.append_basic_block(name)
 
-    behind = [number(place) for place in range(5)]
-    entered, loop = b.block, b.append_basic_block("loop")
-    b.branch(loop)
-    b.position_at_end(loop)
-    n = b.phi(_i64)
-    n.add_incoming(_i64(0), entered)
-    i, v = b.udiv(n, vectors), b.urem(n, vectors)
-    lane = b.mul(v, _i64(LANES))
-    count = _splat(b, b.trunc(b.sub(left, lane), _i32))
-    mask = b.icmp_signed("<", ir.Constant(_words, list(range(LANES))), count)
+    quick, slow, end = block("quick"), block("slow"), block("end")
+    b.cbranch(b.icmp_signed(">", apart, i64(0)), quick, slow)
+    b.position_at_end(slow)
+    b.call(exactly, function.args)
+    b.branch(end)
 
-    def lanes(pointer: Any, kind: Any) -> Any:
-        at = b.bitcast(b.gep(pointer, [lane]), kind.as_pointer())
-        word = f"v{LANES}{'i32' if kind is _words else 'f64'}"
-        load = llvm_own(module, f"masked.load.{word}.p0", kind, [kind.as_pointer(), _i32, _mask, kind])
-        zeros = ir.Constant(kind, [0 if kind is _words else 0.0] * LANES)
-        return b.call(load, [at, _i32(4), mask, zeros])
+    b.position_at_end(quick)
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(4)]
+    short = [splat(b, b.fptrunc(number, f32)) for number in ends]
+    whole = b.icmp_signed(">=", left, b.mul(vectors, i64(LANES)))  # vectors, all of them
+    each = [i64(k) for k in range(inner)]
+    counts = [_count(b, left, v) for v in each] if by_row else []
+    begins = block("begins")
+    b.branch(begins)
+    b.position_at_end(begins)
+    outer = b.phi(i64)
+    outer.add_incoming(i64(0), quick)
+    counts = counts or [_count(b, left, outer)] * inner
+    channel = outer if by_row else b.mul(outer, i64(LANES))
 
-    def row(pointer: Any) -> Any:
-        return _splat(b, b.load(b.gep(pointer, [i]), align=4))
+    def of_channel(pointer: Any) -> Any:
+        at = b.gep(pointer, [channel])
+        return splat(b, b.load(at, align=4)) if by_row else _lanes(module, b, at, words, counts[0])
 
-    def of_channel(pointer: Any, kind: Any) -> Any:
-        return row(pointer) if by_row else lanes(pointer, kind)
-
-    def stored(value: Any, kind: Any, word: str, bits: int) -> None:
-        place = b.mul(b.add(b.mul(i, y_row), lane), _i64(bits // 8))
-        at = b.bitcast(b.gep(y, [place]), kind.as_pointer())
-        kinds = [kind, kind.as_pointer(), _i32, _mask]
-        b.call(llvm_own(module, f"masked.store.v{LANES}{word}.p0", _void, kinds), [value, at, _i32(1), mask])
-
-    sums = b.add(b.load(b.gep(kept, [n]), align=4), of_channel(correction, _words))
-    before, zeros, summed = b.block, b.append_basic_block("zeros"), b.append_basic_block("summed")
-    b.cbranch(b.icmp_signed("!=", with_zeros, _i64(0)), zeros, summed)
+    base, *reals_of = (of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in range(4))
+    factor, moved_by, sure = (b.bitcast(word, floats) for word in reals_of)
+    pairs = [(outer, k) if by_row else (k, outer) for k in each]
+    of = [b.gep(kept, [b.add(b.mul(i, vectors), v)]) for i, v in pairs]
+    places = [b.gep(y, [b.add(b.mul(i, y_row), b.mul(v, i64(LANES)))]) for i, v in pairs]
+    sums = [b.add(read(b, pointer, words), base) for pointer in of]
+    before, zeros, summed = b.block, block("zeros"), block("summed")
+    b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, summed)
     b.position_at_end(zeros)
-    total = lanes(sums_of_x, _words) if by_row else row(sums_of_x)
-    less = b.sub(sums, b.mul(of_channel(zero, _words), total))
+    own = of_channel(zero)
+    totals = [
+        _lanes(module, b, b.gep(sums_of_x, [b.mul(v, i64(LANES))]), words, count)
+        if by_row
+        else splat(b, b.load(b.gep(sums_of_x, [i]), align=4))
+        for (i, v), count in zip(pairs, counts, strict=True)
+    ]
+    less = [b.sub(total, b.mul(own, of_x)) for total, of_x in zip(sums, totals, strict=True)]
     b.branch(summed)
     b.position_at_end(summed)
-    whole = b.phi(_words)
-    whole.add_incoming(sums, before)
-    whole.add_incoming(less, zeros)
-    as_sums, real, following = (b.append_basic_block(name) for name in ("as_sums", "real", "following"))
-    b.cbranch(b.icmp_signed("==", to, _i64(INT32)), as_sums, real)
-    b.position_at_end(as_sums)
-    stored(whole, _words, "i32", 32)
+    found = [b.phi(words) for _ in each]
+    for phi, one, other in zip(found, sums, less, strict=True):
+        phi.add_incoming(one, before)
+        phi.add_incoming(other, zeros)
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    steps = [b.call(fma, [b.sitofp(total, floats), factor, moved_by]) for total in found]
+    rounded = [_of(module, b, "rint", step) for step in steps]
+    off = [
+        _of(module, b, "fabs", b.fsub(step, to_whole)) for step, to_whole in zip(steps, rounded, strict=True)
+    ]
+    near = [b.fcmp_unordered(">", distance, sure) for distance in off]
+    any_near = near[0]
+    for other in near[1:]:
+        any_near = b.or_(any_near, other)
+    bits = b.bitcast(any_near, ir.IntType(LANES))
+    made = [_held(b, step, short) for step in rounded]
+    certain, again, following = block("certain"), block("again"), block("following")
+    b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), again, certain)
+
+    b.position_at_end(again)
+    behind = [b.gep(pointer, [channel]) for pointer in (correction, bias, scale)]
+    at_shift = b.gep(shift, [b.select(b.icmp_signed("!=", with_shift, i64(0)), channel, i64(0))])
+    for (i, v), pointer, place in zip(pairs, of, places, strict=True):
+        lane = b.mul(v, i64(LANES))
+        own_sums = b.gep(sums_of_x, [lane if by_row else i])
+        b.call(exactly, [
+            pointer, i64(1), i64(1), place, y_row, b.sub(left, lane), to, numbers, *behind, at_shift,
+            b.gep(zero, [channel]), own_sums, with_zeros, with_shift, ready, i64(0),
+        ])  # fmt: skip
     b.branch(following)
 
-    b.position_at_end(real)
-    value = b.fadd(b.sitofp(whole, _reals), b.sitofp(of_channel(bias, _words), _reals))
-    value = b.fmul(value, of_channel(scale, _reals))
-    before, shifting, shifted = b.block, b.append_basic_block("shifting"), b.append_basic_block("shifted")
-    b.cbranch(b.icmp_signed("!=", with_shift, _i64(0)), shifting, shifted)
-    b.position_at_end(shifting)
-    moved = b.fadd(value, of_channel(shift, _reals))
-    b.branch(shifted)
-    b.position_at_end(shifted)
-    found = b.phi(_reals)
-    found.add_incoming(value, before)
-    found.add_incoming(moved, shifting)
-    as_floats, as_bytes = b.append_basic_block("as_floats"), b.append_basic_block("as_bytes")
-    b.cbranch(b.icmp_signed("==", to, _i64(FLOAT32)), as_floats, as_bytes)
-    b.position_at_end(as_floats)
-    stored(b.fptrunc(found, _floats), _floats, "f32", 32)
+    b.position_at_end(certain)
+    goals = [b.bitcast(place, bytes_.as_pointer()) for place in places]
+    all_of_them, some = block("all"), block("some")
+    b.cbranch(whole, all_of_them, some)
+    b.position_at_end(all_of_them)
+    for value, goal in zip(made, goals, strict=True):
+        b.store(value, goal, align=1)
     b.branch(following)
-
-    b.position_at_end(as_bytes)
-    rint, fabs = (llvm_own(module, f"{of}.v{LANES}f64", _reals, [_reals]) for of in ("rint", "fabs"))
-    quotient = b.fmul(found, behind[RECIPROCAL])
-    rounded = b.call(rint, [quotient])
-    off = b.call(fabs, [b.fsub(b.call(fabs, [b.fsub(quotient, rounded)]), _constant(0.5))])
-    near = b.bitcast(b.fcmp_ordered("<", off, _constant(NEAR)), ir.IntType(LANES))
-    before, exact, written = b.block, b.append_basic_block("exact"), b.append_basic_block("written")
-    b.cbranch(b.icmp_unsigned("!=", near, ir.Constant(near.type, 0)), exact, written)
-    b.position_at_end(exact)
-    divided = b.call(rint, [b.fdiv(found, behind[OUT_SCALE])])
-    b.branch(written)
-    b.position_at_end(written)
-    step = b.phi(_reals)
-    step.add_incoming(rounded, before)
-    step.add_incoming(divided, exact)
-    step = b.fadd(step, behind[OUT_ZERO])
-    step = b.select(b.fcmp_ordered("<", step, behind[LOW]), behind[LOW], step)
-    step = b.select(b.fcmp_ordered(">", step, behind[HIGH]), behind[HIGH], step)
-    stored(b.trunc(b.fptosi(step, _words), _bytes), _bytes, "i8", 8)
+    b.position_at_end(some)
+    for value, goal, count in zip(made, goals, counts, strict=True):
+        _stored(module, b, value, goal, count)
     b.branch(following)
 
     b.position_at_end(following)
-    next_one = b.add(n, _i64(1))
-    n.add_incoming(next_one, following)
-    end = b.append_basic_block("end")
-    b.cbranch(b.icmp_signed("<", next_one, b.mul(rows, vectors)), loop, end)
+    next_outer = b.add(outer, i64(1))
+    outer.add_incoming(next_outer, following)
+    b.cbranch(b.icmp_signed("<", next_outer, rows if by_row else vectors), begins, end)
     b.position_at_end(end)
     b.ret_void()
     return function
 
 
-def _constant(value: float) -> Any:
-    return ir.Constant(_reals, [value] * LANES)
+def _count(b: Any, left: Any, v: Any) -> Any:
+    """Which lanes of vector v are among the first `left` of a tile's."""
+    count = splat(b, b.trunc(b.sub(left, b.mul(v, i64(LANES))), i32))
+    return b.icmp_signed("<", ir.Constant(words, list(range(LANES))), count)
+
+
+def _lanes(module: Any, b: Any, pointer: Any, kind: Any, mask: Any) -> Any:
+    """A vector of int32 or float64 of which no other lane is read; these are 0."""
+    word = f"v{LANES}{'i32' if kind is words else 'f64'}"
+    load = llvm_own(module, f"masked.load.{word}.p0", kind, [kind.as_pointer(), i32, mask_, kind])
+    zeros = filled(kind, 0 if kind is words else 0.0)
+    return b.call(load, [b.bitcast(pointer, kind.as_pointer()), i32(4), mask, zeros])
+
+
+def _stored(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
+    """Those lanes of a vector, where `at` points to."""
+    kind = value.type
+    word = {bytes_: "i8", words: "i32", floats: "f32"}[kind]
+    kinds = [kind, kind.as_pointer(), i32, mask_]
+    b.call(llvm_own(module, f"masked.store.v{LANES}{word}.p0", void, kinds), [value, at, i32(1), mask])
+
+
+def _of(module: Any, b: Any, name: str, value: Any) -> Any:
+    """A function of LLVM's of each lane."""
+    kind = value.type
+    own = f"{name}.v{LANES}{'f32' if kind is floats else 'f64'}"
+    return b.call(llvm_own(module, own, kind, [kind]), [value])
+
+
+def _held(b: Any, step: Any, behind: list[Any]) -> Any:
+    """The bytes of a rounded number of steps."""
+    step = b.fadd(step, behind[OUT_ZERO])
+    step = b.select(b.fcmp_ordered("<", step, behind[LOW]), behind[LOW], step)
+    step = b.select(b.fcmp_ordered(">", step, behind[HIGH]), behind[HIGH], step)
+    return b.trunc(b.fptosi(step, words), bytes_)
+
+
+def _exactly(module: Any, name: str, by_row: bool) -> Any:
+    """What is written of the sums of a tile, which lie row after row, in double precision."""
+    if name in module.globals:
+        return module.globals[name]
+    function = internal(module, name, [words.as_pointer(), i64, i64, *_BEHIND])
+    (
+        kept, rows, vectors, y, y_row, left, to, numbers,
+        correction, bias, scale, shift, zero, sums_of_x, with_zeros, with_shift, *_,
+    ) = function.args  # fmt: skip
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(4)]
+    wide = [splat(b, end) for end in ends]
+    entered, row_begins, loop = b.block, b.append_basic_block("row"), b.append_basic_block("loop")
+    b.branch(row_begins)
+    b.position_at_end(row_begins)
+    i = b.phi(i64)
+    i.add_incoming(i64(0), entered)
+    of_row, y_at = b.mul(i, vectors), b.mul(i, y_row)
+    b.branch(loop)
+    b.position_at_end(loop)
+    v = b.phi(i64)
+    v.add_incoming(i64(0), row_begins)
+    lane = b.mul(v, i64(LANES))
+    mask = _count(b, left, v)
+
+    def lanes(pointer: Any, kind: Any) -> Any:
+        return _lanes(module, b, b.gep(pointer, [lane]), kind, mask)
+
+    def row(pointer: Any) -> Any:
+        return splat(b, b.load(b.gep(pointer, [i]), align=4))
+
+    def of_channel(pointer: Any, kind: Any) -> Any:
+        return row(pointer) if by_row else lanes(pointer, kind)
+
+    def stored(value: Any, nbytes: int) -> None:
+        place = b.gep(y, [b.mul(b.add(y_at, lane), i64(nbytes))])
+        _stored(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
+
+    def choice(condition: Any, name: str, value: Any, other: Any) -> Any:
+        """`value`, or where the condition holds what `other` makes of it."""
+        before, so, on = b.block, b.append_basic_block(name), b.append_basic_block(f"after_{name}")
+        b.cbranch(condition, so, on)
+        b.position_at_end(so)
+        made, end = other(), b.block
+        b.branch(on)
+        b.position_at_end(on)
+        found = b.phi(value.type)
+        found.add_incoming(value, before)
+        found.add_incoming(made, end)
+        return found
+
+    def without_zeros() -> Any:
+        total = lanes(sums_of_x, words) if by_row else row(sums_of_x)
+        return b.sub(sums, b.mul(of_channel(zero, words), total))
+
+    sums = b.add(read(b, b.gep(kept, [b.add(of_row, v)]), words), of_channel(correction, words))
+    whole = choice(b.icmp_signed("!=", with_zeros, i64(0)), "zeros", sums, without_zeros)
+    following = b.append_basic_block("following")
+    as_sums, real = b.append_basic_block("as_sums"), b.append_basic_block("real")
+    b.cbranch(b.icmp_signed("==", to, i64(INT32)), as_sums, real)
+    b.position_at_end(as_sums)
+    stored(whole, 4)
+    b.branch(following)
+    b.position_at_end(real)
+    value = b.fadd(b.sitofp(whole, reals), b.sitofp(of_channel(bias, words), reals))
+    value = b.fmul(value, of_channel(scale, reals))
+    value = choice(
+        b.icmp_signed("!=", with_shift, i64(0)),
+        "shifting",
+        value,
+        lambda: b.fadd(value, of_channel(shift, reals)),
+    )
+    as_floats, as_bytes = b.append_basic_block("as_floats"), b.append_basic_block("as_bytes")
+    b.cbranch(b.icmp_signed("==", to, i64(FLOAT32)), as_floats, as_bytes)
+    b.position_at_end(as_floats)
+    stored(b.fptrunc(value, floats), 4)
+    b.branch(following)
+    b.position_at_end(as_bytes)
+    step = _of(module, b, "rint", b.fdiv(value, wide[OUT_SCALE]))
+    stored(_held(b, step, wide), 1)
+    b.branch(following)
+
+    b.position_at_end(following)
+    next_vector, next_row = b.add(v, i64(1)), b.add(i, i64(1))
+    v.add_incoming(next_vector, following)
+    row_ends, end = b.append_basic_block("row_ends"), b.append_basic_block("end")
+    b.cbranch(b.icmp_signed("<", next_vector, vectors), loop, row_ends)
+    b.position_at_end(row_ends)
+    i.add_incoming(next_row, row_ends)
+    b.cbranch(b.icmp_signed("<", next_row, rows), row_begins, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function

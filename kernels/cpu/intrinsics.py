@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
+from kernels.cpu import octets as octets_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -49,6 +50,7 @@ def _recast(kind: Any) -> Any:
 
 
 as_octets, as_words = _recast(types.CPointer(types.uint8)), _recast(types.CPointer(types.int32))
+as_floats = _recast(types.CPointer(types.float32))
 
 
 @intrinsic
@@ -234,27 +236,30 @@ def tile(
 
 def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
     def typed(
-        typing: Any, rows: Any, vectors: Any, spread: Any, spread_row: Any, across: Any, quads: Any, y: Any,
-        y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any, shift: Any,
-        zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any,
+        typing: Any, rows: Any, vectors: Any, spread: Any, starts: Any, along: Any, across: Any, quads: Any,
+        y: Any, y_row: Any, left: Any, to: Any, numbers: Any, correction: Any, bias: Any, scale: Any,
+        shift: Any, zero: Any, sums_of_x: Any, with_zeros: Any, with_shift: Any, ready: Any,
+        apart: Any,
     ) -> Any:  # fmt: skip
         """Of rows i (one of DOT_ROWS) and vectors v (up to DOT_VECTORS of these) of lanes,
 
-            sum = Σ_k dot4(spread[i · spread_row + k], across[(v · quads + k) · LANES + lane])
-                + correction − zero · sums_of_x
+            sum = Σ_k dot4(spread[k · rows + i], across[along[k] + v · LANES + lane])   by row
+            sum = Σ_k dot4(spread[starts[i] + along[k]], across[(v · quads + k) · LANES + lane])   by lane
+            sum + correction − zero · sums_of_x
 
         the last where `with_zeros`; and of the first `left` lanes in y, an element of y_row a row, what
         `to` says (dots.INT32, …): the sum, or (sum + bias) · scale + shift (where `with_shift`), in float32
-        or divided by numbers[OUT_SCALE], rounded, moved and held between the last of `numbers`. What belongs
-        to a channel is taken by row or by lane, sums_of_x by the other."""
+        or divided by numbers[0], rounded, moved and held between the last of `numbers`. What belongs
+        to a channel is taken by row or by lane, sums_of_x by the other. ready, apart: as
+        kernels.cpu.quantized.in_float32 makes them."""
 
         def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             builder.call(of_dots.dispatcher(builder.module, by_row, sizes), arguments)
 
         words, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
         return types.void(
-            whole, whole, words, whole, words, whole, types.CPointer(types.uint8), whole, whole, whole, reals,
-            words, words, reals, reals, words, words, whole, whole,
+            whole, whole, words, INTEGERS, INTEGERS, words, whole, types.CPointer(types.uint8),
+            whole, whole, whole, reals, words, words, reals, reals, words, words, whole, whole, words, whole,
         ), made  # fmt: skip
 
     return intrinsic(typed)
@@ -262,3 +267,48 @@ def _dots(by_row: bool, sizes: Any = of_dots.SIZES) -> Any:
 
 dots_by_row, dots_by_lane = _dots(True), _dots(False)
 largest_dots = _dots(True, ((8, 3),))  # which is soon compiled
+
+_OCTETS = types.CPointer(types.uint8)
+
+
+@intrinsic
+def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
+    """So many bytes: to[k] = of[k · stride], which do not overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.copier(builder.module), arguments)
+
+    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+
+
+@intrinsic
+def largest(typing: Any, to: Any, of: Any, count: Any, flip: Any) -> Any:
+    """So many bytes: to[k] = the larger of to[k] and of[k] ^ flip, which do not overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.maximum(builder.module), arguments)
+
+    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+
+
+@intrinsic
+def woven(
+    typing: Any, to: Any, first: Any, second: Any, third: Any, fourth: Any, count: Any, flip: Any, stride: Any
+) -> Any:
+    """Words of a byte of each, as kernels.cpu.octets.weaver says."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.weaver(builder.module), arguments)
+
+    return types.void(types.CPointer(types.int32), *[_OCTETS] * 4, *[types.int64] * 3), made
+
+
+@intrinsic
+def added(typing: Any, x: Any, z: Any, y: Any, count: Any, x_flip: Any, z_flip: Any, numbers: Any) -> Any:
+    """Sums of so many bytes, at least LANES, between two scales, as kernels.cpu.octets.adder says."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(octets_of.adder(builder.module), arguments)
+
+    whole = types.int64
+    return types.void(*[_OCTETS] * 3, whole, whole, whole, types.CPointer(types.float64)), made

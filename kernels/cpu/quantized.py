@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from kernels.cpu import simd
 from kernels.cpu.common import Array
 from kernels.cpu.compiled import inlined
-from kernels.ops._quantized import EIGHT_BITS, Quantized
+from kernels.ops._quantized import EIGHT_BITS, LARGEST, Quantized
 
 INT32, FLOAT32, BYTES = range(3)  # what becomes of a sum in a compiled rung (kernels.cpu.dots)
 FLOAT32_HOLDS = 2**24 // 255**2  # products of two factors of up to 255 whose sum float32 holds
@@ -97,7 +98,7 @@ def kind(p: Quantized) -> int:
 def numbers(p: Quantized) -> Array:
     """What is behind a sum, as tiles are told."""
     scale = float(np.float32(p.out_scale))
-    return np.array([scale, 1 / scale, p.out_zero, p.low, p.high], np.float64)
+    return np.array([scale, p.out_zero, p.low, p.high], np.float64)
 
 
 def behind(p: Quantized, inputs: Sequence[Array]) -> list[Array]:
@@ -120,3 +121,33 @@ def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, wei
         correction[i] = x_zero * (terms * own - weight_sums[first + i])
         found = found if own == 0 else 1
     return found
+
+
+@inlined
+def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, shift, with_shift, out_scale):
+    """What bytes are made by in float32, of the channels `first` to `first + count`: ready[k · apart + i] is
+    what is added to a sum, by which that is multiplied, what is added then, and up to which distance from a
+    whole number the byte is sure. Returns `apart`, or 0 where no byte is asked for, or where a sum and its
+    bias may be beyond 32 bits.
+
+    With u = 2⁻²⁴, the sum, the factor and the shift are in float32 each off by at most u of themselves, and
+    so is what is made of them: a number q of steps by 6u |q| + 4u |shift|. From 512 steps on it is held at an
+    end whatever it is. So q is sure where it lies 8u (512 + |shift|) from half-way between two steps."""
+    if to != BYTES:
+        return 0
+    room = 2**31 - 1 - terms * LARGEST * LARGEST
+    factors, moved = (
+        simd.as_floats(simd.shifted(ready, apart)),
+        simd.as_floats(simd.shifted(ready, 2 * apart)),
+    )
+    sure, per_step = simd.as_floats(simd.shifted(ready, 3 * apart)), 1 / out_scale
+    for i in range(count):
+        own = bias[first + i]
+        if own > room or own < -room:
+            return 0
+        ready[i] = correction[i] + own
+        factors[i] = np.float32(scale[first + i] * per_step)
+        by = np.float32(shift[first + i] * per_step) if with_shift == 1 else np.float32(0)
+        moved[i] = by
+        sure[i] = np.float32(0.5 - 2.0**-21 * (512 + abs(np.float64(by))))
+    return apart

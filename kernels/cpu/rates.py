@@ -63,11 +63,12 @@ DOTS = 2 * 4 * ROWS * DOT_VECTORS[ROWS] * LANES * QUADS  # operations of a tile
 def products_of_bytes(a, low, high, scratch):
     """The largest tile of sums of eight-bit products, again and again."""
     left, right, none, real = simd.words(a[1]), simd.words(a[2]), simd.words(a[3]), simd.doubles(a[4])
+    places = simd.integers(a[8])
     width = a[5] * LANES
     for _ in range(low, high):
         simd.largest_dots(
-            a[6], a[5], left, a[7], right, a[7], simd.as_octets(scratch), width, width, INT32, real, none,
-            none, real, real, none, none, 0, 0,
+            a[6], a[5], left, places, places, right, a[7], simd.as_octets(scratch), width, width,
+            INT32, real, none, none, real, real, none, none, 0, 0, none, 0,
         )  # fmt: skip
 
 
@@ -77,6 +78,7 @@ def byte_chains(rounds: int) -> Call:
     factors = np.full((ROWS + vectors * LANES, QUADS), 0x01020304, np.int32)
     arguments: list[int | float | Array] = [
         factors[:ROWS], factors[ROWS:], np.zeros(ROWS, np.int32), np.zeros(ROWS), vectors, ROWS, QUADS,
+        np.arange(QUADS, dtype=np.int64) * vectors * LANES,
     ]  # fmt: skip
     sums = np.zeros(ROWS * vectors * LANES, np.float32)
     return Call(products_of_bytes, arguments, sums, 0, rounds)

@@ -7,12 +7,14 @@ In a compiled function
     floats(address)             the address as `float*`, to be read and written by index as in C
     integers(address)           the same as `int64_t*`
     doubles, words, halves, octets   the same as `double*`, `int32_t*`, `int16_t*`, `uint8_t*`
-    as_octets, as_words         a pointer as one to other elements
+    as_octets, as_words, as_floats   a pointer as one to other elements
     shifted(pointer, n)         pointer + n elements
     number(word)                the float64 whose bits an argument carries (`kernels.cpu.compiled.word`)
     bits(f), from_bits(i)       a float32 as the int32 of its bits, and back
     tile(...)                   rows × vectors of LANES outputs, all products of a sum, in registers
     dots_by_row(...), dots_by_lane(...)   the same of eight-bit numbers, with what is behind the sums
+    copied, largest(...)        bytes to where others lie; the larger ones of two rows of bytes
+    woven, added(...)           four rows of bytes as one of words; sums of bytes between two scales
     invoke(address, a, low, high, scratch)   another compiled function, by its address
     load, store, add, swap      of an int64 that several threads see
     pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time
@@ -31,6 +33,7 @@ ROWS = 8  # of a tile, at most
 WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
 """Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
 
+WOVEN = 2 * LANES  # bytes beyond the last that `woven` may read
 DOT_ROWS = (8, 4, 2, 1)
 DOT_VECTORS = {8: 3, 4: 3, 2: 4, 1: 4}  # of a tile of eight-bit numbers of so many rows, at most
 

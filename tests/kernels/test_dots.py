@@ -33,11 +33,16 @@ def conv(n: int, c: int, size: int, m: int, k: int, stride: int, pad: int, group
     )  # fmt: skip
 
 
-# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3 and 7.
+# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3, 7 and 130. In
+# each way to choose the numbers of a word, of outputs and of maps as lanes, of several images at once.
 PRODUCTS: list[Quantized] = [
     QConv(conv(1, 3, 61, 21, 11, 4, 0, 1)),
     QConv(conv(3, 34, 13, 23, 3, 1, 1, 1)),
     QConv(conv(7, 6, 9, 14, 5, 2, 2, 2)),
+    QConv(conv(3, 21, 27, 37, 3, 2, 1, 1)),
+    QConv(conv(7, 68, 2, 70, 3, 1, 1, 1)),
+    QConv(conv(130, 9, 4, 51, 3, 1, 1, 1)),
+    QConv(conv(3, 7, 29, 7, 3, 1, 1, 7)),
     QGemm(Gemm(1, 213, 131, trans_b=True)),
     QGemm(Gemm(7, 83, 64)),
     QGemm(Gemm(131, 205, 45, trans_b=True)),
@@ -67,7 +72,14 @@ def run(p: Quantized, inputs: list[Array]) -> Array:
     y = np.zeros(p.output_shape, p.out_dtype)
     scratch = np.full(-(-kernel.workspace(p) // 4), np.nan, np.float32)
     packed = zip(inputs, kernel.pack(p, list(inputs)), strict=True)
-    kernel.bind(p, [of if made is None else made for of, made in packed], y, scratch)()
+    call = kernel.bind(p, [of if made is None else made for of, made in packed], y, scratch)
+    call()
+    if call.images > 1:  # some images after the others, as a program does it
+        whole = y.copy()
+        y[...] = 0
+        for low, high in ((0, 1), (1, call.images)):
+            call.step(call.by_images.ctypes.data, low, high, scratch.ctypes.data)
+        np.testing.assert_array_equal(y, whole)
     return y
 
 
@@ -103,7 +115,7 @@ def test_a_processor_without_such_an_instruction_gets_the_same(monkeypatch: pyte
     monkeypatch.setattr(dots, "features", lambda: asked.append(1) or {})
     monkeypatch.setattr(compiled, "object_file", lambda name, make, most=0: make())
     monkeypatch.setitem(globals(), "load", load.__wrapped__)
-    p = replace(PRODUCTS[4], dtype="int8")
+    p = replace(PRODUCTS[-2], dtype="int8")
     p = replace(p, weight_zeros=p.channels)
     inputs = drawn_inputs(p, 0)
     np.testing.assert_array_equal(run(p, inputs), sums(p, *inputs).reshape(p.output_shape))

@@ -1,190 +1,447 @@
 # op = "qconv"
 # rung = 2
 # name = "dot_tiles"
-# idea = "Windows as words of four numbers, maps too: one instruction adds up 16 × 4 products."
+# idea = "Four numbers under a window in a word, maps too: one instruction adds up 16 × 4 products."
 # compiled = true
 # packs = true
 # [needs]
 # dtype = ["uint8", "int8"]
 # to = ["int32", "float32", "uint8", "int8"]
-"""Per image, group and some outputs of it: the windows become a matrix of words, of which a tile multiplies
-48 columns with 8 maps at a time (kernels.cpu.dots).
+"""Per some images, a group, some rows of the output and some maps: the images become planes of words, of
+which a tile multiplies 48 columns with 8 maps at a time where they lie (kernels.cpu.dots).
 
-The image lies padded with its zero point in scratch, for a stride s along the rows as s images of every s-th
-column, so that outputs side by side read inputs side by side. Behind the packed weights lie their sums for
-each map, by which the image's zero point comes off, and a map of ones: its sums are those of the windows, by
-which the weights' comes off.
+A word holds four numbers of an image, and a plane these of one place after the other, padded with the zero
+point. There are three ways to choose the four:
+
+    channels    of one place: a plane serves all elements of a window that lie a stride apart. Rows are wider
+                than those of the output; what is computed between these is left out.
+    columns     of one row, under one window: a plane serves a window's rows. Nothing lies between the rows.
+    windows     any four under one window: planes are the matrix that im2col makes. Images follow each other.
+
+The first copies least, the last leaves no lane of a vector idle where images are small: `_way` works out what
+each would take. For a stride there is a plane for each of so many rows and columns, so that outputs side by
+side read words side by side. Behind the packed weights lie their sums for each map, by which the image's zero
+point comes off, and a map of ones: its sums are those of the windows, by which the weights' comes off.
 """
+
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.quantized import behind, flips, kind, numbers, signed, zero_points
-from kernels.cpu.simd import LANES
+from kernels.cpu.quantized import (
+    BYTES,
+    behind,
+    flips,
+    in_float32,
+    kind,
+    numbers,
+    signed,
+    zero_points,
+)
+from kernels.cpu.simd import LANES, ROWS, WOVEN
 
-WORDS = 1 << 16  # of a part's matrix, as many as half of a core's own cache holds
-WIDE = 3 * LANES  # outputs that a tile of many rows has
+WORDS = 1 << 16  # of a part's planes, as many as half of a core's own cache holds
+PLACES = 1 << 12  # of a plane
+PARTS = 4  # at least: else threads would wait for the last
+NOTHING = -1  # instead of a channel
+WIDE = 3 * LANES  # maps of a tile whose lanes are maps
 
 
 @inlined
-def lay_out(a, x, to, zero, flip):
-    """The channels of a group of an image, padded with its zero point and divided by columns."""
-    channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
-    pad_top, pad_left = a[8], a[9]
-    for c in range(channels):
-        for phase in range(phases):
-            left = min(pitch, max(0, (pad_left - phase + phases - 1) // phases))
-            right = max(left, min(pitch, (w + pad_left - phase + phases - 1) // phases))
-            for at in range(high):
-                row = simd.shifted(to, ((c * phases + phase) * high + at) * pitch)
-                y = at - pad_top
+def by_bytes(a, x, images, first, high, plane, line, to, zero):
+    """One plane: its four rows of bytes in `line`, then these as words. to[k] is of x[k · stride + dx − pad],
+    or the zero point."""
+    h, w, area, size, pitch, stride, pad = a[2], a[3], a[2] * a[3], a[15], a[16], a[23], a[25]
+    between, sources = a[4] * a[1] * area, simd.shifted(simd.integers(a[19]), plane * 12)
+    for b in range(4):
+        channel, dy, dx = sources[3 * b], sources[3 * b + 1], sources[3 * b + 2]
+        if channel < 0:
+            continue
+        left = min(pitch, max(0, (pad - dx + stride - 1) // stride))
+        right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
+        row = simd.shifted(line, b * size)
+        for image in range(images):
+            y = first * a[22] + dy - a[24]
+            of = simd.shifted(x, image * between + channel * area + left * stride + dx - pad)
+            for _ in range(high):
+                start, end = left, right
                 if y < 0 or y >= h:
-                    for k in range(pitch):
-                        row[k] = zero
-                    continue
-                for k in range(left):
+                    start, end = pitch, pitch
+                for k in range(start):
                     row[k] = zero
-                of = simd.shifted(x, (c * h + y) * w + phase - pad_left)
-                if phases == 1:
-                    for k in range(left, right):
-                        row[k] = of[k] ^ flip
-                else:
-                    for k in range(left, right):
-                        row[k] = of[k * phases] ^ flip
-                for k in range(right, pitch):
+                if start < end:
+                    simd.copied(simd.shifted(row, start), simd.shifted(of, y * w), end - start, stride)
+                for k in range(end, pitch):
                     row[k] = zero
+                row = simd.shifted(row, pitch)
+                y += a[22]
+    simd.woven(
+        to, line, simd.shifted(line, size), simd.shifted(line, 2 * size), simd.shifted(line, 3 * size),
+        images * high * pitch, a[34], 1,
+    )  # fmt: skip
 
 
 @inlined
-def matrix_of(a, laid, line, first, count, columns):
-    """The words of `count` outputs from `first` on: vector after vector, along the sum. line: 4 × chunk
-    numbers, and a vector's more."""
-    terms, quads, out_w, chunk = a[10], a[11], a[12], a[13]
-    offsets, row = simd.integers(a[14]), a[15] * a[6]
-    vectors = (count + LANES - 1) // LANES
-    for q in range(quads):
-        for b in range(4):
-            if 4 * q + b < terms:
-                of = simd.shifted(laid, offsets[4 * q + b])
-                to = simd.shifted(line, b * chunk)
-                done, i, j = 0, first // out_w, first % out_w
-                while done < count:
-                    many = min(out_w - j, count - done)
-                    here, there = simd.shifted(of, i * row + j), simd.shifted(to, done)
-                    # 16 at a time: what is beyond is written again, or belongs to the next number.
-                    for k in range(0, many, LANES):
-                        for lane in range(LANES):
-                            there[k + lane] = here[k + lane]
-                    done += many
-                    i, j = i + 1, 0
-        for v in range(vectors):
-            at = simd.shifted(line, v * LANES)
-            to = simd.shifted(columns, (v * quads + q) * LANES)
-            for lane in range(LANES):
-                to[lane] = (
-                    at[lane] | at[chunk + lane] << 8 | at[2 * chunk + lane] << 16 | at[3 * chunk + lane] << 24
-                )
+def by_words(a, x, images, first, high, plane, line, to, zero, end):
+    """The same of four channels at the same place, of every column or every second one: rows become words at
+    once. What is written beyond a row is written again. end: how much of x may be read."""
+    h, w, size, pitch, stride, pad = a[2], a[3], a[15], a[16], a[23], a[25]
+    area, flip = h * w, a[34]
+    between, sources = a[4] * a[1] * area, simd.shifted(simd.integers(a[19]), plane * 12)
+    dx = sources[2]
+    left = min(pitch, max(0, (pad - dx + stride - 1) // stride))
+    right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
+    padding, reach = (zero ^ flip) * 0x01010101, 3 * area + (right - left) * stride + WOVEN
+    row = to
+    for image in range(images):
+        y = first * a[22] + sources[1] - a[24]
+        start = image * between + sources[0] * area + left * stride + dx - pad
+        for _ in range(high):
+            begin, stop = left, right
+            if y < 0 or y >= h:
+                begin, stop = pitch, pitch
+            for k in range(begin):
+                row[k] = padding
+            at, words = start + y * w, simd.shifted(row, begin)
+            if at + reach <= end or begin == stop:
+                of = simd.shifted(x, at)
+                simd.woven(
+                    words, of, simd.shifted(of, area), simd.shifted(of, 2 * area), simd.shifted(of, 3 * area),
+                    stop - begin, flip, stride,
+                )  # fmt: skip
+            else:
+                for b in range(4):
+                    here = simd.shifted(x, at + b * area)
+                    simd.copied(simd.shifted(line, b * size), here, stop - begin, stride)
+                simd.woven(
+                    words, line, simd.shifted(line, size), simd.shifted(line, 2 * size),
+                    simd.shifted(line, 3 * size), stop - begin, flip, 1,
+                )  # fmt: skip
+            for k in range(stop, pitch):
+                row[k] = padding
+            row = simd.shifted(row, pitch)
+            y += a[22]
+
+
+@inlined
+def by_maps(
+    a, images, group, m, last, laid, sums, correction, zero, line, kept, y, with_zeros, ready, apart
+):  # fmt: skip
+    """Tiles of 8 outputs and 48 maps, which are turned round on their way to y. No rows of images are cut."""
+    maps, area, quads, each = a[5], a[6], a[20], a[31]
+    along, places, own = simd.integers(a[21]), simd.integers(a[47]), maps // a[4]
+    panels = (own + LANES - 1) // LANES
+    weights = simd.shifted(simd.words(a[26]), group * panels * LANES * quads)
+    bias, scale, shift = simd.words(a[36]), simd.doubles(a[37]), simd.doubles(a[38])
+    totals, count = simd.as_words(line), images * area
+    if with_zeros == 1:
+        for k in range(count):
+            totals[k] = sums[places[k]]
+    while m < last:
+        many = min(3, (last - m + LANES - 1) // LANES)
+        here, width = m - group * own, min(last - m, many * LANES)
+        k = 0
+        while k < count:
+            rows = 8 if count - k >= 8 else (4 if count - k >= 4 else (2 if count - k >= 2 else 1))
+            simd.dots_by_lane(
+                rows, many, laid, simd.shifted(places, k), along, simd.shifted(weights, here * quads), quads,
+                simd.shifted(kept, k * WIDE * each), WIDE, width, a[41], simd.doubles(a[40]),
+                simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
+                simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(totals, k), with_zeros, a[42],
+                simd.shifted(ready, m), apart,
+            )  # fmt: skip
+            k += rows
+        for i in range(width):
+            for image in range(images):
+                at = (image * maps + m + i) * area
+                if each == 1:
+                    to, of = simd.shifted(y, at), simd.shifted(kept, image * area * WIDE + i)
+                    for k in range(area):
+                        to[k] = of[k * WIDE]
+                else:
+                    whole = simd.shifted(simd.as_words(y), at)
+                    sum_of = simd.shifted(simd.as_words(kept), image * area * WIDE + i)
+                    for k in range(area):
+                        whole[k] = sum_of[k * WIDE]
+        m += width
 
 
 @compiled
 def step(a, low, high, scratch):
-    chunks, channels, quads, chunk, groups, maps = a[1], a[2], a[11], a[13], a[16], a[17]
-    area, terms, each = a[18], a[10], a[19]
-    x, y = simd.octets(a[20]), simd.octets(a[21])
-    weights, weight_sums, ones = simd.words(a[22]), simd.words(a[23]), simd.words(a[24])
-    flip = a[27]
-    x_zero = simd.octets(a[25])[0] ^ flip
-    bias, scale, shift = simd.words(a[29]), simd.doubles(a[30]), simd.doubles(a[31])
-    columns = simd.as_words(scratch)
-    sums = simd.shifted(columns, chunk * quads)
-    correction = simd.shifted(sums, chunk)
+    channels, groups, maps, area, out_w = a[1], a[4], a[5], a[6], a[8]
+    merged, band, bands, slices, of_slice = a[9], a[10], a[11], a[12], a[13]
+    planes, size, pitch, beyond, quads = a[14], a[15], a[16], a[18], a[20]
+    along, each, flip = simd.integers(a[21]), a[31], a[34]
+    weights, weight_sums, ones = simd.words(a[26]), simd.words(a[27]), simd.words(a[28])
+    x, y = simd.octets(a[29]), simd.octets(a[30])
+    x_zero = simd.octets(a[32])[0]
+    bias, scale, shift = simd.words(a[36]), simd.doubles(a[37]), simd.doubles(a[38])
+    laid = simd.as_words(scratch)
+    sums = simd.shifted(laid, planes * size + LANES)
+    correction = simd.shifted(sums, size)
     zero = simd.shifted(correction, maps)
-    none = simd.shifted(zero, maps)
+    ready = simd.shifted(zero, maps)
+    none = simd.shifted(ready, 4 * maps)
     line = simd.as_octets(simd.shifted(none, LANES))
-    laid = simd.shifted(line, 4 * chunk + LANES)
+    kept = simd.shifted(line, 4 * size + 4 * LANES)
     none[0] = 0
     with_zeros = zero_points(
-        0, maps, terms, x_zero, simd.octets(a[26]), a[32], a[28], weight_sums, correction, zero
+        0, maps, a[45], x_zero ^ flip, simd.octets(a[33]), a[39], a[35], weight_sums, correction, zero
     )
+    apart = in_float32(
+        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])[0]
+    )  # fmt: skip
+    start, stop, end = 0, a[44], a[44] * groups * channels * a[2] * a[3]
+    own, per, there = maps // groups, groups * bands * slices, -1
     if a[0] == 1:
-        low, high = low * groups * chunks, high * groups * chunks
-    own, there = maps // groups, -1
+        start, stop = low, high
+        low, high = 0, (stop - start + merged - 1) // merged * per
     for part in range(low, high):
-        which, first = part // chunks, part % chunks * chunk
-        image, group = which // groups, which % groups
-        if which != there:
-            there = which
-            lay_out(a, simd.shifted(x, which * channels * a[3] * a[4]), laid, x_zero, flip)
-        count = min(chunk, area - first)
-        matrix_of(a, laid, line, first, count, columns)
+        image = start + part // per * merged
+        images = min(merged, stop - image)
+        group = part // (bands * slices) % groups
+        first = part // slices % bands * band
+        rows = min(band, a[7] - first)
+        tall = rows + beyond
+        if part // slices != there:
+            there = part // slices
+            at = (image * groups + group) * channels * a[2] * a[3]
+            for plane in range(planes):
+                to, of = simd.shifted(laid, plane * size), simd.shifted(x, at)
+                if a[43] == 1 and simd.integers(a[19])[plane * 12 + 9] >= 0:
+                    by_words(a, of, images, first, tall, plane, line, to, x_zero, end - at)
+                else:
+                    by_bytes(a, of, images, first, tall, plane, line, to, x_zero)
+        count = ((images - 1) * tall + rows - 1) * pitch + out_w
         vectors = (count + LANES - 1) // LANES
         if with_zeros == 1:
             for v in range(vectors):
                 simd.dots_by_row(
-                    1, 1, ones, quads, simd.shifted(columns, v * quads * LANES), quads,
-                    simd.as_octets(simd.shifted(sums, v * LANES)), LANES, LANES, 0, simd.doubles(a[33]), none,
-                    none, scale, shift, none, none, 0, 0,
+                    1, 1, ones, along, along, simd.shifted(laid, v * LANES), quads,
+                    simd.as_octets(simd.shifted(sums, v * LANES)), LANES, LANES, 0, simd.doubles(a[40]), none,
+                    none, scale, shift, none, none, 0, 0, none, 0,
                 )  # fmt: skip
-        r = 0
-        while r < own:
-            rows = 8 if own - r >= 8 else (4 if own - r >= 4 else (2 if own - r >= 2 else 1))
-            most = 3 if rows >= 4 else 4
-            m = group * own + r
+        if a[46] == 1:
+            m = group * own + part % slices * of_slice
+            by_maps(
+                a, images, group, m, min(m + of_slice, (group + 1) * own), laid, sums, correction, zero, line,
+                kept, simd.shifted(y, image * maps * area * each), with_zeros, ready, apart,
+            )  # fmt: skip
+            continue
+        direct = images == 1 and pitch == out_w
+        m = group * own + part % slices * of_slice
+        last = min(m + of_slice, (group + 1) * own)
+        while m < last:
+            at_once = 8 if last - m >= 8 else (4 if last - m >= 4 else (2 if last - m >= 2 else 1))
+            most = 3 if at_once >= 4 else 4
+            to, row = simd.shifted(y, ((image * maps + m) * area + first * out_w) * each), area
+            if not direct:
+                to, row = kept, size
             v = 0
             while v < vectors:
                 many = min(most, vectors - v)
+                if many == 3 and vectors - v == 4:
+                    many = 2  # twice: a vector alone would wait for each of its sums
                 at = v * LANES
                 simd.dots_by_row(
-                    rows, many, simd.shifted(weights, m * quads), quads,
-                    simd.shifted(columns, at * quads), quads,
-                    simd.shifted(y, ((image * maps + m) * area + first + at) * each), area, count - at, a[34],
-                    simd.doubles(a[33]), simd.shifted(correction, m), simd.shifted(bias, m),
-                    simd.shifted(scale, m), simd.shifted(shift, m), simd.shifted(zero, m),
-                    simd.shifted(sums, at), with_zeros, a[35],
+                    at_once, many, simd.shifted(weights, m * quads), along, along,
+                    simd.shifted(laid, at), quads, simd.shifted(to, at * each), row, count - at,
+                    a[41], simd.doubles(a[40]),
+                    simd.shifted(correction, m), simd.shifted(bias, m), simd.shifted(scale, m),
+                    simd.shifted(shift, m), simd.shifted(zero, m), simd.shifted(sums, at), with_zeros, a[42],
+                    simd.shifted(ready, m), apart,
                 )  # fmt: skip
                 v += many
-            r += rows
+            if not direct:
+                for i in range(at_once):
+                    for which in range(images):
+                        of = simd.shifted(kept, (i * size + which * tall * pitch) * each)
+                        to = simd.shifted(y, (((image + which) * maps + m + i) * area + first * out_w) * each)
+                        if pitch == out_w:
+                            simd.copied(to, of, rows * out_w * each, 1)
+                        else:
+                            for r in range(rows):
+                                simd.copied(
+                                    simd.shifted(to, r * out_w * each), simd.shifted(of, r * pitch * each),
+                                    out_w * each, 1,
+                                )  # fmt: skip
+            m += at_once
 
 
-def _padded(c):
-    """(rows, elements of a row, divided by columns)"""
-    high = (c.out_h - 1) * c.stride_h + (c.kh - 1) * c.dilation_h + 1
-    wide = (c.out_w - 1) * c.stride_w + (c.kw - 1) * c.dilation_w + 1
-    return high, -(-wide // c.stride_w)
+class _Way(NamedTuple):
+    """How a convolution is done. merged: images at once; band: rows of the output, which take `beyond` more
+    of a plane; slices: in so many are the maps of a group divided, each of `of_slice`; size: words from one
+    plane to the next; sources: (planes, 4, 3) channel, row and column of what a plane begins with; along:
+    where the words of a window lie; taps: (words, 4) which weight of a map each of their numbers is
+    multiplied by, or NOTHING; words: whether a plane's numbers are channels of one place; by_maps: whether
+    the lanes of a tile are maps, not outputs; places: where the first word of each output's window lies."""
+
+    merged: int
+    band: int
+    bands: int
+    beyond: int
+    slices: int
+    of_slice: int
+    size: int
+    pitch: int
+    sources: np.ndarray
+    along: np.ndarray
+    taps: np.ndarray
+    words: bool
+    by_maps: bool
+    places: np.ndarray
 
 
-def _sizes(p):
-    """(words along the sum, outputs of a part, bytes of a padded image)"""
-    c = p.product
-    quads, area = -(-p.terms // 4), c.out_h * c.out_w
-    chunk = max(1, WORDS // quads // WIDE) * WIDE
-    if c.n * c.group < 4:  # else threads would wait for the last
-        chunk = min(chunk, max(1, -(-area // 4 // WIDE)) * WIDE)
-    high, pitch = _padded(c)
-    laid = c.c // c.group * c.stride_w * high * pitch + LANES
-    return quads, min(chunk, -(-area // LANES) * LANES), laid
+def _places(c, fours):
+    """Words of a window, and the planes in which they lie. fours: "channels", "columns" or "windows"."""
+    channels, rows, columns = np.meshgrid(*map(np.arange, (c.c // c.group, c.kh, c.kw)), indexing="ij")
+    index = (channels * c.kh + rows) * c.kw + columns
+    if fours == "channels":  # (words, 4), windows row after row within four channels
+        taps = _filled(index.reshape(len(index), -1), 0).transpose(0, 2, 1)
+    elif fours == "columns":
+        taps = _filled(index.transpose(0, 2, 1).reshape(-1, c.kh), 0).transpose(0, 2, 1)
+    else:
+        taps = _filled(index.reshape(-1, 1), 0).transpose(0, 2, 1)
+    taps = np.ascontiguousarray(taps.reshape(-1, 4))
+    planes: dict[tuple, int] = {}
+    words = []
+    for four in taps:
+        at = [np.unravel_index(i, index.shape) if i >= 0 else None for i in four]
+        places = [None if it is None else (it[0], it[1] * c.dilation_h, it[2] * c.dilation_w) for it in at]
+        _, row, column = places[0]
+        down = 0 if fours == "windows" else row // c.stride_h
+        right = column // c.stride_w if fours == "channels" else 0
+        source = tuple(
+            (NOTHING, 0, 0)
+            if it is None
+            else (int(it[0]), int(it[1] - down * c.stride_h), int(it[2] - right * c.stride_w))
+            for it in places
+        )
+        words.append((planes.setdefault(source, len(planes)), int(down), int(right)))
+    return taps, np.array(list(planes), np.int64).reshape(-1, 4, 3), words
+
+
+def _filled(index, axis):
+    """The axis in fours: (fours, 4, …)."""
+    more = -len(index) % 4
+    index = np.pad(index, [(0, more), (0, 0)], constant_values=NOTHING)
+    return index.reshape(-1, 4, index.shape[1])
+
+
+@cache
+def _way(c):
+    """The way that seems to take the fewest cycles."""
+    found = None
+    for fours in ("channels", "columns", "windows"):
+        taps, sources, words = _places(c, fours)
+        down = max(word[1] for word in words)
+        pitch = c.out_w + max(word[2] for word in words)
+        merged = 1
+        while True:
+            for by_maps in (False, True):
+                cycles, *rest = _cycles(c, len(sources), len(words), down, pitch, merged, fours, by_maps)
+                if found is None or cycles < found[0]:
+                    found = (cycles, fours, taps, sources, words, down, pitch, merged, by_maps, *rest)
+            if merged == c.n:
+                break
+            merged = min(2 * merged, c.n)
+    _, fours, taps, sources, words, down, pitch, merged, by_maps, band, size = found
+    bands, own = -(-c.out_h // band), c.m // c.group
+    least = WIDE if by_maps else ROWS
+    blocks = max(1, own // least)
+    parts = -(-c.n // merged) * c.group * bands
+    of_slice = -(-blocks // max(1, min(blocks, -(-PARTS // parts)))) * least
+    along = [(plane * size) + down * pitch + right for plane, down, right in words]
+    image, i, j = np.ogrid[:merged, : c.out_h, : c.out_w]
+    places = ((image * (band + down) + i) * pitch + j).reshape(-1) if by_maps else np.zeros(1, np.int64)
+    return _Way(
+        merged, band, bands, down, -(-own // of_slice), of_slice, size, pitch, sources,
+        np.array(along, np.int64), taps, fours == "channels" and c.stride_w <= 2, by_maps,
+        places,
+    )  # fmt: skip
+
+
+def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
+    """(cycles of all images, rows of a part, words of a plane), roughly: two dots a cycle, of a vector alone
+    less."""
+    own = c.m // c.group
+    band = min(PLACES, WORDS // planes) // (merged * pitch) - beyond
+    if (merged > 1 or by_maps) and band < c.out_h:
+        return np.inf, 0, 0
+    band = max(1, min(band, c.out_h))
+    bands = -(-c.out_h // band)
+    band = -(-c.out_h // bands)
+    high = band + beyond
+    size = -(-(merged * high * pitch) // LANES) * LANES
+    size += LANES * (size % 256 == 0)  # planes do not all begin in the same set of a cache
+    places = ((merged - 1) * high + band - 1) * pitch + c.out_w
+    vectors = -(-places // LANES)
+    threes = vectors // 3 * 12 + (0, 8, 9)[vectors % 3]
+    dots = -(-own // ROWS) * quads * threes + own * vectors * 10
+    if fours == "channels" and c.stride_w <= 2:
+        laying = planes * merged * high * (20 + 6 * -(-pitch // LANES))
+    else:
+        row = 20 + pitch / 8 * c.stride_w
+        laying = planes * (4 * merged * high * row + places / 2)
+    copying = 0.0
+    if pitch != c.out_w:
+        copying = own * merged * band * (10 + c.out_w / 16)
+    elif merged > 1:
+        copying = own * merged * (10 + band * c.out_w / 16)
+    if by_maps:
+        outputs, panels = merged * c.out_h * c.out_w, -(-own // LANES)
+        tiles = outputs // ROWS + 0.6 * (outputs % ROWS).bit_count()
+        dots = tiles * quads * (panels // 3 * 13 + (0, 6, 9)[panels % 3]) + tiles * panels * ROWS * 12
+        copying = 1.5 * own * outputs
+    return (dots + laying + copying) * bands * c.group * -(-c.n // merged), band, size
 
 
 def workspace(p):
-    quads, chunk, laid = _sizes(p)
-    return 4 * (chunk * quads + chunk + 2 * p.product.m + LANES) + 4 * chunk + LANES + -(-laid // 4) * 4
+    way, planes = _way(p.product), len(_way(p.product).sources)
+    words = planes * way.size + 2 * LANES + way.size + 6 * p.product.m
+    kept = len(way.places) * WIDE if way.by_maps else ROWS * way.size
+    nbytes = 4 * way.size + 4 * LANES + kept * (1 if kind(p) == BYTES else 4)
+    return 4 * words + -(-nbytes // 4) * 4
 
 
 def _packed(p, weights):
-    """Maps in words, the sums of each, and a map of ones, one behind the other."""
-    m, quads = p.product.m, _sizes(p)[0]
+    """Maps in words, those of a tile side by side; the sums of each; a map of ones; one behind the other."""
+    c, taps = p.product, _way(p.product).taps
+    own = c.m // c.group
     into = np.zeros(_nbytes(p), np.int8)
-    held, rest = into[: m * 4 * quads].reshape(m, 4 * quads), into[m * 4 * quads :]
-    held[:, : p.terms] = signed(p, weights).reshape(m, p.terms)
-    rest[: 4 * m].view(np.int32)[:] = held.sum(axis=1, dtype=np.int32)
-    rest[4 * m :][: p.terms] = 1
+    of_maps = 4 * c.group * _lanes(c) * len(taps)
+    held, rest = into[:of_maps].reshape(c.group * _lanes(c), -1), into[of_maps:]
+    values = signed(p, weights).reshape(c.m, p.terms)
+    each = np.where(taps == NOTHING, np.int8(0), values[:, taps])  # (maps, words, 4)
+    if _way(c).by_maps:
+        whole = np.zeros((c.group, _lanes(c), *taps.shape), np.int8)
+        whole[:, :own] = each.reshape(c.group, own, *taps.shape)
+        panels = held.reshape(c.group, -1, len(taps), LANES, 4)
+        panels[...] = whole.reshape(c.group, -1, LANES, *taps.shape).transpose(0, 1, 3, 2, 4)
+    for group in range(0, 0 if _way(c).by_maps else c.m, own):
+        first = 0
+        while first < own:
+            rows = next(rows for rows in simd.DOT_ROWS if rows <= own - first)
+            maps = slice(group + first, group + first + rows)
+            held[maps] = each[maps].transpose(1, 0, 2).reshape(rows, -1)
+            first += rows
+    rest[: 4 * c.m].view(np.int32)[:] = values.sum(axis=1, dtype=np.int32)
+    rest[4 * c.m :] = (taps != NOTHING).reshape(-1)
     return into
 
 
+def _lanes(c):
+    """Maps of a group, with those that are added to fill vectors."""
+    own = c.m // c.group
+    return -(-own // LANES) * LANES if _way(c).by_maps else own
+
+
 def _nbytes(p):
-    m, quads = p.product.m, _sizes(p)[0]
-    return 4 * (m * quads + m + quads)
+    c, quads = p.product, len(_way(p.product).taps)
+    return 4 * (c.group * _lanes(c) * quads + c.m + quads)
 
 
 def pack(p, inputs):
@@ -194,27 +451,25 @@ def pack(p, inputs):
 
 
 def bind(p, inputs, output, workspace):
-    c = p.product
+    c, way = p.product, _way(p.product)
     weights, late = inputs[1], None
     if weights.shape != (_nbytes(p),):
         late, weights = weights, np.zeros(_nbytes(p), np.int8)
-    high, pitch = _padded(c)
-    quads, chunk, _ = _sizes(p)
-    area = c.out_h * c.out_w
-    chunks = -(-area // chunk)
-    k, i, j = np.meshgrid(*map(np.arange, (c.c // c.group, c.kh, c.kw)), indexing="ij")
-    row, column = i * c.dilation_h, j * c.dilation_w
-    offsets = ((k * c.stride_w + column % c.stride_w) * high + row) * pitch + column // c.stride_w
-    of_maps = 4 * c.m * quads
+    quads, area = len(way.taps), c.out_h * c.out_w
+    of_maps = 4 * c.group * _lanes(c) * quads
     held, sums, ones = weights[:of_maps], weights[of_maps:][: 4 * c.m], weights[of_maps + 4 * c.m :]
     bias, scale, shift = behind(p, inputs)
+    flip, weight_flip = flips(p)
     arguments = [
-        chunks, c.c // c.group, c.h, c.w, high, pitch, c.stride_w, c.pad_top, c.pad_left, p.terms, quads,
-        c.out_w, chunk, np.ascontiguousarray(offsets.reshape(-1)), c.stride_h, c.group, c.m, area,
-        output.itemsize, inputs[0], output, held, sums, ones, inputs[2], inputs[3], *flips(p), bias, scale,
-        shift, int(p.weight_zeros > 1), numbers(p), kind(p), int(p.shifted),
+        c.c // c.group, c.h, c.w, c.group, c.m, area, c.out_h, c.out_w, way.merged, way.band, way.bands,
+        way.slices, way.of_slice, len(way.sources), way.size, way.pitch, way.band + way.beyond, way.beyond,
+        np.ascontiguousarray(way.sources), quads, way.along, c.stride_h, c.stride_w, c.pad_top, c.pad_left,
+        held, sums, ones, inputs[0], output, output.itemsize, inputs[2], inputs[3], flip, weight_flip, bias,
+        scale, shift, int(p.weight_zeros > 1), numbers(p), kind(p), int(p.shifted), int(way.words), c.n,
+        p.terms, int(way.by_maps), way.places,
     ]  # fmt: skip
-    call = Call(step, arguments, workspace, c.n, c.n * c.group * chunks, weights.nbytes)
+    parts = -(-c.n // way.merged) * c.group * way.bands * way.slices
+    call = Call(step, arguments, workspace, c.n, parts, weights.nbytes)
     if late is None:
         return call
 

@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.quantized import behind, flips, kind, numbers, signed, zero_points
+from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
 
 CHUNK = 64  # rows of y of a part
@@ -38,11 +38,17 @@ def columns_of(a, matrix, top, bottom, group, scratch):
     correction = simd.as_words(scratch)
     zero = simd.shifted(correction, wide * LANES)
     sums = simd.shifted(zero, wide * LANES)
-    copy = simd.as_octets(simd.shifted(sums, CHUNK))
+    ready = simd.shifted(sums, CHUNK)
+    copy = simd.as_octets(simd.shifted(ready, 4 * wide * LANES))
     count = min(n, last * LANES) - first * LANES
     with_zeros = zero_points(
         first * LANES, count, k, x_zero, simd.octets(a[13]), a[14], a[16], weight_sums, correction, zero
     )
+    bias, scale, shift = simd.words(a[17]), simd.doubles(a[18]), simd.doubles(a[19])
+    apart = in_float32(
+        ready, wide * LANES, first * LANES, count, k, a[21], correction, bias, scale, shift, a[20],
+        simd.doubles(a[22])[0],
+    )  # fmt: skip
     rows = bottom - top
     if with_zeros == 1:
         for r in range(rows):
@@ -68,12 +74,13 @@ def columns_of(a, matrix, top, bottom, group, scratch):
             many = min(most, last - v)
             at, here = v * LANES, (v - first) * LANES
             simd.dots_by_lane(
-                high, many, simd.as_words(simd.shifted(x, r * 4 * quads)), quads,
-                simd.shifted(panels, at * quads), quads,
+                high, many, simd.as_words(simd.shifted(x, r * 4 * quads)), simd.integers(a[28]),
+                simd.integers(a[29]), simd.shifted(panels, at * quads), quads,
                 simd.shifted(y, ((matrix * a[25] + top + r) * n + at) * each), n, n - at, a[21],
                 simd.doubles(a[22]), simd.shifted(correction, here), simd.shifted(simd.words(a[17]), at),
                 simd.shifted(simd.doubles(a[18]), at), simd.shifted(simd.doubles(a[19]), at),
                 simd.shifted(zero, here), simd.shifted(sums, r), with_zeros, a[20],
+                simd.shifted(ready, here), apart,
             )  # fmt: skip
             v += many
         r += high
@@ -109,7 +116,7 @@ def _direct(p):
 def workspace(p):
     _, wide, quads = _panels(p.product)
     rows = 0 if _direct(p) else min(max(p.product.m, 1), CHUNK)
-    return 4 * (2 * wide * LANES + CHUNK + rows * quads)
+    return 4 * (6 * wide * LANES + CHUNK + rows * quads)
 
 
 def _nbytes(p):
@@ -155,6 +162,7 @@ def bind(p, inputs, output, workspace):
         g.k, g.n, groups, wide, panels, inputs[0], g.stride_a, held, apart[0], sums, apart[1],
         inputs[2], inputs[3], int(p.weight_zeros > 1), *flips(p), bias, scale, shift, int(p.shifted), kind(p),
         numbers(p), output, quads, g.m, output.itemsize, int(_direct(p)),
+        np.arange(simd.ROWS) * quads, np.arange(quads),
     ]  # fmt: skip
     alone = g.batch == 1
     parts = g.batch * -(-g.m // CHUNK) * groups
