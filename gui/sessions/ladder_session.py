@@ -526,8 +526,9 @@ class LadderSession(Session):
 
     # ------------------------------------------------------------------------------------ what the user wants
 
-    def ask(self, question: LadderQuestion) -> None:
-        """Show the ladder of this question. While one is measured, this is refused with a message."""
+    def ask(self, question: LadderQuestion, run: bool = True) -> None:
+        """Show the ladder of this question. While one is measured, this is refused with a message. run:
+        whether the kernels of a folder that is new in it are run at once."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             self.state.changed.emit()  # the page must show the old choice again
@@ -537,7 +538,8 @@ class LadderSession(Session):
         if question.on != before.on:
             self.state.move()
         if question.kernel_dirs != before.kernel_dirs:
-            self._own.added("Your kernels were run")
+            if run:
+                self._own.added("Your kernels were run")
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
             self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
