@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -159,16 +159,29 @@ def compile_ahead(
 ) -> None:
     """Compile all of these rungs that are not in the cache, in parallel. told: called with (done, total); it
     may raise to end the work. A rung that does not compile is skipped: whoever needs it gets the error."""
+    with begin(wanted, arch, threads) as begun:
+        begun.wait(told)
+
+
+def begin(
+    wanted: Iterable[tuple[registry.Rung, Mapping[str, Define]]], arch: str, threads: int
+) -> compilers.InParallel:
+    """Begin with it, and go on: as `compile_ahead`, for whoever waits for one rung at a time."""
     distinct: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
     for rung, defines in wanted:
         distinct.setdefault(repr((rung.path, rung.name, sorted(defines.items()))), (rung, defines))
-    missing = [item for item in distinct.values() if not _cubin(item[0], arch, item[1])[0].exists()]
-    if not missing or unavailable():
-        return
+    texts: dict[tuple[Path, str], list[str]] = {}  # read once a rung, whatever its defines
+    missing = []
+    for rung, defines in () if unavailable() else distinct.values():
+        with contextlib.suppress(KernelError):  # whoever needs it gets the error
+            if (of_it := (rung.path, rung.name)) not in texts and not rung.language:
+                texts[of_it] = _sources(rung)
+            if not _cubin(rung, arch, defines, texts.get(of_it))[0].exists():
+                missing.append((rung, defines))
     # To start a process takes as long as one or two kernels. What strangers wrote has one of its own.
     processes = min(threads, -(-len(missing) // A_PROCESS))
     apart = processes >= APART and not confine.walled()
-    compilers.compile_in_parallel(compile_rung, missing, arch, processes if apart else threads, apart, told)
+    return compilers.InParallel(compile_rung, missing, arch, processes if apart else threads, apart)
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:
@@ -202,8 +215,11 @@ def _resources(log: str) -> Resources | None:
     )
 
 
-def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tuple[Path, list[str]]:
-    """The path of the cubin, and the options that it is compiled with."""
+def _cubin(
+    rung: registry.Rung, arch: str, defines: Mapping[str, Define], sources: Sequence[str] | None = None
+) -> tuple[Path, list[str]]:
+    """The path of the cubin, and the options that it is compiled with. sources: `_sources`, where they are
+    known."""
     if rung.needs.get("architecture") == _capability(arch) and not arch.endswith("a"):
         arch += "a"  # with what this architecture alone has
     if rung.language:
@@ -213,7 +229,7 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
     key = hashlib.sha256()
     # To what is asked of those, and of a user's, which were kept without being asked.
     held = "overlaps" * rung.overlaps + "arguments" * (registry.ROOT not in rung.path.parents)
-    for part in (repr(_version()), *options, held, rung.path.name, *_sources(rung)):
+    for part in (repr(_version()), *options, held, rung.path.name, *(sources or _sources(rung))):
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
     return cache_dir() / "cubin" / name, options

@@ -4,15 +4,18 @@ output."""
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import typing
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import main
@@ -283,7 +286,7 @@ MISTAKES = {
     "runs show nowhere": "holds no run",
     "runs list nowhere": "there is no such folder",
     "models show lenet5-digit": "did you mean 'lenet5-digits'",
-    "models show lenet5-digits --plan --batch 0": "batch size 0 is out of range",
+    "models show lenet5-digits --plan --batch 0": "--batch 0 is out of range; 1 or more works",
     "models show lenet5-digits --plan --precision tf32": "tf32 is not offered by the engine on cpu",
     "models build nothing": "not known",
     "models frob": "No such command",
@@ -312,6 +315,36 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(line: str, capsys: pytest.Cap
     assert MISTAKES[line] in err
     assert "Traceback" not in err
     assert sorted(p.name for p in Path().iterdir()) == ["file"]
+
+
+def test_every_number_is_refused_in_words_that_name_its_option_and_what_works(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def numbers(app: typer.Typer, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        for group in app.registered_groups:
+            assert group.typer_instance is not None
+            yield from numbers(group.typer_instance, (*words, group.name or ""))
+        for command in app.registered_commands:
+            assert command.callback is not None
+            name = command.name or command.callback.__name__.replace("_", "-")
+            hints = typing.get_type_hints(command.callback)
+            for parameter in inspect.signature(command.callback).parameters.values():
+                kind = hints[parameter.name]
+                if {int, float} & {kind, *typing.get_args(kind)}:
+                    declared = getattr(parameter.default, "param_decls", ()) or (f"--{parameter.name}",)
+                    yield (*words, name, declared[0])
+
+    found = list(numbers(main.app))
+    assert ("report", "course", "--images") in found
+    assert len(found) >= 10
+    for *words, option in found:
+        # No number goes below these: not even of seconds.
+        for text, said in (("-1", "-1 is out of range; "), ("x", "'x' is not a "), ("nan", "")):
+            assert main.main([*words, option, text]) == 2, (words, option)
+            out, err = capsys.readouterr()
+            assert (out, err.count("\n")) == ("", 1)
+            assert err.startswith(f"{option} {said}"), err
+            assert err.rstrip().endswith(" works") or ": write it as in " in err, err
 
 
 @pytest.mark.parametrize("command", ["compare", "ladder conv --device cpu", "profile"])

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bench.commands.given import number
+from bench.words.option import Number
+
 if TYPE_CHECKING:
     from bench.views.charts.definitions import Chart, MissingPoint, Panel, Point
     from bench.views.drawing.looks import Look
 
-LARGEST_SCALE = 8.0
+LARGEST_SCALE = 8
 
 
 def export(
@@ -35,7 +38,12 @@ def export(
         metavar="FILE",
         help="Write one chart to this file, in the format of its suffix; .pickle: matplotlib's figure.",
     ),
-    scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
+    scale: float = number(
+        1.0,
+        "--scale",
+        Number(kind=float, least=0.1, most=LARGEST_SCALE),
+        "Size of PNG: 2 gives twice as many pixels per side.",
+    ),
     width: str = typer.Option(
         "page",
         "--width",
@@ -69,8 +77,6 @@ def export(
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
-    if not 0 < scale <= LARGEST_SCALE:
-        raise InputError(f"--scale {scale:g} is not above 0 and at most {LARGEST_SCALE:g}")
     wanted = look(width, title, finding, footer, caption)
     if file is not None:
         formats: tuple[str, ...] = (

@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from bench.words.called import CALLED
-from bench.words.option import Option, Switch, by_name
+from bench.words.option import Number, Option, Switch, by_name
 from kernels.errors import InputError
 
 
@@ -108,6 +108,16 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
         return run
 
     return made
+
+
+def number(default: float | None, flag: str, value: Number, words: str, metavar: str = "N") -> Any:
+    """The parameter of a command that has no list of options: a number, read and refused as theirs are.
+    default: which applies where it is not given; None where `words` say what does."""
+
+    def read_one(text: Any) -> Any:
+        return value.read([str(text)], flag)
+
+    return typer.Option(default, flag, parser=read_one, metavar=metavar, help=words)
 
 
 class Grouped(typer.core.TyperCommand):

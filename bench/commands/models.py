@@ -8,6 +8,8 @@ from pathlib import Path
 
 import typer
 
+from bench.commands.given import number
+from bench.words.option import Number
 from kernels.precision import FP32
 
 app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
@@ -38,7 +40,7 @@ def list_command() -> None:
 def show_command(
     model: str = typer.Argument(metavar="MODEL", help="A name of the catalogue or an .onnx file."),
     plan: bool = typer.Option(False, "--plan", help="The engine's plan: steps, kernels, memory."),
-    batch: int = typer.Option(1, metavar="N", help="Batch size of the plan."),
+    batch: int = number(1, "--batch", Number(), "Batch size of the plan."),
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="Device of the plan."),
     precision: str = typer.Option(FP32, metavar="P", help="Precision of the plan."),
 ) -> None:
@@ -82,8 +84,8 @@ def quantize_command(
     out: Path | None = typer.Option(
         None, "--out", metavar="FILE", help="Where the file is written; default: MODEL-int8.onnx."
     ),
-    images: int = typer.Option(
-        128, "--images", min=1, metavar="N", help="Images on which the ranges of the activations are found."
+    images: int = number(
+        128, "--images", Number(), "Images on which the ranges of the activations are found."
     ),
     dataset: str | None = typer.Option(
         None,

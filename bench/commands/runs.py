@@ -7,7 +7,9 @@ from pathlib import Path
 import typer
 
 from bench.commands.diff import RUNS
+from bench.commands.given import number
 from bench.words.called import CALLED
+from bench.words.option import Number
 
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
@@ -105,7 +107,7 @@ def show_command(
 def thin_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
-    nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="Its largest size in bytes."),
+    nbytes: int = number(300_000, "--bytes", Number(), "Its largest size in bytes."),
 ) -> None:
     """Write a copy of a run that is small enough to send.
 

@@ -224,6 +224,9 @@ class Runner:
         contenders by the key of their case."""
         raise NotImplementedError
 
+    def _found_right(self, case: Any) -> None:
+        """Called when the first instance of a case is there, and its answer was right."""
+
     def _before(self, ready: dict[str, Any]) -> Mapping[str, Exception]:
         """Called when the first instances of a group are ready. Returns the errors of those that failed, by
         key of the case."""
@@ -247,6 +250,7 @@ class Runner:
                 try:
                     contender = ready[case.key] = self._contender(case)
                     contender.prepare()
+                    self._found_right(case)
                 except Exception as error:
                     unready = ready.pop(case.key, None)
                     if ready and isinstance(error, OutOfMemoryError | MemoryError):

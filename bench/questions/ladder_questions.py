@@ -7,14 +7,22 @@ open; it times nothing. Like bench.results.ladder_records this module reaches no
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from bench.results.ladder_records import Ladder, LadderJob, RungCase
 from bench.results.messages import Message
 from bench.results.records import Record
+from bench.run.watching import TASK_FILE
 
 TASKS = "tasks"  # in the place of a model: the tasks (kernels.tasks), each as a node
 # Argument that tells a worker that it will be asked, not given work.
 DESCRIBE = "--describe"
+
+
+def task_at(path: Path) -> Path | None:
+    """The folder of the task that a folder, or the file in it, is; None where it is none."""
+    folder = path.parent if path.name == TASK_FILE else path
+    return folder.absolute() if (folder / TASK_FILE).is_file() else None
 
 
 class DeviceInfo(Record, frozen=True):

@@ -32,6 +32,7 @@ from kernels.precision import ASKED, MAX_ERROR, MIXED, NAMES, written
 
 MAX_BATCH = 100_000
 LONG = 10_000_000  # seconds or milliseconds
+SECONDS = Number(kind=float, least=1e-6, most=LONG)
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
 JUDGE_BUDGET_S = 0.1  # of samples, where one kernel is judged and somebody waits
@@ -396,7 +397,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "budget",
-            Number(kind=float, least=1e-6, most=LONG),
+            SECONDS,
             "The most seconds of samples for each case; sampling stops earlier once the result is clear.",
             "S",
             on=(C, L, P, S),
@@ -407,7 +408,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "budget",
-            Number(kind=float, least=1e-6, most=LONG),
+            SECONDS,
             "The most seconds of samples of the kernel, and of each that it is held against.",
             "S",
             on=(J,),
@@ -424,7 +425,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "timeout",
-            Number(kind=float, least=1e-6, most=LONG),
+            SECONDS,
             "Give up a case that is still running after S seconds.",
             "S",
             on=(*ALL, J),

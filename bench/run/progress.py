@@ -13,7 +13,10 @@ from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisiona
 from bench.run.beforehand import Looked
 from bench.run.pace import Pace
 from bench.run.past import Past
+from bench.run.supervisor import RIGHT
 from bench.words import units
+
+SILENT_S = 10.0  # after which a run that nobody sees on a terminal says in a line what it is at
 
 
 class RunProgress:
@@ -44,6 +47,8 @@ class RunProgress:
         self._task: Any = None
         self._words = ""
         self._so_far: dict[str, str] = {}
+        self._right: set[str] = set()  # cases that were found right and are not timed yet
+        self._said = self._started
 
     def __enter__(self) -> RunProgress:
         if self._console.is_terminal:
@@ -94,8 +99,12 @@ class RunProgress:
             self._settled(event)
         elif isinstance(event, CaseStarted):
             self._pace.started(event.case, event.stage, now)
+            if event.stage == RIGHT:
+                self._right.add(event.case.key)
+                return
             self._words = kind.turn(event.case, event.stage)
             if event.stage == "time":
+                self._right.clear()
                 self._words += self._so_far.get(event.case.key, "")
             self._show(self._words)
         elif isinstance(event, Provisional):
@@ -128,6 +137,7 @@ class RunProgress:
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
+        self._said = time.monotonic()
         self._console.print(text, markup=False, soft_wrap=True)
 
     def _settled(self, measurement: Any) -> None:
@@ -143,8 +153,12 @@ class RunProgress:
             self.say(text)
 
     def _show(self, text: str) -> None:
+        if self._right:
+            text = f"{len(self._right)} right so far; {text}"
         if self._bar is not None:
             self._bar.update(self._task, description=text)
+        elif time.monotonic() - self._said >= SILENT_S:
+            self.say(f"[{self._done}/{self._total}] {text}")
 
 
 def left_words(span: tuple[float, float], since_s: float) -> str:

@@ -24,6 +24,8 @@ from bench.results.records import KILLED_BY
 from kernels.processes import exit_words, last_line, signal_name
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
+COMPILE = "compile"  # the stage of a case that waits for its kernel to be compiled: none of its time
+RIGHT = "right"  # the stage of a case whose first answer was right, and which waits for the others
 LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
 AWAY = "away"  # the stage of a case on a machine elsewhere that does not answer: none of its time
 GRACE_S = 10.0  # how long a worker that was asked to stop may take
@@ -289,7 +291,7 @@ class Supervisor:
             case CaseStarted():
                 if message.case.key not in self._pending:
                     return self._warn_of_noise(line)
-                if watch.stage not in (TUNE, LOAD, AWAY):
+                if watch.stage not in (TUNE, COMPILE, LOAD, AWAY):
                     self._charge(watch, now)
                 watch.since = now
                 watch.case, watch.stage = message.case, message.stage
@@ -301,7 +303,7 @@ class Supervisor:
                 self._charge(watch, now)
                 watch.case = None
                 watch.done = message
-            case _ if watch.case is None or watch.stage in (TUNE, AWAY):
+            case _ if watch.case is None or watch.stage in (TUNE, COMPILE, AWAY):
                 # A download tells that it moves: not silent. What is measured once for this machine is not
                 # charged to the case that happens to be the first to need it.
                 watch.since = now

@@ -18,9 +18,12 @@ EARLIER = "it was timed before what was saved last"
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
+TASK_FILE = "task.toml"  # as kernels.tasks.FILE
+
+
 def of_a_task(path: Path) -> bool:
     """Whether a file says what a task is and what is right, and is no kernel of it."""
-    beside = path.suffix == ".py" and not path.name[:2].isdecimal() and (path.parent / "task.toml").is_file()
+    beside = path.suffix == ".py" and not path.name[:2].isdecimal() and (path.parent / TASK_FILE).is_file()
     return path.suffix in (".toml", ".onnx") or beside
 
 

@@ -109,7 +109,7 @@ class Number(Text):
         for value in values:
             if not self.least <= value <= self.most:
                 least = f"{self.least:,.6f}".rstrip("0").rstrip(".")
-                raise said(called, f"{value:,} is out of range; {least} {to}")
+                raise said(called, f"{value:,.15g} is out of range; {least} {to}")
 
 
 @dataclass(frozen=True)

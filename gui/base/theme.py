@@ -108,6 +108,8 @@ def _text(theme: Theme) -> str:
 def _controls(theme: Theme) -> str:
     field = f"""background: {theme.paper}; border: 1px solid {theme.line}; border-radius: {CONTROL}px;
         selection-background-color: {theme.accent}; selection-color: {theme.on_accent};"""
+    # Where all is bright, what cannot be used is told by its edge as well.
+    edge = "dashed" if theme.name == "contrast" else "solid"
     small, arrow, check = (f"width: {n}px; height: {n}px" for n in map(scaled, (10, 12, 13)))
     return f"""
     QPushButton {{ background: {theme.button}; border: 1px solid {theme.line};
@@ -115,7 +117,7 @@ def _controls(theme: Theme) -> str:
     QPushButton:hover {{ border-color: {theme.muted}; }}
     QPushButton:pressed {{ background: {theme.line}; }}
     QPushButton:focus {{ border-color: {theme.accent}; }}
-    QPushButton:disabled {{ background: transparent; color: {theme.muted}; }}
+    QPushButton:disabled {{ background: transparent; color: {theme.off}; border-style: {edge}; }}
     QPushButton[role="doubts"] {{ color: {theme.warning}; padding: 1px {GAP}px; }}
     QPushButton[role="small"] {{ padding: 0 {GAP}px; }}
     QPushButton[role="primary"]:hover {{ border-color: {theme.ink}; }}
@@ -126,7 +128,7 @@ def _controls(theme: Theme) -> str:
         border-radius: {CONTROL}px; padding: {GRID - 1}px {GAP}px; }}
     QToolButton:hover {{ border-color: {theme.muted}; }}
     QToolButton:focus {{ border-color: {theme.accent}; }}
-    QToolButton:disabled {{ color: {theme.muted}; }}
+    QToolButton:disabled {{ color: {theme.off}; border-style: {edge}; }}
     QToolButton[autoRaise="true"] {{ background: transparent; border: 1px solid transparent;
         padding: {GRID - 1}px; }}
     QToolButton[autoRaise="true"]:hover {{ background: {theme.line}; }}
@@ -139,7 +141,7 @@ def _controls(theme: Theme) -> str:
     QComboBox:hover, QAbstractSpinBox:hover, QLineEdit:hover {{ border-color: {theme.muted}; }}
     QComboBox:focus, QAbstractSpinBox:focus, QLineEdit:focus {{ border-color: {theme.accent}; }}
     QComboBox:disabled, QAbstractSpinBox:disabled, QLineEdit:disabled {{ background: transparent;
-        color: {theme.muted}; }}
+        color: {theme.off}; border-style: {edge}; }}
     QComboBox::drop-down {{ border: none; width: {scaled(5 * GRID)}px; }}
     QComboBox::down-arrow {{ image: url({_PICTURES}/down.svg); {arrow}; }}
     QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
@@ -231,8 +233,8 @@ LEAST_ZOOM, MOST_ZOOM, ZOOM_STEP = 70, 250, 10  # percent of the system's type s
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by role, as "#RRGGBB". paper: behind plots and lists; ink: text; muted: captions and axes;
-    line: borders."""
+    """Colours by role, as "#RRGGBB". paper: behind plots and lists; ink: text; muted: captions and axes; off:
+    what cannot be used now; line: borders."""
 
     name: str
     window: str
@@ -241,6 +243,7 @@ class Theme:
     button: str
     ink: str
     muted: str
+    off: str
     line: str
     grid: str
     accent: str
@@ -262,6 +265,7 @@ LIGHT = Theme(
     button="#FBFBFC",
     ink="#1F2328",
     muted="#5F6771",
+    off="#5F6771",
     line="#D0D5DB",
     grid="#E3E5E8",
     accent="#0B63A5",
@@ -278,6 +282,7 @@ DARK = Theme(
     button="#31363E",
     ink="#E8EAED",
     muted="#A3ABB5",
+    off="#A3ABB5",
     line="#434A54",
     grid="#3A4049",
     accent="#53A8E0",
@@ -295,6 +300,7 @@ CONTRAST = Theme(
     button="#1C1C1C",
     ink="#FFFFFF",
     muted="#D6D6D6",
+    off="#949494",
     line="#A6A6A6",
     grid="#4D4D4D",
     accent="#FFD633",
@@ -398,8 +404,8 @@ def palette(theme: Theme) -> QPalette:
         roles.Accent: theme.accent,
     }.items():
         qt_palette.setColor(role, QColor(colour))
-    faint = QColor(theme.muted)
-    faint.setAlpha(150)
+    faint = QColor(theme.off)
+    faint.setAlpha(255 if theme.name == "contrast" else 150)
     for role in (roles.WindowText, roles.Text, roles.ButtonText):
         qt_palette.setColor(QPalette.ColorGroup.Disabled, role, faint)
     qt_palette.setColor(QPalette.ColorGroup.Disabled, roles.Highlight, QColor(theme.line))
@@ -409,7 +415,8 @@ def palette(theme: Theme) -> QPalette:
 def sheet(theme: Theme) -> str:
     """The style sheet of a theme: all that a palette cannot express, such as borders and the roles of
     labels."""
-    off = theme.alternate if theme.name == "contrast" else theme.line  # under a button that cannot be pressed
+    high = theme.name == "contrast"
+    under = theme.alternate if high else theme.line  # of a button that cannot be pressed
     return (
         surfaces(theme)
         + f"""
@@ -433,8 +440,8 @@ def sheet(theme: Theme) -> str:
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}
     QToolButton[role="primary"] {{ padding: 3px 14px; }}
-    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {off};
-        color: {theme.muted}; border-color: {theme.line}; }}
+    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {under};
+        color: {theme.off}; border-color: {theme.line}; border-style: {"dashed" if high else "solid"}; }}
     QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {{ border: 2px solid {theme.ink};
         padding: 3px 13px; }}
     QToolButton[role="primary"]:focus {{ padding: 2px 13px; }}
@@ -477,7 +484,7 @@ def icon(name: str, theming: Theming, role: str = "ink") -> QIcon:
 
     theme = theming.theme
     return qtawesome.icon(
-        f"ph.{ICONS[name]}", color=QColor(getattr(theme, role)), color_disabled=QColor(theme.muted)
+        f"ph.{ICONS[name]}", color=QColor(getattr(theme, role)), color_disabled=QColor(theme.off)
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.questions.ladder_questions import DeviceInfo, LadderQuestion
+from bench.questions.ladder_questions import TASK_FILE, TASKS, DeviceInfo, LadderQuestion, task_at
 from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.ladder_records import LadderJob, RungCase
@@ -41,6 +41,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     actions.add(
         "file", "open-ladder", "Open la&dder…", lambda: window.library.ask_open("Open a ladder's folder")
     )
+    actions.add("file", "open-task", "Open &task…", ladders.open_task)
     actions.add("file", "add-kernels", "Add &kernel folder…", ladders.add_folder)
     actions.add("file", "new-kernel", "&New kernel from template…", ladders.new_kernel)
 
@@ -57,7 +58,12 @@ class LadderActions:
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
         page.plan_wanted.connect(self._begin)
         page.use_wanted.connect(self._use)
-        wanted = {"folder": self.add_folder, "template": self.new_kernel, "command": self.copy_command}
+        wanted = {
+            "task": self.open_task,
+            "folder": self.add_folder,
+            "template": self.new_kernel,
+            "command": self.copy_command,
+        }
         page.wanted.connect(lambda what: wanted[what]())
         window.form.changed.connect(page.invalidate)
         window.where.can_run.connect(self._on_can_run)
@@ -89,10 +95,37 @@ class LadderActions:
         folder = folder or QFileDialog.getExistingDirectory(
             self._window, "A folder of your own kernels", str(self._window.settings.value("folder", ""))
         )
-        if folder:
+        if folder and task_at(Path(folder)):
+            self.open_task(Path(folder))
+        elif folder:
             question = self.session.state.question
             dirs = tuple(dict.fromkeys([*question.kernel_dirs, str(Path(folder).absolute())]))
             self._show(msgspec.structs.replace(question, kernel_dirs=dirs))
+
+    def open_task(self, path: Path | None = None) -> None:
+        """Show the ladder of a task of the user's, and watch its folder. Nothing of it is run yet. path: the
+        folder, or the file in it (None: ask for it)."""
+        if not path:  # also where an action gives whether it is checked
+            kept = str(self._window.settings.value("folder", ""))
+            asked = QFileDialog.getExistingDirectory(self._window, "The folder of a task", kept)
+            if not asked:
+                return
+            path = Path(asked)
+        if (folder := task_at(path)) is None:
+            self._window.tell(
+                f"{path.name} is no task: it has no {TASK_FILE}, which says what its inputs are."
+            )
+            return
+        self._window.settings.setValue("folder", str(folder.parent))
+        question = self.session.state.question
+        # Of two tasks of one name only one can be known.
+        others = [
+            known
+            for known in question.kernel_dirs
+            if Path(known).name != folder.name or task_at(Path(known)) is None
+        ]
+        wanted = {"model": TASKS, "op": folder.name, "node": "", "nodes": (), "rungs": ()}
+        self._show(msgspec.structs.replace(question, **wanted, kernel_dirs=(str(folder), *others)), run=False)
 
     def new_kernel(self, folder: str = "") -> None:
         folder = folder or ask_folder(
@@ -130,10 +163,10 @@ class LadderActions:
 
     # ------------------------------------------------------------------------------------------ the inside
 
-    def _show(self, question: LadderQuestion | None = None) -> None:
+    def _show(self, question: LadderQuestion | None = None, run: bool = True) -> None:
         self._begin()
         if question is not None:
-            self.session.ask(question)
+            self.session.ask(question, run)
         self._window.tabs.setCurrentWidget(self._page)
 
     def _begin(self) -> None:

@@ -45,6 +45,7 @@ from bench.run.client import worker_command
 from bench.run.elsewhere import HERE
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
+from bench.run.supervisor import RIGHT
 from bench.run.watching import Stamps, stamps
 from bench.views.charts.ladder_charts import Going, planned
 from gui.base.background import Background, timer
@@ -401,11 +402,18 @@ class LadderState(QObject):
     def turn(self, case: RungCase, words: str = "", median_ns: float | None = None) -> None:
         """The worker is at this case, or says what it takes so far."""
         before = self.going.get(case.key, Going())
+        if before.right and words != "timing" and median_ns is None:
+            return  # more instances of it are made
         if words and words != before.words and words != "timing":
             before = Going()  # begun anew
         self.going[case.key] = Going(
             words or before.words, median_ns if median_ns is not None else before.median_ns
         )
+        self.changed.emit()
+
+    def found_right(self, case: RungCase) -> None:
+        """Its first answers were right; it waits for the others."""
+        self.going[case.key] = Going(right=True)
         self.changed.emit()
 
     def wait_again(self) -> None:
@@ -518,8 +526,9 @@ class LadderSession(Session):
 
     # ------------------------------------------------------------------------------------ what the user wants
 
-    def ask(self, question: LadderQuestion) -> None:
-        """Show the ladder of this question. While one is measured, this is refused with a message."""
+    def ask(self, question: LadderQuestion, run: bool = True) -> None:
+        """Show the ladder of this question. While one is measured, this is refused with a message. run:
+        whether the kernels of a folder that is new in it are run at once."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             self.state.changed.emit()  # the page must show the old choice again
@@ -529,7 +538,8 @@ class LadderSession(Session):
         if question.on != before.on:
             self.state.move()
         if question.kernel_dirs != before.kernel_dirs:
-            self._own.added("Your kernels were run")
+            if run:
+                self._own.added("Your kernels were run")
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
             self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
@@ -711,7 +721,11 @@ class LadderSession(Session):
         return ""
 
     def _turned(self, case: RungCase, stage: str, fraction: float | None = None) -> None:
-        if not self._together:
+        if self._together:
+            return
+        if stage == RIGHT:
+            self.state.found_right(case)
+        else:
             self.state.turn(case, LADDER.stages.get(stage, stage))
 
     def _expected(self, message: Provisional) -> None:

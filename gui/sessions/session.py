@@ -31,7 +31,7 @@ from bench.run.client import worker_command
 from bench.run.elsewhere import HERE
 from bench.run.pace import Pace
 from bench.run.past import Past
-from bench.run.supervisor import AWAY, Supervisor
+from bench.run.supervisor import AWAY, RIGHT, Supervisor
 from bench.words.called import command_line
 from gui.base.background import Background, timer
 from gui.sessions.processes import WorkerProcess
@@ -486,7 +486,8 @@ class Session(QObject):
             elif isinstance(message, CaseStarted) and message.stage == AWAY:
                 words = f"no answer from {self.on}; measuring goes on there"
             elif isinstance(message, CaseStarted):
-                words = self._turn = self.kind.turn(message.case, message.stage)
+                if message.stage != RIGHT:  # which it is, and the worker is at the next one
+                    words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)
                 self._at = message.case, message.stage
                 self._moved(message.case, message.stage)

@@ -19,6 +19,7 @@ from PySide6.QtCore import QFile, QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
+from bench.questions.ladder_questions import task_at
 from bench.results import baseline, note, packed, trust
 from bench.results.claim import claimed
 from bench.results.folders import copy
@@ -128,8 +129,8 @@ class Library(QObject):
                 self._window.showers[kind.name](path, False)
 
     def open(self, path: Path) -> None:
-        """Show a run on the pages of its kind; one in a file is unpacked beside the others first. Errors are
-        shown in the banner."""
+        """Show a run on the pages of its kind; one in a file is unpacked beside the others first. Of a task,
+        show the ladder. Errors are shown in the banner."""
         if packed.is_packed(path):
             target = self.runs / path.stem
             if target.exists():
@@ -138,7 +139,9 @@ class Library(QObject):
             return
         kind = kind_of(path)
         show = self._window.showers.get(kind.name) if kind is not None else None
-        if show is None:
+        if kind is None and task_at(path) is not None:
+            self._window.ladders.open_task(path)
+        elif show is None:
             self._window.session.open(path)  # which says what is wrong with it
         else:
             self._remember(path)

@@ -17,8 +17,9 @@ from PySide6.QtGui import QColor, QDropEvent, QKeySequence, QPainter, QPaintEven
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_command
+from bench.questions.ladder_questions import TASK_FILE, task_at
 from bench.questions.preview import Preview, WhichPreview
-from bench.results.kinds import kinds
+from bench.results.kinds import kind_of, kinds
 from bench.results.packed import is_packed
 from bench.results.store import RESULTS_FILE
 from bench.words.called import CALLED
@@ -270,6 +271,8 @@ class DropTarget(QWidget):
 def drop_words(data: QMimeData) -> tuple[str, bool]:
     """What to say about dragged data, and whether it is refused; "" if it is no file."""
     if (run := run_of(data)) is not None:
+        if kind_of(run) is None and task_at(run) is not None:
+            return f"Drop to see the ladder of the task {run.name}", False
         return f"Drop to open the run {run.name}", False
     paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
     if not paths:
@@ -283,11 +286,11 @@ def drop_words(data: QMimeData) -> tuple[str, bool]:
 
 
 def run_of(data: QMimeData) -> Path | None:
-    """The folder, or the file of a packed run, that is dragged; None for anything else. A folder that is no
-    run is returned, too: opening it says what is wrong."""
+    """The folder of a run or a task, or the file of a packed run, that is dragged; None for anything else. A
+    folder that is neither is returned, too: opening it says what is wrong."""
     for url in data.urls():
         path = Path(url.toLocalFile())
-        if path.name in {RESULTS_FILE, *(kind.file for kind in kinds())}:
+        if path.name in {RESULTS_FILE, TASK_FILE, *(kind.file for kind in kinds())}:
             path = path.parent
         if url.isLocalFile() and (path.is_dir() or is_packed(path)):
             return path

@@ -324,8 +324,14 @@ class CardsView(ScrollArea):
         """Answers are cut last: the scoreboards, whose figures the charts have too, give way to them."""
         names = max((row.name.minimumSizeHint().width() for row in self._rows), default=0)
         rest = self.viewport().width() - names - sum(self._reserved.values()) - 5 * TIGHT
+        boards = [row.board for row in self._rows if not row.board.isHidden()]
+        short = max((board.least_width for board in boards), default=0) - rest
         for place, width in self._reserved.items():
-            self._grid.setColumnMinimumWidth(place, width if rest >= 0 else 0)
+            # A board that lacks a few pixels has them from what these answers do not need: else it scrolls.
+            needed = max((row.asks(place) for row in self._rows), default=width)
+            given = min(max(0, short), max(0, width - needed))
+            short, rest = short - given, rest + given
+            self._grid.setColumnMinimumWidth(place, width - given if rest >= 0 else 0)
         for board in (row.board for row in self._rows):
             fits = rest >= board.minimumSizeHint().width()
             board.setMaximumWidth(ANY_WIDTH if fits else 0)
@@ -384,6 +390,10 @@ class _Row:
     def height(self) -> int:
         """What all of it needs, in pixels."""
         return max(each.sizeHint().height() for each in self._widgets if not each.isHidden())
+
+    def asks(self, place: int) -> int:
+        """The width of the answer in this column of the grid, in pixels."""
+        return self._widgets[place].sizeHint().width()
 
     def show_card(self, card: Card) -> None:
         self.card = card

@@ -18,7 +18,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,7 @@ from kernels.errors import KernelscopeError
 Define = int | float | str | bool
 Item = tuple[registry.Rung, Mapping[str, Define]]
 Compile = Callable[[registry.Rung, str, Mapping[str, Define]], object]
+Name = tuple[Path, str]
 LENGTH = struct.Struct("<I")  # of an Answer
 _MOST_NBYTES = 256 << 20
 _WAIT_S = 180.0
@@ -66,32 +68,66 @@ def end_of_strangers() -> None:
         _of_strangers.pop().close()
 
 
-def compile_in_parallel(
-    compile_rung: Compile,
-    items: Sequence[Item],
-    arch: str,
-    count: int,
-    apart: bool,
-    told: Callable[[int, int], None],
-) -> None:
-    """Compile all of these, `count` at a time. apart: in processes; else in threads, which is as fast for few
-    rungs. told: called with (done, total); it may raise to end the work. A rung that does not compile is
+class InParallel:
+    """Rungs being compiled, in this order and `count` at a time, while whoever asked goes on. `with` it for
+    as long as it may go: its end is the end of what is not compiled by then.
+
+    apart: in processes; else in threads, which is as fast for few rungs. A rung that does not compile is
     skipped."""
-    workers = _Processes() if apart else None
-    compile_one = workers.compile if workers else compile_rung
-    with ThreadPoolExecutor(max_workers=max(1, min(count, len(items)))) as pool:
-        begun = [pool.submit(compile_one, rung, arch, defines) for rung, defines in items]
+
+    def __init__(
+        self, compile_rung: Compile, items: Sequence[Item], arch: str, count: int, apart: bool
+    ) -> None:
+        self._workers = _Processes() if apart and items else None
+        compile_one = self._workers.compile if self._workers else compile_rung
+        self._pool = ThreadPoolExecutor(max_workers=max(1, min(count, len(items))))
+        self._begun = [self._pool.submit(compile_one, rung, arch, defines) for rung, defines in items]
+        self._of: dict[Name, list[Future[object]]] = {}
+        for (rung, _), begun in zip(items, self._begun, strict=True):
+            self._of.setdefault(_name(rung), []).append(begun)
+
+    def __enter__(self) -> InParallel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def rungs(self) -> tuple[int, int]:
+        """How many rungs are compiled for all that is wanted of them, and how many there are."""
+        done = sum(all(each.done() for each in of_it) for of_it in self._of.values())
+        return done, len(self._of)
+
+    def compiles(self, rung: registry.Rung | None = None) -> bool:
+        """Whether something of this rung (None: of any) is not compiled yet."""
+        return not all(each.done() for each in self._wanted(rung))
+
+    def wait(self, told: Callable[[int, int], None], rung: registry.Rung | None = None) -> None:
+        """Until all of this rung (None: of all) is compiled. told: called with (done, total) of all items,
+        when another is done; it may raise to end the work."""
         try:
-            for done, _ in enumerate(as_completed(begun)):
-                told(done + 1, len(begun))
+            left = {each for each in self._begun if rung is None or not each.done()}
+            while left if rung is None else self.compiles(rung):
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                for number in range(len(self._begun) - len(left) - len(done), len(self._begun) - len(left)):
+                    told(number + 1, len(self._begun))
         except BaseException:
-            if workers:
-                workers.close()
-            pool.shutdown(wait=True, cancel_futures=True)
+            self.close()
             raise
-        finally:
-            if workers:
-                workers.close()
+
+    def close(self) -> None:
+        """End it; a second call does nothing."""
+        if self._workers:
+            self._workers.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _wanted(self, rung: registry.Rung | None) -> Sequence[Future[object]]:
+        return self._begun if rung is None else self._of.get(_name(rung), ())
+
+
+def _name(rung: registry.Rung) -> Name:
+    """Which rung it is, whatever its defines."""
+    return rung.path, rung.name
 
 
 class _Processes:

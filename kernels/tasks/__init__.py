@@ -18,7 +18,7 @@ from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from kernels.ops import OPS, Params
 from kernels.tasks import record, spec
-from kernels.tasks.record import TaskParams, know, known
+from kernels.tasks.record import TaskParams, forget, know, known
 from kernels.tasks.spec import FILE, ROOT, Task, shipped
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "TaskParams",
     "find",
     "folder_of",
+    "forget",
     "in_order",
     "is_known",
     "know",

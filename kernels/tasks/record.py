@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, field, make_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -230,6 +230,14 @@ def know(task: Task, pinned: bool = False) -> type[TaskParams]:
         _pinned.add(task.name)
     known[task.name] = made
     return made
+
+
+def forget(but: Collection[Path]) -> None:
+    """Know no tasks of users' folders but these: for a process that is asked of one set of folders after the
+    other. What is pinned stays."""
+    for name, made in tuple(known.items()):
+        if name not in _pinned and made.task.folder not in but:
+            del known[name]
 
 
 def _restored(

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.commands.given import number
+from bench.words.option import Number
+
 if TYPE_CHECKING:
     from bench.extras.course.assignment import Assignment
     from bench.extras.course.records import Grade, Graded
@@ -130,11 +133,8 @@ def grade_command(
     no_walls: bool = typer.Option(
         False, "--no-walls", help="Grade although nothing keeps submissions in; each result says so."
     ),
-    at_once: int = typer.Option(
-        0,
-        metavar="N",
-        show_default=False,
-        help="Submissions at once on each device; default: one a core, two a GPU.",
+    at_once: int | None = number(
+        None, "--at-once", Number(), "Submissions at once on each device; default: one a core, two a GPU."
     ),
 ) -> None:
     """Grade a class, unattended.
@@ -192,7 +192,7 @@ def _grade(
     only: list[str],
     regrade: list[str],
     cluster: str,
-    at_once: int,
+    at_once: int | None,
     wall: str,
 ) -> int:
     import msgspec

@@ -17,7 +17,7 @@ from bench.extras.course.records import Exercise
 from bench.extras.fleet.device_lock import DeviceLock
 from bench.judge import Wrong
 from bench.measure import limits
-from bench.measure.ladder import entrants, simulated
+from bench.measure.ladder import ahead, entrants, simulated
 from bench.measure.ladder.entrants import RungContender
 from bench.measure.ladder.runner import LadderRunner
 from bench.measure.reporter import Reporter
@@ -120,7 +120,12 @@ class ExerciseRunner(LadderRunner):
             return
         self._params = entrants.params_of(job.op, job.params)
         self._limits = limits.tell(self._reporter, job.device, job.threads, again=False)
-        entrants.compile_ahead(job, self._params, self._cases, self._progress)
+        with ahead.begin(job, self._params, self._cases) as compiling:
+
+            def told(done: int, total: int) -> None:
+                self._progress(f"compiling {job.op}'s kernels: {done} of {total}", done / total)
+
+            compiling.wait(told)
         yield self._cases
 
     def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:

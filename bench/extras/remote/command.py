@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.commands.given import number
+from bench.words.option import Number
+
 if TYPE_CHECKING:
     from bench.extras.remote.asking import Says
     from bench.extras.remote.places import Place
@@ -38,8 +41,12 @@ def add_command(
     offline: bool = typer.Option(
         False, "--offline", help="It reaches no registry: packages are sent from here."
     ),
-    lease: float = typer.Option(
-        60.0, metavar="MINUTES", help="How long it goes on when nobody listens any more."
+    lease: float = number(
+        60.0,
+        "--lease",
+        Number(kind=float, most=10_000),
+        "How long it goes on when nobody listens any more.",
+        metavar="MINUTES",
     ),
 ) -> None:
     """Set up a machine elsewhere, with this program in one folder.
@@ -51,8 +58,6 @@ def add_command(
     from bench.extras.remote.places import Place
     from kernels.errors import InputError
 
-    if not 1 <= lease <= 10_000:
-        raise InputError(f"--lease {lease:g} is out of range; 1 to 10,000 minutes works")
     try:
         words = tuple(shlex.split(launch))
     except ValueError as error:

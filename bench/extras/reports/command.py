@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bench.commands.given import number
+from bench.run.options import SECONDS
+from bench.words.option import Number
+
 if TYPE_CHECKING:
     from bench.extras.reports.needs import Taken
 
@@ -41,12 +45,16 @@ def course_command(
         Path("runs"), metavar="DIR", help="Runs among which those that fit are used in place of new ones."
     ),
     measure: bool = MEASURE,
-    images: int = typer.Option(10_000, metavar="N", min=1, help="Images at most, in place of 10,000."),
-    largest: int = typer.Option(
-        16, metavar="N", min=1, help="On a CPU: the largest batch size of AlexNet's table (1,024 there)."
+    images: int = number(10_000, "--images", Number(), "Images at most, in place of 10,000."),
+    largest: int = number(
+        16, "--largest", Number(), "On a CPU: the largest batch size of AlexNet's table (1,024 there)."
     ),
-    budget: float | None = typer.Option(
-        None, metavar="S", help="The most seconds of samples per case; default: 2, of under 1,000 images 0.5."
+    budget: float | None = number(
+        None,
+        "--budget",
+        SECONDS,
+        "The most seconds of samples per case; default: 2, of under 1,000 images 0.5.",
+        metavar="S",
     ),
     checklist: Path | None = typer.Option(
         None,
@@ -91,13 +99,9 @@ def goals_command(
         [], metavar="RUN", help="With --run: the same measured again; may be repeated."
     ),
     measure: bool = MEASURE,
-    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples per case."),
-    largest: int = typer.Option(
-        0, metavar="N", min=0, show_default=False, help="Leave out batch sizes beyond this one."
-    ),
-    images: int = typer.Option(
-        0, metavar="N", min=0, show_default=False, help="Images of the accuracy at most."
-    ),
+    budget: float = number(15.0, "--budget", SECONDS, "The most seconds of samples per case.", metavar="S"),
+    largest: int | None = number(None, "--largest", Number(), "Leave out batch sizes beyond this one."),
+    images: int | None = number(None, "--images", Number(), "Images of the accuracy at most."),
     title: str = typer.Option("", metavar="TEXT", help="The report's heading."),
 ) -> None:
     """Say which speed goals this machine reaches.
@@ -112,7 +116,7 @@ def goals_command(
 
     if second and not run:
         raise InputError("--second is of runs that were taken again; name the first by --run")
-    limits = needs.Limits(budget, largest, images)
+    limits = needs.Limits(budget, largest or 0, images or 0)
 
     def take(goals: Any, own: Path) -> Taken:
         if run:

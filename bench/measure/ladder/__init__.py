@@ -17,7 +17,8 @@ worker.
   tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.results.ladder_records` (LadderJob, RungCase, RungMeasurement, Ladder; reaches nothing but
   msgspec), `bench.questions.ladder_plan` (what was typed → job and cases), `bench.measure.ladder.runner` (in
-  the worker; `entrants`: a case made ready to be timed), `bench.run.kinds.ladder` (what a ladder is among the
+  the worker; `entrants`: a case made ready to be timed; `ahead`: CUDA rungs compiled while others are
+  checked), `bench.run.kinds.ladder` (what a ladder is among the
   kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.commands.ladder`,
   `bench.results.ladder_rows`, `bench.views.tables.ladder_tables`, `bench.views.charts.ladder_charts`,
   `bench.commands.ladder_watch` (by `bench.run.watching`; `again`: what a saved rung is compared with is

@@ -58,7 +58,10 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
     found = LadderAnswer(number=asked.number, devices=asked.devices or devices())
     try:
         device = _device(asked)
+        folders, _ = _folders(asked.kernel_dirs)
+        tasks.forget({folder.absolute() for folder in folders})
         if asked.new_in:
+            tasks.learn(folders, broken=[])
             op = ladder_plan.op_of(asked.op or "conv")
             wanted = asked.device if asked.device in ENGINES else device
             written = ladder_template.write(op, wanted, Path(asked.new_in))
@@ -78,7 +81,7 @@ def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> Ladde
         folders, gone = _folders(asked.kernel_dirs)
         problems: list[KernelError] = []
         if asked.model == TASKS:
-            steps = _tasks(device, folders, problems)
+            steps = _tasks(device, folders, problems, asked.op)
         else:
             steps = _steps(asked.model, asked.batch, device)
         found = msgspec.structs.replace(found, nodes=tuple(_node(step) for step in steps))
@@ -165,17 +168,30 @@ class _OfTask:
         return (self.params.words,)
 
 
-def _tasks(device: str, folders: Sequence[Path], problems: list[KernelError]) -> list[Step | Whole | _OfTask]:
+def _tasks(
+    device: str, folders: Sequence[Path], problems: list[KernelError], wanted: str
+) -> list[Step | Whole | _OfTask]:
     """All tasks that have rungs on the device, in the sizes that they are timed on: those of the user's
-    folders first. Files that are no tasks are added to `problems`."""
+    folders first. Files that are no tasks are added to `problems`. Raises InputError where the task wanted is
+    one of the user's that cannot be read, or that has no rung on the device."""
     found = []
     for folder in folders:
         try:
             found += [tasks.find(folder)] if (folder / tasks.FILE).is_file() else []
         except InputError as error:
+            if folder.name == wanted:
+                raise
             problems.append(KernelError(str(error)))
-    found += tasks.in_order()
+    own = {of.op for of in found}
+    found += [of for of in tasks.in_order() if of.op not in own]
     able = [of for of in found if ladder_plan.ladder_of(device, of.op, folders, [])]
+    if wanted in own - {of.op for of in able}:
+        others = [other for other in ENGINES if ladder_plan.ladder_of(other, wanted, folders, [])]
+        has = f" (it has some for {others[0]})" if others else ""
+        raise InputError(
+            f"the task {wanted} has no kernel for {device} yet{has}; Kernels, New kernel from template… "
+            "writes a first one into its folder"
+        )
     return [_OfTask(of(**sizes)) for of in able for sizes in of.task.spec.time]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,7 @@ from bench.measure import instances, possible
 from bench.measure import net_operator as net
 from bench.measure.answers import comparison, one_node, samples
 from bench.measure.answers.renewed import Renewal
-from bench.measure.answers.samples import small_shapes
-from bench.measure.ladder import tuning
+from bench.measure.ladder import ahead, tuning
 from bench.measure.net_operator import Net, net_of
 from bench.measure.outcomes import Incorrect
 from bench.measure.reporter import Reporter
@@ -29,14 +27,12 @@ from bench.results.records import Case, Job
 from engine import backends, net_rungs
 from engine.backend import Backend, Options, Session
 from engine.cuda.runtime import import_cupy
-from engine.machine import driver as cuda_driver
-from engine.machine import host
 from engine.planning import tuned_defines
 from engine.rung_session import RungSession
-from kernels import launch, numba_support, nvrtc, registry
+from kernels import numba_support
 from kernels import precision as precisions
 from kernels.cache import atomic_file
-from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
+from kernels.errors import InputError, UnavailableError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, is_known, learn, record_of, reference
@@ -140,9 +136,8 @@ class RungContender(KernelContender):
         self.method, self._pass_s, self._nbytes = trial.rung.method, trial.pass_s, self.params.nbytes
 
     def rung(self) -> Rung:
-        """The kernel. Another file of the user's that is no rung is no fault of this one."""
-        dirs = [Path(folder) for folder in self.job.kernel_dirs]
-        return registry.find(self.job.device, self.job.op, self.case.rung, dirs, broken=[])
+        """The kernel."""
+        return ahead.rung_of(self.job, self.case)
 
     def trial_of(self, params: Params) -> Trial:
         """The rung on these params, not judged yet."""
@@ -422,38 +417,6 @@ def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
     if number:
         finding = msgspec.structs.replace(finding, when=f"{finding.when}, in instance {number + 1}")
     return judge.Wrong(finding, failure.error_map, failure)
-
-
-def compile_ahead(
-    job: LadderJob, params: Params | Net, cases: Sequence[RungCase], progress: Progress
-) -> None:
-    """The CUDA rungs of these cases, for every shape that they are tried on, compiled side by side before the
-    first of them runs. What does not compile is told of its rung, when its turn comes."""
-    gpu = cuda_driver.device() if job.device == "cuda" else None
-    if gpu is None or isinstance(params, Net):
-        return
-    have = gpu.capability
-    dirs = [Path(folder) for folder in job.kernel_dirs]
-    wanted = []
-    for case in cases:
-        if case.scope != "rung":
-            continue
-        with contextlib.suppress(KernelscopeError):
-            rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
-            rung = tuned_defines.tuned(rung, params)
-            shapes = [shape.params for shape in small_shapes(rung, params, job.quick)]
-            wanted += [
-                (rung, launch.launch(p, rung).defines) for p in (*shapes, params) if _fits(rung, p, have)
-            ]
-
-    def told(done: int, total: int) -> None:
-        progress(f"compiling {job.op}'s kernels: {done} of {total}", done / total)
-
-    nvrtc.compile_ahead(wanted, f"sm_{have[0]}{have[1]}", host.physical_cores(), told)
-
-
-def _fits(rung: Rung, params: Params, have: tuple[int, int]) -> bool:
-    return rung.refusal(params, have) is None and launch.refusal(params, rung) is None
 
 
 def capability(device: str) -> tuple[int, int] | None:

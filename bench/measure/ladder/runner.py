@@ -3,13 +3,12 @@ another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.measure import environment, limits, possible
 from bench.measure import net_operator as net
-from bench.measure.ladder import compiled, entrants, simulated
+from bench.measure.ladder import ahead, compiled, entrants, simulated
 from bench.measure.net_operator import Net
 from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender, Runner
@@ -17,10 +16,12 @@ from bench.measure.timing import Rules, Timing
 from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, Progress
+from bench.run.supervisor import COMPILE, RIGHT
 from engine.isolated import pool
 from engine.machine import host
-from kernels import registry
+from kernels.compilers import InParallel
 from kernels.cpu import compiled as cpu_code
+from kernels.errors import KernelscopeError
 from kernels.tasks import TaskParams
 
 
@@ -51,6 +52,7 @@ class LadderRunner(Runner):
     recorders = (count,)
     _job: LadderJob
     _limits: MachineLimits | None = None
+    _compiling: InParallel | None = None
 
     def _groups(self) -> Iterator[Sequence[RungCase]]:
         if self._job.simulated:
@@ -67,9 +69,21 @@ class LadderRunner(Runner):
         self._probe()
         if isinstance(self._params, TaskParams):  # whose inputs and answers are drawn and compared whole
             host.keep_freed_memory()
-        entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
+        self._compiling = ahead.begin(self._job, self._params, self._cases)
         for scope in (("rung", "reference"), ("model",)):
             yield [case for case in self._cases if case.scope in scope]
+
+    def measure(self) -> None:
+        try:
+            super().measure()
+        finally:
+            self._compiled()
+
+    def _compiled(self) -> None:
+        """Nothing is compiled from here on."""
+        if self._compiling is not None:
+            self._compiling.close()
+            self._compiling = None
 
     def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
         if not self._job.simulated:
@@ -85,7 +99,7 @@ class LadderRunner(Runner):
         """A CUDA rung compiled, and judged on the CPU."""
         self._turn(case, "prepare")
         job, params = self._job, entrants.job_params(self._job)
-        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
+        rung = ahead.rung_of(job, case)
         made = compiled.compiled(rung, params, compiled.meant_for(rung))
         self._turn(case, "check")
         with cpu_code.told(lambda: self._progress(COMPILING, None)):
@@ -100,10 +114,36 @@ class LadderRunner(Runner):
     def _contender(self, case: RungCase) -> Contender:
         if case.scope == "model" or isinstance(self._params, Net):
             return entrants.WholeModelContender(self._job, self._params, case, self._reporter)
+        if case.scope == "rung":
+            self._await(case)
         of: type[entrants.KernelContender] = entrants.RungContender
         if case.scope == "reference":
             of = entrants.beside(self._params, self._job.device)
         return of(self._job, self._params, case, self._reporter, self._folder)
+
+    def _await(self, case: RungCase) -> None:
+        """Until this rung is compiled. Who tries its defines times it at once, and waits for all."""
+        try:
+            rung = None if self._job.tune else ahead.rung_of(self._job, case)
+        except KernelscopeError:
+            return  # it says so when it is made ready
+        compiling = self._compiling
+        if compiling is None or not compiling.compiles(rung):
+            return
+
+        def told(done: int, total: int) -> None:
+            self._progress("compiled {} of {} rungs".format(*compiling.rungs), done / total)
+
+        self._turn(case, COMPILE)
+        compiling.wait(told, rung)
+        self._turn(case, "prepare")
+
+    def _found_right(self, case: RungCase) -> None:
+        self._turn(case, RIGHT)
+
+    def _before(self, ready: dict[str, Any]) -> Mapping[str, Exception]:
+        self._compiled()  # so that it is quiet from here on
+        return {}
 
     def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
         references = [key for key, contender in ready.items() if contender.case.is_reference]

@@ -10,6 +10,7 @@ from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasur
 from bench.results.records import stem
 from bench.results.store import SAVES_FILE
 from bench.run import options
+from bench.run.supervisor import COMPILE, RIGHT
 
 LadderFolder = Folder[Ladder, RungMeasurement]
 
@@ -39,7 +40,13 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     worker=("bench.measure.ladder.worker",),
     titled=lambda job: f"ladder-{job.op}",
     listing=listing,
-    stages={"prepare": "preparing", "check": "checking", "time": "timing"},
+    stages={
+        COMPILE: "compiling",
+        "prepare": "preparing",
+        "check": "checking",
+        RIGHT: "right, not timed yet:",
+        "time": "timing",
+    },
     dispositions={"unsupported": "refused"},
     verb="ladder",
     options=options.LADDER,

@@ -284,10 +284,19 @@ _COLOUR = palette.MUTED
 @dataclass(frozen=True)
 class Going:
     """Where a case that has no measurement yet stands: words for it ("": it waits its turn), and what a pass
-    takes so far, once that is known."""
+    takes so far, once that is known. right: its first answers were, and it waits to be timed with the
+    others."""
 
     words: str = ""
     median_ns: float | None = None
+    right: bool = False
+
+    @property
+    def told(self) -> str:
+        """For a table."""
+        if self.right:
+            return "right, not timed yet"
+        return f"{self.words}…" if self.words else "waits"
 
 
 def live_charts(
@@ -346,7 +355,7 @@ def _filled(chart: Chart, ladder: Ladder, shown: Sequence[RungRow], going: Mappi
 
 def _bar(x: float, row: RungRow, ladder: Ladder, now: Going) -> Bar:
     if now.median_ns is None:
-        return Bar(x=x, total=now.words)
+        return Bar(x=x, total="right" if now.right else now.words)
     rate = (ladder.flops or ladder.nbytes) / now.median_ns * 1e9
     text = f"{row.name}: {units.duration(now.median_ns)} so far"
     return Bar(

@@ -621,6 +621,7 @@ class LadderBar(QWidget):
     def _fill_kernels(self, question: LadderQuestion) -> None:
         menu = self.kernels.menu()
         menu.clear()
+        menu.addAction("Open &task…", lambda: self.wanted.emit("task"))
         menu.addAction("&Add kernel folder…", lambda: self.wanted.emit("folder"))
         menu.addAction("&New kernel from template…", lambda: self.wanted.emit("template"))
         if question.kernel_dirs:

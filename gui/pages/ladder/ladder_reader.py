@@ -71,7 +71,7 @@ class LadderRow:
     def result(self) -> str:
         m = self.row.measurement
         if self.going is not None:
-            return f"{self.going.words}…" if self.going.words else "waits"
+            return self.going.told
         if self.waits:
             return "refused" if self.refused else ""
         if m.finding is not None:
@@ -89,7 +89,7 @@ class LadderRow:
     def whole(self) -> str:
         """The time of the whole model, or its state."""
         if self.model_going is not None:
-            return f"{self.model_going.words or 'waits'}…"
+            return self.model_going.told
         if self.model is None:
             return ""
         if self.model.time is not None:
@@ -595,6 +595,8 @@ def standing(ladder_row: LadderRow) -> tuple[str, str]:
     """A rung's result in words, and the role in which they are shown."""
     m = ladder_row.row.measurement
     if ladder_row.going is not None:
+        if ladder_row.going.right:
+            return "Right so far. It is timed together with the others, once all are checked.", "muted"
         return (
             f"{ladder_row.going.words.capitalize()} …" if ladder_row.going.words else "Waits its turn."
         ), "muted"

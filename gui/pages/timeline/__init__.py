@@ -25,7 +25,7 @@ from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts.definitions import Chart
 from bench.words.called import command_line
 from bench.words.option import by_name
-from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, flowing, splitter
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, as_row, filled, flowing, splitter
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, sentence, values
@@ -110,7 +110,6 @@ class TimelinePage(SessionPage):
         session = self.session
         self._folder: object = None  # whose job the controls show
         self._groups: tuple = ()
-        self._in_front = ""  # the backend whose pass is shown first, if it is there
         self.controls = ProfileControls(session, self._kernels)
         self.controls.wanted.connect(self.wanted)
         self._progress = Progress(140, 8)
@@ -156,7 +155,7 @@ class TimelinePage(SessionPage):
         )
         bar = QWidget()
         pairs = [labelled(self._choices[key], words, gap=4) for key, words in fields.items()]
-        flowing(bar, *pairs, *zoom, spacing=6)
+        flowing(bar, *pairs, as_row(*zoom, spacing=6), spacing=6)
         return bar
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -191,7 +190,7 @@ class TimelinePage(SessionPage):
         cases = state.at(self._offer_batches(state.batches, self._wanted))
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
-        self._show_tracks(reads)
+        fresh = self._show_tracks(reads)
         if self.view.selected is None:
             self.facts.setText(HINT if reads else READING)
         if self._wanted is not None and len(reads) == len(cases):
@@ -207,6 +206,8 @@ class TimelinePage(SessionPage):
         self.details.show_cases(
             state.profile, state.fine, cases, {read.case.case.key: read for read in reads}
         )
+        if fresh and self.view.selected is None:
+            self._show_pass()
 
     def showcase(self) -> None:
         """Record a profile if there is none; then show one profiled pass."""
@@ -214,7 +215,6 @@ class TimelinePage(SessionPage):
             return
         if self.session.state.profile is None and self.controls.chosen:
             self.controls.request_run()
-        self._in_front = "engine-cuda"
         self._show_pass()
 
     @property
@@ -273,10 +273,11 @@ class TimelinePage(SessionPage):
         box.setEnabled(len(batches) > 1)
         return int(box.offer({batch: f"{batch:,}" for batch in batches}, chosen))
 
-    def _show_tracks(self, reads: Sequence[Read]) -> None:
+    def _show_tracks(self, reads: Sequence[Read]) -> bool:
+        """Draw these cases. Returns whether they are others than before."""
         groups, anchor = tuple(read.tracks for read in reads), self._choices["anchor"].currentData()
         if groups == self._groups and anchor == self.view.anchor:
-            return
+            return False
         fresh = [g.key for g in groups] != [g.key for g in self._groups]
         self._groups = groups
         self.view.show_groups(groups, anchor)
@@ -286,15 +287,18 @@ class TimelinePage(SessionPage):
             for span in group.spans:
                 box.addItem(f"{group.backend}: {span.title}", (span, group))
         box.setEnabled(box.count() > 0)
-        if fresh:
-            self._show_pass()
+        # What it stands in has kept its width from when it was empty.
+        box.parentWidget().updateGeometry()
+        return fresh
 
     def _show_pass(self) -> None:
-        """Show the first profiled pass of the slowest case (or of the backend for a picture): this is what
-        one wants to see first, and not the seconds of loading before it."""
+        """Show the first profiled pass of the case in the tables, or else of the slowest: this is what one
+        wants to see first, and not the seconds of loading before it. By the slowest of all, what the others
+        do would be too small to see."""
         box = self._choices["span"]
+        of = self.details.backend.currentText()
         first = [i for i in range(box.count()) if box.itemData(i)[0].title == f"{PASS} 1"]
-        first = [i for i in first if box.itemData(i)[1].backend == self._in_front] or first
+        first = [i for i in first if box.itemData(i)[1].backend == of] or first
         if first:
             spans = {i: box.itemData(i)[0] for i in first}
             box.setCurrentIndex(max(first, key=lambda i: spans[i].end_ns - spans[i].start_ns))

@@ -89,6 +89,18 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     names = [shown.row.case.rung for shown in page.table.source.rows]
     assert names[0] == "shift_and_add"
     assert names[-1] == "reference"
+    # While others are compiled and checked, one that was right so far says that it waits for them.
+    first, state = page.table.source.rows[0].row.case, page.session.state
+    for step in (state.found_right, lambda case: state.turn(case, "preparing")):
+        step(first)
+        window.redraw.flush()
+        assert page.table.source.rows[0].result == "right, not timed yet"
+        assert page.speed.chart.panels[0].bars[0].total == "right"
+    state.turn(first, "timing")
+    window.redraw.flush()
+    assert page.table.source.rows[0].result == "timing…"
+    state.end()
+    window.redraw.flush()
     # What cannot run says why before anything is run.
     winograd = next(shown for shown in page.table.source.rows if shown.row.case.rung == "winograd")
     assert winograd.result == "refused"
