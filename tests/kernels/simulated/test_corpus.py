@@ -310,7 +310,7 @@ def test_what_is_told_to_another_block_counts_itself_in(tmp_path: Path) -> None:
         given = device.buffer("x", x, 4)
         y = device.buffer("y", np.zeros(2048, np.uint32), 4, writable=True, written=False)
         arguments = packed([np.uint64(given.address), np.uint64(y.address)])
-        device.launch("mine", (2,), (64,), arguments, seed=seed, seconds=5)
+        device.launch("mine", (2,), (64,), arguments, seed=seed, seconds=20)
         found = [finding.words for finding in device.report.findings]
         assert (found == []) == waits
         if waits:
@@ -342,7 +342,8 @@ def test_a_net_in_one_kernel_is_right_and_nothing_is_found(
     given = [device.buffer(*each, 4) for each in (("x", case.x), ("weights", kernel.packed(case.weights)))]
     y = device.buffer("y", np.zeros(case.expected.size, np.float32), 4, writable=True, written=False)
     arguments = packed([*(np.uint64(b.address) for b in (*given, y)), np.int32(batch)])
-    device.launch("net", *(kernel.stage.grid, kernel.stage.block, arguments, kernel.stage.shared_nbytes))
+    stage = kernel.stage
+    device.launch("net", stage.grid, stage.block, arguments, stage.shared_nbytes, seconds=120)
     assert [finding.words for finding in device.report.findings] == []
     error = y.bytes.view(np.float32) - case.expected.reshape(-1)
     bound = PRECISIONS["tf32" if way.tensor else "fp32"].bound
