@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kernels.cpu.common import sequence, typed, typed_nbytes
+from kernels.cpu.common import product, room_elements, sequence, typed, typed_nbytes
 
 
 def _sizes(p):
-    """Scores of a head, and of each query the largest, then their sum."""
-    return p.queries * p.keys, p.queries
+    """Scores of a head, of each query the largest, then their sum, and what the second product takes."""
+    return p.queries * p.keys, p.queries, room_elements(p.keys, p.queries, p.depth_v)
 
 
 def workspace(p):
@@ -27,8 +27,9 @@ def bind(p, inputs, output, workspace):
     q, k, v = (_heads(*given) for given in zip(inputs[:3], p.input_shapes, p.swapped, strict=False))
     y = _heads(output, p.output_shape, p.swapped[3])
     room = typed(workspace, sum(_sizes(p)), p.dtype)
-    scores = room[: p.queries * p.keys].reshape(p.queries, p.keys)
-    row = room[p.queries * p.keys :].reshape(p.queries, 1)
+    ends = np.cumsum(_sizes(p))
+    scores = room[: ends[0]].reshape(p.queries, p.keys)
+    row = room[ends[0] : ends[1]].reshape(p.queries, 1)
     unseen = _unseen(p)
     mask = _mask(p, inputs[3]) if p.mask else None
     shared = p.heads // p.kv_heads
@@ -42,7 +43,7 @@ def bind(p, inputs, output, workspace):
             if unseen is not None:
                 calls.append(partial(np.add, scores, unseen, scores))
             calls += _weights(p, scores, row)
-            calls.append(partial(np.matmul, scores, v[of], y[image, head]))
+            calls += product(scores, v[of], y[image, head], room[ends[1] :])
     return sequence(calls)
 
 

@@ -116,10 +116,13 @@ def _params(rung: registry.Rung) -> Params:
     conv = replace(CONV, stride_h=1, out_h=14) if rung.needs else CONV
     if rung.needs.get("depthwise"):
         conv = replace(CONV, c=4, m=8, group=4)
+    pool = Pool("max", 2, 3, 9, 9, 3, 3, 4, 4, 2, 2)
+    if numbers := rung.needs.get("dtype"):
+        pool = replace(pool, dtype=numbers[0])
     by_op: dict[str, Params] = {
         "conv": conv,
         "gemm": Gemm(3, 50, 40, trans_b=True, bias=True, activation="relu"),
-        "pool": Pool("max", 2, 3, 9, 9, 3, 3, 4, 4, 2, 2),
+        "pool": pool,
         "lrn": Lrn(2, 7, 20, 5),
         "conv_pool": ConvPool(CONV, sized(Pool("max", 4, 8, 7, 17, 3, 2, 0, 0, 2, 2, activation="tanh"))),
         "softmax": Softmax(3, 10, 1),
