@@ -3,6 +3,7 @@ session."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -58,7 +59,7 @@ class LadderActions:
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
         page.plan_wanted.connect(self._begin)
         page.use_wanted.connect(self._use)
-        wanted = {
+        wanted: dict[str, Callable[[], None]] = {
             "task": self.open_task,
             "folder": self.add_folder,
             "template": self.new_kernel,

@@ -495,7 +495,8 @@ class ScaleAxis(pg.AxisItem):
         font.setPointSizeF(_label_points())
         elide = pg.QtCore.Qt.TextElideMode.ElideRight
         metrics = pg.QtGui.QFontMetricsF(font)
-        whole, briefly = self._label, self._label.partition(" of ")[0]  # a share, of whatever it is
+        # A share, of whatever it is; a speed-up, however it was taken.
+        whole, briefly = self._label, self._label.partition(" of ")[0].partition(" (")[0]
         fits = metrics.horizontalAdvance(whole) <= room - 2 * _MARGIN
         text = metrics.elidedText(whole if fits else briefly, elide, room - 2 * _MARGIN)
         text = text if room > 0 else self._label  # not laid out yet

@@ -23,6 +23,7 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import KernelscopeError
 
 NEEDS_GPU = "needs a GPU"
+LACKS_GPU = "it needs a GPU, and none was there"  # the same in a sentence
 NOT_MEASURED = "not measured"
 BEYOND = "left out: all its batch sizes are beyond --largest"
 EXPECTED = (NEEDS_GPU, NOT_MEASURED, BEYOND)  # reasons that are no failure

@@ -224,12 +224,12 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
         )
     if not panels:
         return None
-    finding = ", ".join(f"{name} after {units.duration(ns)}" for name, ns in ready.items())
+    finding = ", ".join(f"{name} {units.duration(ns)}" for name, ns in ready.items())
     return Chart(
         name="profile-cold-start",
         model=profile.job.model,
         title=f"The cold start of {profile.job.model}",
-        finding=f"In the steady state: {finding}.",
+        finding=f"From the start of the process to the steady state: {finding}.",
         panels=tuple(panels),
         categories=(
             Category(key="before", label="before", colour="#EEEEEE"),

@@ -102,8 +102,9 @@ def over_models(ladders: Sequence[tuple[str, Sequence[RungRow]]], title: str = "
             Column("ratio", cell=lambda row: _over(one.get(_key(row)), other.get(_key(row))), title="ratio")
         )
         notes.append(
-            f"Ratio: {names[0]}'s time over {names[1]}'s. The two were measured one after the other: hold "
-            "it against the references' own ratio, which the machine's state alone explains."
+            f"Ratio: {names[0]}'s time divided by {names[1]}'s. One was measured after the other, and the "
+            "machine may have changed in between. The reference does the same in both: its ratio shows how "
+            "much of a ratio may be the machine's doing."
         )
     return Table(
         [*pick(ladder_tables.COLUMNS, ladder_tables.LABEL), *columns], rows, title, tuple(notes), "models"

@@ -287,8 +287,8 @@ class TimelinePage(SessionPage):
             for span in group.spans:
                 box.addItem(f"{group.backend}: {span.title}", (span, group))
         box.setEnabled(box.count() > 0)
-        # What it stands in has kept its width from when it was empty.
-        box.parentWidget().updateGeometry()
+        if (pair := box.parentWidget()) is not None:
+            pair.updateGeometry()  # which has kept its width from when it was empty
         return fresh
 
     def _show_pass(self) -> None:

@@ -127,10 +127,11 @@ def test_a_case_is_charged_with_its_own_time_only():
     assert "given up after 20 s" in actions[0].measurement.reason
 
 
-def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
+@pytest.mark.parametrize("stage", ["tune", "compile"])
+def test_what_is_tuned_or_compiled_is_not_charged_to_a_case_as_long_as_it_moves(stage):
     machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
-    machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
+    machine.feed(line(CaseStarted(case=ONE, stage=stage)), 0)
     for now in range(15, 150, 15):
         assert machine.tick(now) == []
         machine.feed(line(Progress(text="trying another kernel")), now)
@@ -139,9 +140,9 @@ def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
     assert machine.tick(175) == [Kill()]
     machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
-    machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
+    machine.feed(line(CaseStarted(case=ONE, stage=stage)), 0)
     assert machine.tick(21) == [Kill()], "a kernel that never ends is still given up"
-    assert "(at: tune)" in machine.on_exit(-9, "", 22)[0].measurement.reason
+    assert f"(at: {stage})" in machine.on_exit(-9, "", 22)[0].measurement.reason
 
 
 def test_a_worker_that_never_says_a_word_is_given_up():

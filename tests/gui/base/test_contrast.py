@@ -7,7 +7,7 @@ import pytest
 
 from bench.views.charts.ladder_charts import KINDS
 from bench.words import palette
-from gui.base.theme import THEMES, Theming
+from gui.base.theme import THEMES, Theming, sheet
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.plots.base import standing_out
 from gui.widgets.colour_scale import RAMPS
@@ -23,6 +23,16 @@ def test_every_text_stands_out(theme):
         assert palette.contrast(getattr(theme, text), getattr(theme, under)) >= TEXT, (text, under)
     assert palette.contrast(theme.on_accent, theme.accent) >= TEXT
     assert palette.contrast(theme.muted, theme.grid) >= TEXT, "the name of the failures' lane"
+
+
+def test_what_cannot_be_used_is_read_and_does_not_look_as_if_it_could():
+    theme = THEMES["contrast"]
+    for under in ("window", "alternate"):
+        off = palette.contrast(theme.off, getattr(theme, under))
+        assert TEXT <= off <= palette.contrast(theme.ink, getattr(theme, under)) / 2
+    disabled = [line for line in sheet(theme).split("}") if ":disabled" in line and "Button" in line]
+    assert len(disabled) == 3
+    assert all("dashed" in line and theme.off in line for line in disabled), "not by colour alone"
 
 
 @pytest.mark.parametrize("paper", [theme.paper for theme in THEMES.values()])

@@ -44,6 +44,10 @@ def test_an_axis_label_stays_within_its_axis(qtbot):
     assert plot.y_axis.label.boundingRect().width() <= plot.y_axis.size().height() + 1
     plot.resize(400, 400)
     qtbot.waitUntil(lambda: plot.y_axis.labelText == "images answered right")
+    # What stands in brackets goes before a word is cut.
+    plot.y_axis.describe(Axis(label="speed-up (over the reference, paired)", unit="×"), log=False)
+    plot.resize(400, 160)
+    qtbot.waitUntil(lambda: plot.y_axis.labelText == "speed-up")
 
 
 def test_an_axis_label_has_the_theme_s_colour_whichever_came_first(qtbot):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.extras.reports.courses.presets import Claim, Course
 from bench.extras.reports.courses.tables import shown
 from bench.extras.reports.courses.values import ours
-from bench.extras.reports.needs import NEEDS_GPU, Taken
+from bench.extras.reports.needs import LACKS_GPU, NEEDS_GPU, Taken
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND, Interval
 from bench.words import units
@@ -39,7 +39,7 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     both.sort(key=lambda it: (it[1].why != NEEDS_GPU, it[1].value is not None))
     for line, found in both:
         if found.value is None and found.why == NEEDS_GPU:
-            why = "it needs a GPU, and none was there"
+            why = LACKS_GPU
         elif found.value is None:
             why = f"there is no {line.what}: {found.why}"
         elif found.doubts:
@@ -49,7 +49,7 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
             why = f"{line.what} has no interval, as it was taken once (here {both_shown})"
         else:
             known.append(Interval(found.value, found.low, found.high))
-            unsteady += [f"“{line.what}”: {text}" for text in found.unsteady]
+            unsteady += [f"“{line.what}” is unsteady, as {text}" for text in found.unsteady]
             continue
         return Held("open", f"{said}. {_ENDS['open']}{why}.")
     first, second = known

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.extras.reports.courses import tables
 from bench.extras.reports.courses.presets import Course, Matrix, Remark
-from bench.extras.reports.needs import NOT_MEASURED, Taken
+from bench.extras.reports.needs import LACKS_GPU, NEEDS_GPU, NOT_MEASURED, Taken
 from bench.results import kernel_names as names
 from bench.words import units
 
@@ -24,7 +24,8 @@ def sentence(course: Course, remark: Remark, taken: Taken) -> str:
 def told(course: Course, remark: Remark, taken: Taken) -> tuple[str, str]:
     """Ours, or why there is none."""
     if remark.need in taken.why:
-        return "", taken.why[remark.need]
+        why = taken.why[remark.need]
+        return "", LACKS_GPU if why == NEEDS_GPU else why
     ours = REMARKS[remark.of](course, remark, taken)
     return ours, "" if ours else NOT_MEASURED
 
@@ -85,11 +86,11 @@ def grown(theirs: Mapping[int, float], ours: Mapping[int, float]) -> str:
         return ""
     first, last = min(ours), max(ours)
     said = (
-        f"From batch {first:,} to {last:,}, {last / first:,.0f} times the images, the time here grows "
-        f"{ours[last] / ours[first]:,.1f}-fold"
+        f"From batch {first:,} to {last:,} there are {last / first:,.0f} times as many images, and the time "
+        f"here is {ours[last] / ours[first]:,.1f} times as long"
     )
     if first in theirs and last in theirs:
-        said += f"; published: {theirs[last] / theirs[first]:,.1f}-fold"
+        said += f", the published one {theirs[last] / theirs[first]:,.1f} times"
     return f"{said}."
 
 
@@ -106,8 +107,8 @@ def _growth(course: Course, remark: Remark, taken: Taken) -> str:
     }
     if len(passes) > 1:  # the recorded pass is the first of its process
         grows = passes[max(passes)] / passes[min(passes)]
-        said += f"; whole passes that follow the first, not recorded, take {grows:,.1f} times as long"
-    return f"{said[0].lower()}{said[1:]}; an image takes {_of_batches(each, _seconds)}"
+        said += f". Later passes, without the recorder, take {grows:,.1f} times as long"
+    return f"{said[0].lower()}{said[1:]}. An image takes {_of_batches(each, _seconds)}"
 
 
 def _free_host(course: Course, remark: Remark, taken: Taken) -> str:

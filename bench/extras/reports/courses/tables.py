@@ -57,14 +57,15 @@ class Beside:
         """Theirs over ours, of times of the same work."""
         if self.ours.few or self.line.unit != "s" or not self.line.published or not self.ours.value:
             return ""
-        return doubt.marked(orders.speed(self.line.published / self.ours.value), self.ours.doubts)
+        speed = orders.speed(self.line.published / self.ours.value)
+        return doubt.marked(f"{speed} faster" if speed.endswith("×") else speed, self.ours.doubts)
 
 
 _LINES: tuple[Column[Beside], ...] = (
     Column("what", lambda row: row.line.what, title="figure", left=True),
     Column("published", lambda row: row.line.published, cell=lambda row: row.published, title="published"),
     Column("ours", lambda row: row.ours.value, cell=lambda row: row.own, title="here (95 % interval)"),
-    Column("theirs_over_ours", cell=lambda row: row.times, title="published over here"),
+    Column("theirs_over_ours", cell=lambda row: row.times, title="here beside published"),
     Column("rung", lambda row: row.ours.rung, title="our rung", left=True),
 )
 
