@@ -38,6 +38,7 @@ def _overflow() -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)  # all of them
 @pytest.mark.parametrize("backend", OURS)
 def test_no_answer_is_wrong_what_is_claimed_is_answered_and_the_page_says_so(backend: Backend) -> None:
     """In the form with constants, as models have them; where all inputs are fed a refusal is as good. One

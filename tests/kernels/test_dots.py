@@ -33,8 +33,8 @@ def conv(n: int, c: int, size: int, m: int, k: int, stride: int, pad: int, group
     )  # fmt: skip
 
 
-# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3, 7 and 130. In
-# each way to choose the numbers of a word, of outputs and of maps as lanes, of several images at once.
+# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3, 7 and 130.
+# In each way to choose the numbers of a word, of outputs and of maps as lanes, of several images at once.
 PRODUCTS: list[Quantized] = [
     QConv(conv(1, 3, 61, 21, 11, 4, 0, 1)),
     QConv(conv(3, 34, 13, 23, 3, 1, 1, 1)),

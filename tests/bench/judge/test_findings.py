@@ -32,6 +32,7 @@ def test_nine_of_ten_planted_mistakes_have_a_name() -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)  # all of them
 def test_no_planted_mistake_is_missed_or_misnamed_and_all_that_have_a_name_are_named() -> None:
     """Each in one sentence. What nobody could name is placed: how many shapes, by how much, how many
     elements, and which is the first."""

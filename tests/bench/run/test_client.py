@@ -408,6 +408,7 @@ LINES = 6000  # of Python that such a run goes through at least, in whichever mo
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)  # at all of them
 def test_ctrl_c_between_any_two_lines_loses_nothing_and_leaves_nobody(tmp_path):
     """Python raises KeyboardInterrupt after whichever step it was at: a lock that was just taken is never
     released then, and the end of a worker that was just heard of is never heard of again."""
