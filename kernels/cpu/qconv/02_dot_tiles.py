@@ -394,7 +394,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
     if by_maps:
         outputs, panels = merged * c.out_h * c.out_w, -(-own // LANES)
         tiles = outputs // ROWS + 0.6 * (outputs % ROWS).bit_count()
-        dots = tiles * quads * (panels // 3 * 13 + (0, 6, 9)[panels % 3]) + tiles * panels * ROWS * 12
+        dots = tiles * quads * (panels // 3 * 16.5 + (0, 7, 11)[panels % 3]) + tiles * panels * ROWS * 12
         copying = 1.5 * own * outputs
     return (dots + laying + copying) * bands * c.group * -(-c.n // merged), band, size
 
