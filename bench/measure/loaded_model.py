@@ -25,6 +25,7 @@ from bench.measure.images.image_feed import ImageFeed
 from bench.measure.images.predictions import Predictions
 from bench.results.records import ErrorStats, Job, ModelInfo
 from bench.run import chosen_rungs, confined
+from bench.words import units
 from engine import backends
 from engine.backend import Backend, Options
 from engine.graph import importer
@@ -32,6 +33,7 @@ from engine.graph.graph import Graph, TensorInfo
 from engine.options import DISABLED, Configuration
 from engine.planning import groups
 from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
+from kernels.precision import NAMES, of
 from kernels.registry import SUFFIX
 from models import datasets
 from models.datasets import Dataset
@@ -356,6 +358,9 @@ class LoadedModel:
         and ONNX Runtime differ, the one or the other is wrong, and who agrees with either is not told to
         be."""
         stats = self.right.check(outputs, placement, precision, allowed)
+        if not stats.ok and not all(np.isfinite(array).all() for array in outputs.values()):
+            reason = "; ".join(filter(None, (stats.reason, self._out_of_range(precision))))
+            stats = msgspec.structs.replace(stats, reason=reason)
         if stats.ok or self._by_float64 is None:
             return stats
         other = self._by_float64.check(outputs, placement, precision, allowed)
@@ -363,6 +368,21 @@ class LoadedModel:
             return stats
         note = "; ".join(filter(None, (other.note, f"right by float64, not by {FALLBACK}")))
         return msgspec.structs.replace(other, note=note)
+
+    def _out_of_range(self, precision: str) -> str:
+        """Which of the right numbers a precision that holds its operands in float16 cannot hold; "" if it
+        holds them all."""
+        if precision not in NAMES or of(precision).held != "float16":
+            return ""
+        most = float(np.finfo(np.float16).max)
+        for name, array in self.golden().tensors.items():
+            largest = float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
+            if largest > most:
+                return (
+                    f"the right numbers of {name} reach {units.exponent(largest)}, and {precision} holds "
+                    f"none beyond {most:,.0f}: bf16 and fp32 hold them, and mixed takes such a one there"
+                )
+        return ""
 
     def unoptimised(
         self, backend: Backend, batch: int, precision: str, options: Options, inputs: Mapping[str, np.ndarray]

@@ -13,6 +13,7 @@ from kernels.cpu import common, compiled, dots, load
 from kernels.ops._quantized import Quantized
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.qadd import QAdd
 from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from tests.kernels.quantized_cases import inputs as drawn_inputs
@@ -33,8 +34,8 @@ def conv(n: int, c: int, size: int, m: int, k: int, stride: int, pad: int, group
     )  # fmt: skip
 
 
-# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3, 7 and 130.
-# In each way to choose the numbers of a word, of outputs and of maps as lanes, of several images at once.
+# More outputs than a part has, channels and sums that are multiples of nothing; batches of 1, 3, 7 and 130;
+# in each way to choose the numbers of a word, with outputs and with maps as lanes, several images at once.
 PRODUCTS: list[Quantized] = [
     QConv(conv(1, 3, 61, 21, 11, 4, 0, 1)),
     QConv(conv(3, 34, 13, 23, 3, 1, 1, 1)),
@@ -98,6 +99,17 @@ def checked(p: Quantized, seed: int) -> None:
     right = right + (bias if isinstance(p.product, Gemm) else bias[:, None, None])
     expected = np.clip(np.rint(right / 2) + zero, low, high).astype(to)
     np.testing.assert_array_equal(run(made, [*inputs, *behind]), expected.reshape(p.output_shape))
+    # Now each channel has an answer nearer to half-way between two steps than float32 can tell.
+    random, step = np.random.default_rng(seed), SCALE.astype(np.float64)
+    near = random.integers(-100, 100, p.channels) + 0.5 + random.choice([-1, 1], p.channels) * 2.0**-22
+    shift = random.uniform(-200, 200, p.channels)
+    of_channel = np.where(of_channel + bias == 0, 1, of_channel + bias)
+    scale = (near - shift) / of_channel
+    column = (slice(None),) if isinstance(p.product, Gemm) else (slice(None), None, None)
+    real = right * (scale * step)[column] + (shift * step)[column]
+    expected = np.clip(np.rint(real / step) + zero, low, high).astype(to)
+    found = run(replace(made, shifted=True), [*inputs, bias, scale * step, shift * step])
+    np.testing.assert_array_equal(found, expected.reshape(p.output_shape))
 
 
 @pytest.mark.parametrize("p", PRODUCTS, ids=lambda p: p.product.words)
@@ -106,6 +118,34 @@ def test_sums_are_exact_and_ties_go_to_the_even_neighbour(p: Quantized) -> None:
         [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
     ):
         checked(replace(p, dtype=dtype, weight_dtype=weight_dtype), seed)
+
+
+@pytest.mark.parametrize(("dtype", "other", "to"), [("uint8", "uint8", "int8"), ("int8", "uint8", "uint8")])
+def test_every_sum_of_two_bytes_is_rounded_right(dtype: str, other: str, to: str) -> None:
+    random, every = np.random.default_rng(1), np.arange(256, dtype=np.uint8)
+    a, b = np.repeat(every, 256).view(dtype), np.tile(every, 256).view(other)
+    kernel = load(registry.find("cpu", "qadd", "one_pass"))
+    held = np.iinfo(to)
+    drawn = random.uniform(0.01, 0.1, (3, 4_000_000)).astype(np.float32)
+    steps = 100 * drawn[0].astype(np.float64) / drawn[2]  # of what lies 100 above a's zero point
+    in_float32 = np.float32(100) * (drawn[0].astype(np.float64) / drawn[2]).astype(np.float32)
+    wrong = np.flatnonzero(np.rint(in_float32) != np.rint(steps))
+    assert len(wrong) >= 10
+    for size, at in zip((1, 7, *[65536] * 8), wrong, strict=False):
+        scales = drawn[:, at].tolist()
+        zeros = [int(random.integers(np.iinfo(of).min, np.iinfo(of).max + 1)) for of in (dtype, other, to)]
+        p = QAdd(
+            size, scales[0], zeros[0], scales[1], zeros[1], scales[2], zeros[2], held.min, held.max, dtype,
+            other, to,
+        )  # fmt: skip
+        y, scratch = np.zeros(size, to), np.zeros(-(-kernel.workspace(p) // 4), np.float32)
+        kernel.bind(p, [a[-size:], b[-size:]], y, scratch)()
+        left, right = (
+            (of[-size:].astype(np.float64) - zero) * scale
+            for of, zero, scale in zip((a, b), zeros, scales, strict=False)
+        )
+        expected = np.clip(np.rint((left + right) / scales[2]) + zeros[2], held.min, held.max)
+        np.testing.assert_array_equal(y, expected.astype(to))
 
 
 @pytest.mark.sampled(3, "long")

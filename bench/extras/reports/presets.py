@@ -32,7 +32,9 @@ class Need(Words, frozen=True, kw_only=True):
     measured in place of `models`; fixed: the rungs that are not chosen, by node (not of a ladder); swaps: of
     a comparison the kernels in the place of nodes in the reference; node, rungs: of a ladder (() all),
     whose precision is the first of `precisions`; all_calls: of a profile, one pass from creation to close,
-    for the table by batch size. once: of `backends`, those that are left out of a second run."""
+    for the table by batch size. once: of `backends`, those that are left out of a second run. each (of
+    goals): whether it stands for a need of each model alone, so that one whose file is missing keeps no other
+    from being measured."""
 
     name: str
     device: Literal["cpu", "cuda"]
@@ -54,6 +56,7 @@ class Need(Words, frozen=True, kw_only=True):
     node: str = ""
     rungs: tuple[str, ...] = ()
     all_calls: bool = False
+    each: bool = False
 
     @property
     def model(self) -> str:

@@ -158,9 +158,11 @@ class Budget(Judge[Mix, Session]):
 
     def first(self, session: Session, tried: Tried[Mix]) -> Tried[Mix]:
         error = self.off(session)
-        reason = (
-            "" if error <= ROOM * self.subject.within else f"its answer is off by {units.exponent(error)}"
-        )
+        reason = ""
+        if not math.isfinite(error):
+            reason = "its answer has NaN or infinity: a number is beyond what a precision of it holds"
+        elif error > ROOM * self.subject.within:
+            reason = f"its answer is off by {units.exponent(error)}"
         return msgspec.structs.replace(tried, error=min(error, 1e300), refused=reason)
 
     def again(self, session: Session) -> tuple[str, str]:

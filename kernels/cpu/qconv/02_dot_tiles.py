@@ -311,7 +311,7 @@ def _places(c, fours):
     for four in taps:
         at = [np.unravel_index(i, index.shape) if i >= 0 else None for i in four]
         places = [None if it is None else (it[0], it[1] * c.dilation_h, it[2] * c.dilation_w) for it in at]
-        _, row, column = places[0]
+        _, row, column = next(filter(None, places))
         down = 0 if fours == "windows" else row // c.stride_h
         right = column // c.stride_w if fours == "channels" else 0
         source = tuple(
@@ -334,7 +334,7 @@ def _filled(index, axis):
 @cache
 def _way(c):
     """The way that seems to take the fewest cycles."""
-    found = None
+    ways = []
     for fours in ("channels", "columns", "windows"):
         taps, sources, words = _places(c, fours)
         down = max(word[1] for word in words)
@@ -342,13 +342,13 @@ def _way(c):
         merged = 1
         while True:
             for by_maps in (False, True):
-                cycles, *rest = _cycles(c, len(sources), len(words), down, pitch, merged, fours, by_maps)
-                if found is None or cycles < found[0]:
-                    found = (cycles, fours, taps, sources, words, down, pitch, merged, by_maps, *rest)
+                found = _cycles(c, len(sources), len(words), down, pitch, merged, fours, by_maps)
+                ways.append((*found, fours, taps, sources, words, down, pitch, merged, by_maps))
             if merged == c.n:
                 break
             merged = min(2 * merged, c.n)
-    _, fours, taps, sources, words, down, pitch, merged, by_maps, band, size = found
+    best = min(ways, key=lambda way: way[0])
+    _, band, size, fours, taps, sources, words, down, pitch, merged, by_maps = best
     bands, own = -(-c.out_h // band), c.m // c.group
     least = WIDE if by_maps else ROWS
     blocks = max(1, own // least)
@@ -394,7 +394,7 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
     if by_maps:
         outputs, panels = merged * c.out_h * c.out_w, -(-own // LANES)
         tiles = outputs // ROWS + 0.6 * (outputs % ROWS).bit_count()
-        dots = tiles * quads * (panels // 3 * 13 + (0, 6, 9)[panels % 3]) + tiles * panels * ROWS * 12
+        dots = tiles * quads * (panels // 3 * 16.5 + (0, 7, 11)[panels % 3]) + tiles * panels * ROWS * 12
         copying = 1.5 * own * outputs
     return (dots + laying + copying) * bands * c.group * -(-c.n // merged), band, size
 

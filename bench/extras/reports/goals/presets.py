@@ -12,6 +12,7 @@ import msgspec
 
 from bench.extras.reports import presets
 from bench.extras.reports.presets import Report, Words
+from bench.results.records import stem
 
 FOLDER = Path(__file__).parent / "data"
 Value = Literal[
@@ -86,4 +87,25 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Goals:
     """The goals of that name. Raises InputError where there are none."""
-    return presets.load(FOLDER, name, Goals, "set of goals")
+    return _apart(presets.load(FOLDER, name, Goals, "set of goals"))
+
+
+def _apart(goals: Goals) -> Goals:
+    """With a need of its own for each model of those that ask for it."""
+
+    def named(need: str, model: str) -> str:
+        return f"{need}-{stem(model)}"
+
+    apart = {need.name for need in goals.needs if need.each}
+    needs = [
+        msgspec.structs.replace(need, name=named(need.name, model), models=(model,), each=False)
+        if need.each
+        else need
+        for need in goals.needs
+        for model in (need.models if need.each else (need.models or ("",))[:1])
+    ]
+    every = [
+        msgspec.structs.replace(goal, need=named(goal.need, goal.model)) if goal.need in apart else goal
+        for goal in goals.every
+    ]
+    return msgspec.structs.replace(goals, needs=tuple(needs), goals=tuple(every))

@@ -200,6 +200,9 @@ def test_where_fp16_overflows_bf16_is_tried() -> None:
     assert found(backend, within) == {**dict.fromkeys(NODES, "fp16"), "conv2": "bf16"}
     alone = [mix for mix in backend.opened if sorted(mix.values()) == ["bf16", "fp32", "fp32", "fp32"]]
     assert [mix["conv2"] for mix in alone] == ["bf16"]
+    choice = mixes.choose(subject(Backend(shares={("conv2", "fp16"): math.inf}), within))
+    (told,) = {tried.refused for tried in choice.tried if "fp16" in dict(tried.variant).get("conv2", "")}
+    assert "NaN or infinity" in told
 
 
 def test_what_layouts_make_of_a_mix_is_looked_at_again() -> None:

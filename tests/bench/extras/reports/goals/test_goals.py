@@ -38,6 +38,17 @@ KNOWN = presets.names()
 CUDA = ("engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict")
 
 
+def test_nets_are_measured_each_by_itself_so_that_a_missing_file_stops_no_other() -> None:
+    goals = presets.load("limit-cpu")
+    of_nets = [need for need in goals.needs if need.models[0].endswith("-dynamic.onnx")]
+    assert len(of_nets) == 26
+    for need in of_nets:
+        (model,) = need.models
+        wanted = [goal for goal in goals.every if goal.need == need.name]
+        assert [goal.model for goal in wanted] == [stem(model)]
+        assert "tests.zoo.export" in wanted[0].lacks
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_a_file_names_is_there_and_measured(name: str) -> None:
     goals = presets.load(name)
