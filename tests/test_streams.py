@@ -179,10 +179,12 @@ def test_ctrl_c_waits_until_a_library_is_loaded(folder: Path) -> None:
 
 
 def test_ctrl_c_where_python_drops_what_is_raised_comes_again(folder: Path) -> None:
-    """In the middle of a finalizer or a callback of C."""
+    """In the middle of a finalizer or a callback of C. Here at once, as on a busy machine: while Python still
+    is where it drops what is raised."""
     text = (
         "import signal, time\n"
         "from bench.words import streams\n"
+        "streams._AGAIN_S = 0.0\n"
         "streams.quiet_interrupts()\n"
         "class Held:\n"
         "    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
@@ -200,7 +202,8 @@ def test_ctrl_c_where_python_drops_what_is_raised_comes_again(folder: Path) -> N
         timeout=50,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "dropped\n", "cancelled\n")
+    assert (done.returncode, done.stderr) == (130, "cancelled\n")
+    assert done.stdout in ("", "dropped", "dropped\n"), "wherever it came"
 
 
 def test_what_runs_behind_a_shell_hears_no_ctrl_c(folder: Path) -> None:

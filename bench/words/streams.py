@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 
@@ -73,14 +74,8 @@ def quiet_interrupts() -> None:
             os._exit(CANCELLED)
         sys.__excepthook__(kind, error, trace)
 
-    def dropped(what: sys.UnraisableHookArgs) -> None:
-        if issubclass(what.exc_type, KeyboardInterrupt):
-            _soon()
-        else:
-            sys.__unraisablehook__(what)
-
     sys.excepthook = hook
-    sys.unraisablehook = dropped
+    sys.unraisablehook = _dropped
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it of what runs behind it
         signal.signal(signal.SIGINT, _interrupted)
 
@@ -114,28 +109,52 @@ def counted_interrupts() -> Iterator[Callable[[], int]]:
         signal.signal(signal.SIGINT, before)
 
 
+def _dropped(what: sys.UnraisableHookArgs) -> None:
+    """In place of sys.unraisablehook."""
+    if issubclass(what.exc_type, KeyboardInterrupt):
+        _soon()
+    else:
+        sys.__unraisablehook__(what)
+
+
+_raised = 0  # times that `_interrupted` has raised KeyboardInterrupt
+
+
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    at = frame
+    global _raised
+    later, at = False, frame
     while at is not None:
-        if at.f_code.co_filename == _IMPORTING:
-            _soon()
-            return
+        if at.f_code is _soon.__code__:
+            return  # it comes again
+        # What is raised within the hook would be dropped as well.
+        later |= at.f_code.co_filename == _IMPORTING or at.f_code is _dropped.__code__
         at = at.f_back
+    if later:
+        _soon()
+        return
+    _raised += 1
     raise KeyboardInterrupt
 
 
 def _soon() -> None:
     """Have Ctrl-C once more."""
-    later = threading.Timer(_AGAIN_S, _again)
-    later.daemon = True
-    later.start()
+    threading.Thread(target=_again, args=(_raised,), daemon=True).start()
 
 
-def _again() -> None:
-    if hasattr(signal, "pthread_kill"):  # which ends a wait, too
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
+def _again(before: int) -> None:
+    """Until it is raised: one that comes just before a wait begins, say, is not heard. before: how often it
+    had been raised."""
+    while True:
+        time.sleep(_AGAIN_S)
+        if _raised != before:
+            return
+        counted = signal.getsignal(signal.SIGINT) is not _interrupted  # once, by whoever does something else
+        if hasattr(signal, "pthread_kill"):  # which ends a wait, too
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            _thread.interrupt_main()
+        if counted:
+            return
 
 
 def _nowhere() -> None:

@@ -21,9 +21,15 @@ class _Way:
         self._delay_s, self._rate = delay_s, rate
         self._pieces: collections.deque[tuple[float, bytes]] = collections.deque()
         self._nbytes = 0
+        self._over = False
         self._change = threading.Condition()
-        for run in (self._take, self._give):
-            threading.Thread(target=run, daemon=True).start()
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._take, self._give)]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
 
     def _take(self) -> None:
         free_at = 0.0  # when the last byte has left
@@ -38,7 +44,7 @@ class _Way:
                 self._pieces.append((free_at + self._delay_s, data))
                 self._nbytes += len(data)
                 self._change.notify_all()
-                self._change.wait_for(lambda: self._nbytes < MOST_NBYTES)
+                self._change.wait_for(lambda: self._nbytes < MOST_NBYTES or self._over)
 
     def _give(self) -> None:
         while True:
@@ -58,26 +64,42 @@ class _Way:
             if not data:
                 with contextlib.suppress(OSError):
                     self._source.shutdown(socket.SHUT_RD)
+                with self._change:
+                    self._over = True
+                    self._change.notify_all()
                 return
 
 
 @contextlib.contextmanager
 def slowed(port: int, round_trip_s: float = 0.2, rate: float = 1e6) -> Iterator[int]:
     """A port of this machine that leads to another one. round_trip_s: added to every question and its answer;
-    rate: bytes a second, in each direction."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    rate: bytes a second, in each direction. All connections end with the block."""
+    ways: list[_Way] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening, contextlib.ExitStack() as ends:
 
         def serve() -> None:
             while True:
                 try:
-                    near, _ = listening.accept()
-                    far = socket.create_connection(("127.0.0.1", port))
+                    near = ends.enter_context(listening.accept()[0])
+                    far = ends.enter_context(socket.create_connection(("127.0.0.1", port)))
                 except OSError:
                     return
+                opened.extend((near, far))
                 for end in (near, far):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                _Way(near, far, round_trip_s / 2, rate)
-                _Way(far, near, round_trip_s / 2, rate)
+                ways.append(_Way(near, far, round_trip_s / 2, rate))
+                ways.append(_Way(far, near, round_trip_s / 2, rate))
 
-        threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1]
+        opened: list[socket.socket] = []
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)  # which ends the wait for the next one
+            serving.join()
+            for end in opened:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for way in ways:
+                way.join()
