@@ -291,7 +291,7 @@ class LadderReader(QWidget):
             tip="Use this rung for this node of the model when the comparison runs (F5)",
         )
         self.swap_button = push_button(
-            "&Swap in",
+            "S&wap in",
             self._on_swap,
             tip="Compare ONNX Runtime, and PyTorch where it is installed, with this rung in the node's place "
             "when the comparison runs (F5)",
