@@ -34,10 +34,10 @@ class Reporter:
         self.say(Log(level="warning", text=text))
 
     def progress(self, text: str, fraction: float | None) -> None:
-        """Say what is going on; with a fraction (how much of it is done, 0 to 1) only now and then. Raises as
-        `go_on`."""
+        """Say what is going on; with a fraction (how much of it is done, 0 to 1) only now and then, and
+        at its end. Raises as `go_on`."""
         self.go_on()
         now = time.monotonic()
-        if fraction is None or now - self._told_at > QUIET_S:
+        if fraction in (None, 1) or now - self._told_at > QUIET_S:
             self._told_at = now
             self.say(Progress(text=text, fraction=fraction))

@@ -42,7 +42,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     actions.add(
         "file", "open-ladder", "Open la&dder…", lambda: window.library.ask_open("Open a ladder's folder")
     )
-    actions.add("file", "open-task", "Open &task…", ladders.open_task)
+    actions.add("file", "open-task", "Open t&ask…", ladders.open_task)
     actions.add("file", "add-kernels", "Add &kernel folder…", ladders.add_folder)
     actions.add("file", "new-kernel", "&New kernel from template…", ladders.new_kernel)
 

@@ -105,12 +105,17 @@ class InParallel:
     def wait(self, told: Callable[[int, int], None], rung: registry.Rung | None = None) -> None:
         """Until all of this rung (None: of all) is compiled. told: called with (done, total) of all items,
         when another is done; it may raise to end the work."""
+        known = 0 if rung is None else sum(each.done() for each in self._begun)
         try:
-            left = {each for each in self._begun if rung is None or not each.done()}
-            while left if rung is None else self.compiles(rung):
-                done, left = wait(left, return_when=FIRST_COMPLETED)
-                for number in range(len(self._begun) - len(left) - len(done), len(self._begun) - len(left)):
-                    told(number + 1, len(self._begun))
+            while True:
+                wanted = [each for each in self._wanted(rung) if not each.done()]
+                left = [each for each in self._begun if not each.done()]
+                while known < len(self._begun) - len(left):  # of the last of what is wanted, too
+                    known += 1
+                    told(known, len(self._begun))
+                if not wanted:
+                    return
+                wait(left, return_when=FIRST_COMPLETED)
         except BaseException:
             self.close()
             raise
