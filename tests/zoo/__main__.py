@@ -1,4 +1,4 @@
-"""`python -m tests.zoo`: measure exported nets here, write docs/nets.md, fill a net that ships."""
+"""`python -m tests.zoo`: measure exported nets here, write docs/nets.md, fill nets with their weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def write(wanted: argparse.Namespace) -> None:
 
 def fill(wanted: argparse.Namespace) -> None:
     try:
-        shipped.write(wanted.net, wanted.file)
+        if Path(wanted.net).is_dir():
+            shipped.write_all(Path(wanted.net), wanted.file)
+        else:
+            shipped.write(wanted.net, wanted.file)
     except ValueError as error:
         raise SystemExit(str(error)) from None
 
@@ -58,9 +61,10 @@ def main() -> None:
     two = commands.add_parser("write", help="write the page from all that is kept")
     two.add_argument("page", nargs="?", type=Path, metavar="FILE", default=page.PAGE)
     two.set_defaults(run=write)
-    three = commands.add_parser("fill", help="make an ONNX file of a net that ships without weights")
-    three.add_argument("net", metavar="NET", help=", ".join(shipped.nets()))
-    three.add_argument("file", type=Path, metavar="FILE")
+    three = commands.add_parser("fill", help="make ONNX files with weights of nets without them")
+    ships = ", ".join(shipped.nets())
+    three.add_argument("net", metavar="NET|DIR", help=f"one of {ships}; or a folder of exported files")
+    three.add_argument("file", type=Path, metavar="FILE|DIR", help="the file, or the folder for all of them")
     three.set_defaults(run=fill)
     wanted = parser.parse_args()
     wanted.run(wanted)

@@ -1,4 +1,4 @@
-"""The nets that ship, as graphs without weights."""
+"""Graphs without weights: those that ship, and how files with weights are made of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 
+from kernels.cache import atomic_file
 from tests.zoo.drawn import bare, filled
 
 GRAPHS = Path(__file__).parent / "graphs"
@@ -27,3 +28,21 @@ def model(name: str) -> onnx.ModelProto:
 def write(name: str, file: Path) -> None:
     """As an ONNX file with its weights. Raises ValueError for an unknown name."""
     onnx.save(model(name), file)
+
+
+def write_all(folder: Path, into: Path) -> list[Path]:
+    """Every exported file of a folder, with its weights, by the same name in another; those that are there
+    already stay. Each appears whole or not at all. Raises ValueError where none lies in the folder, and where
+    both are the same."""
+    bares = sorted(folder.glob("*.onnx"))
+    if not bares:
+        raise ValueError(f"no .onnx file lies in {folder}; write them by python -m tests.zoo.export {folder}")
+    if folder.resolve() == into.resolve():
+        raise ValueError(f"{into} has the files without weights; name another folder")
+    into.mkdir(parents=True, exist_ok=True)
+    written = [into / path.name for path in bares]
+    for path, whole in zip(bares, written, strict=True):
+        if not whole.exists():
+            with atomic_file(whole) as temporary:
+                onnx.save(filled(bare(path)), temporary)
+    return written

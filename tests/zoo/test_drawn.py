@@ -77,6 +77,13 @@ def test_a_model_without_weights_is_filled_so_that_activations_stay_near_one(tmp
     with pytest.raises(ModelError, match="weights in files beside it"):
         importer.load(tmp_path / "net.onnx")
     whole = filled(bare(tmp_path / "net.onnx"))
+    (made,) = shipped.write_all(tmp_path, tmp_path / "filled")
+    assert made.read_bytes() == whole.SerializeToString()
+    made.write_bytes(b"of before")
+    assert shipped.write_all(tmp_path, made.parent) == [made]
+    assert made.read_bytes() == b"of before"
+    with pytest.raises(ValueError, match="name another folder"):
+        shipped.write_all(tmp_path, tmp_path)
     onnx.checker.check_model(whole, full_check=True)
     kept = {t.name: numpy_helper.to_array(t) for t in whole.graph.initializer}
     np.testing.assert_array_equal(kept["rows"], [0, -1])
@@ -99,3 +106,5 @@ def test_a_model_without_a_seed_is_told() -> None:
         filled(deep(1))
     with pytest.raises(ValueError, match="no net alexnet ships; those that do are densenet121, "):
         shipped.model("alexnet")
+    with pytest.raises(ValueError, match=r"no \.onnx file lies in"):
+        shipped.write_all(Path("no such folder"), Path("filled"))

@@ -111,7 +111,8 @@ def _tells(goal: Goal, row: Row) -> bool:
 def _figure(goal: Goal, batch: int, run: Measured, taken: Taken) -> Figure:
     name, row = _row(goal, batch, run)
     if row is None:
-        return Figure(why=goal.lacks or taken.why.get(goal.need, NOT_MEASURED))
+        begun = NOT_MEASURED if goal.need in run.by_need else ""  # and cut short: nothing is lacking for it
+        return Figure(why=begun or goal.lacks or taken.why.get(goal.need, NOT_MEASURED))
     made = row.measurement
     if made.disposition != "ok":
         reason = f": {made.reason}" if made.reason else ""
