@@ -117,7 +117,9 @@ class Numbers(Number):
     """ "1,2,16" or "1..1024" → whole numbers, each from least to most."""
 
     def read(self, texts: Sequence[str], called: str) -> Any:
-        return integers(texts[-1], called)
+        found = integers(texts[-1], called)
+        self.check(found, called)
+        return found
 
     def write(self, value: Any) -> list[str]:
         return [numbers_text(value)]
@@ -150,7 +152,9 @@ class Sizes(Numbers):
                 own[model.strip()] = integers(numbers, called)
             else:
                 raise said(called, f"{text!r} names no model: write it as in alexnet-digits=1,4")
-        return tuple(general) or self.missing, own
+        found = tuple(general) or self.missing, own
+        self.check(found, called)
+        return found
 
     def write(self, value: Any) -> list[str]:
         general, own = value

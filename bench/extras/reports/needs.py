@@ -271,14 +271,16 @@ def _program(
     start = ProgramStart(model=need.model, backend=backend, batch=batch, images=images, rungs=need.fixed)
     known, machine = program.kept(own), taken.environment.machine
     elsewhere = [one for folder in folders if folder != own for one in program.kept(folder)]
-    fit = (one for one in (*known, *elsewhere) if one.start == start and one.environment.machine == machine)
-    found = next(fit, None)
+    fit = [one for one in (*known, *elsewhere) if one.start == start and one.environment.machine == machine]
+    # One that came to nothing is taken again: what stopped it may have been on the machine then.
+    found = next((one for one in fit if not one.error), None)
     if found is None and measures:
         words = f"{need.name}: {start.model} on {start.backend}, {start.images:,} images, as a whole program"
         print(words, file=sys.stderr, flush=True)
         found = program.run(start, taken.environment)
         own.mkdir(parents=True, exist_ok=True)
         program.keep(own, [*(one for one in known if one.start != start), found])
+    found = found or next(iter(fit), None)
     if found is not None and found.error:
         taken.why[need.name] = found.error
     elif found is not None:
