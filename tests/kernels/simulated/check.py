@@ -153,9 +153,14 @@ def _given(case: Case) -> list[np.ndarray]:
 
 def program(folder: Path, text: str, arch: str = ARCH) -> Program:
     """A kernel as NVRTC compiles it. The lines of its PTX are those of `text`."""
-    path = folder / "09_mine.cu"
-    path.write_text(_HEADER + f"#line 1\n{text}")
-    return Program(nvrtc.ptx(registry.find("cuda", "unary", 9, [folder]), arch))
+    return Program(nvrtc.ptx(own_rung(folder, text), arch))
+
+
+def own_rung(folder: Path, text: str, name: str = "mine") -> Rung:
+    """A rung of a text whose function has this name, in an empty folder. Lines are those of `text`."""
+    path = folder / f"09_{name}.cu"
+    path.write_text(_HEADER.replace("mine", name) + f"#line 1\n{text}")
+    return registry.find("cuda", "unary", 9, [folder])
 
 
 def findings(folder: Path, planted: Planted, text: str, seed: int = 0) -> list[Finding]:

@@ -2,12 +2,13 @@
 refused with its line. Some of what was accepted is run, on little memory and for a short time. Nothing else
 happens: the process lives, no exception comes out, and nothing changes beside the kernel's buffers.
 
-python -m tests.kernels.simulated.fuzz --count 100000 --seed 1 [--part 3/16]
+python -m tests.kernels.simulated.fuzz --count 100000 --seed 1 [--processes 16] [--seconds 300] [--part 3/16]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import random
 import re
@@ -227,6 +228,9 @@ def _ran(program: Program, name: str) -> None:
             raise AssertionError(f"{name} has changed what lies beside a buffer")
 
 
+CAME = ("refused", "translated", "ran")
+
+
 def _work(asked: argparse.Namespace, texts: list[str], numbers: list[int], at: Any, counts: Any) -> None:
     """What a process does: one text after another; `at` says which it is at."""
     for number in numbers:
@@ -238,7 +242,41 @@ def _work(asked: argparse.Namespace, texts: list[str], numbers: list[int], at: A
         except Exception:
             print(f"seed {asked.seed}, number {number}:\n{text}", file=sys.stderr)
             raise
-        counts[("refused", "translated", "ran").index(came)] += 1
+        counts[CAME.index(came)] += 1
+
+
+class _Worker:
+    """A process with its texts. left: those behind one that ended it, or that does not end."""
+
+    def __init__(self, asked: argparse.Namespace, texts: list[str], numbers: list[int]) -> None:
+        self.numbers, self.left, self.wrong = numbers, list[int](), ""
+        context = multiprocessing.get_context("fork")
+        self._at, self.counts = context.Value("q", -1, lock=False), context.Array("q", len(CAME), lock=False)
+        self._seed, self._seen, self._since = asked.seed, -1, time.monotonic()
+        given = (asked, texts, numbers, self._at, self.counts)
+        self._process = context.Process(target=_work, args=given)
+        self._process.start()
+
+    def ended(self) -> bool:
+        """Whether the process is over. One that has been at a text for too long is ended."""
+        if self._at.value != self._seen:
+            self._seen, self._since = self._at.value, time.monotonic()
+        hung = self._process.is_alive() and time.monotonic() - self._since > HUNG
+        if hung:
+            self._process.kill()
+        elif self._process.is_alive():
+            return False
+        self._process.join()
+        if hung or self._process.exitcode:
+            how = "does not end" if hung else f"ended the process ({self._process.exitcode})"
+            self.wrong = f"seed {self._seed}, number {self._at.value}: {how}"
+            if self._at.value in self.numbers:  # else not one was begun
+                self.left = self.numbers[self.numbers.index(self._at.value) + 1 :]
+        return True
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.join()
 
 
 def main() -> int:
@@ -246,41 +284,37 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="1/1", help="K/N: only each N-th text, from the K-th on")
+    parser.add_argument("--processes", type=int, default=1, help="so many at a time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which it ends")
     parser.add_argument("--run", type=int, default=10, help="of so many texts one is run, if it is accepted")
     parser.add_argument("--plain", action="store_true", help="of no shipped kernel, only of one text")
     asked = parser.parse_args()
     which, parts = map(int, asked.part.split("/"))
     numbers = list(range(which - 1, asked.count, parts))
-    started, bad = time.monotonic(), 0
-    at, counts = multiprocessing.Value("q", -1), multiprocessing.Array("q", 3)
+    # Machine code stays in memory: a process has so many texts.
+    waiting = [numbers[n : n + A_PROCESS] for n in range(0, len(numbers), A_PROCESS)]
+    started, bad, came = time.monotonic(), 0, [0] * len(CAME)
     texts = [TEXT] if asked.plain else [TEXT, *real()]
-    while numbers:
-        # Machine code stays in memory: a process has so many texts.
-        now = numbers[:A_PROCESS]
-        process = multiprocessing.get_context("fork").Process(
-            target=_work, args=(asked, texts, now, at, counts)
-        )
-        process.start()
-        seen, since = at.value, time.monotonic()
-        while process.is_alive() and time.monotonic() - since < HUNG:
-            process.join(1)
-            if at.value != seen:
-                seen, since = at.value, time.monotonic()
-        hung = process.is_alive()
-        if hung:
-            process.kill()
-            process.join()
-        if hung or process.exitcode:
-            how = "does not end" if hung else f"ended the process ({process.exitcode})"
-            print(f"seed {asked.seed}, number {at.value}: {how}", flush=True)
-            bad += 1
-            now = now[: now.index(at.value) + 1] if at.value in now else now
-        numbers = numbers[len(now) :]
-    names = ("refused", "translated", "ran")
-    came = ", ".join(
-        f"{name} {count:,}" for name, count in zip(names, (counts[n] for n in range(3)), strict=True)
+    at_work: list[_Worker] = []
+    while (waiting or at_work) and time.monotonic() - started < asked.seconds:
+        while waiting and len(at_work) < asked.processes:
+            at_work.append(_Worker(asked, texts, waiting.pop(0)))
+        time.sleep(0.05)
+        for worker in [worker for worker in at_work if worker.ended()]:
+            at_work.remove(worker)
+            came = [whole + its for whole, its in zip(came, worker.counts, strict=True)]
+            if worker.wrong:
+                print(worker.wrong, flush=True)
+                bad += 1
+            waiting += [worker.left] if worker.left else []
+    for worker in at_work:
+        worker.stop()
+        came = [whole + its for whole, its in zip(came, worker.counts, strict=True)]
+    words = ", ".join(f"{name} {count:,}" for name, count in zip(CAME, came, strict=True))
+    print(
+        f"{sum(came) + bad:,} of {len(numbers):,} texts: {words}; {bad} crashed, "
+        f"{time.monotonic() - started:.0f} s"
     )
-    print(f"{came}; {bad} crashed, {time.monotonic() - started:.0f} s")
     return 1 if bad else 0
 
 

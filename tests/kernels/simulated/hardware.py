@@ -6,9 +6,11 @@ On a machine with a GPU, whose figures are kept in one file:
     python -m tests.kernels.simulated.hardware --collect counters.json     (takes ncu)
     python -m tests.kernels.simulated.hardware --sanitize found.json       (takes compute-sanitizer)
 
-and anywhere, without a GPU:
+`--but FILE` leaves out what is counted in that file. Anywhere, without a GPU, their figures are put into the
+file that the page is made of:
 
-    python -m tests.kernels.simulated.hardware --compare counters.json --found found.json --write PAGE
+    python -m tests.kernels.simulated.hardware --keep docs/results/simulated-h100.json \\
+        --compare counters.json --found found.json
 
 Both sides launch the same rungs on the same shapes and inputs: cases are drawn by a seed, and a rung takes of
 those that it can the one nearest to OUTPUTS outputs.
@@ -17,32 +19,40 @@ those that it can the one nearest to OUTPUTS outputs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
 import json
 import math
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from kernels import launch, registry
+from kernels import launch, nvrtc
+from kernels.errors import KernelError
 from kernels.registry import Rung
 from tests.kernels import cuda_cases, sanitize
 from tests.kernels.cuda_cases import Case
-from tests.kernels.simulated import planted
+from tests.kernels.simulated import check, launched, planted
 from tests.kernels.simulated.planted import Planted
 
-OPS = ("conv", "gemm", "pool", "softmax", "reduce", "transpose", "lrn", "unary", "binary")
 OUTPUTS, MOST_FLOPS = 3000, 3_000_000
 CAPABILITY, ARCH = (9, 0), "sm_90"
 TOOLS = sanitize.TOOLS
+PARTS = 4  # processes of each tool at once
+STARTS_S, STUCK_S = 40.0, 12.0  # a process without a first kernel, and without a further one, is ended
 # What is asked of ncu, of what it knows: its names change from version to version.
 WANTED = re.compile(
     r"smsp__inst_executed"
@@ -55,9 +65,9 @@ WANTED = re.compile(
 )
 
 
-def rungs() -> list[Rung]:
-    found = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
-    return [rung for rung in found if case_of(rung) is not None]
+def rungs(but: Collection[str] = ()) -> list[Rung]:
+    """Those that take a case, without those of these labels."""
+    return [rung for rung in check.RUNGS if rung.label not in but and case_of(rung) is not None]
 
 
 @cache
@@ -79,12 +89,12 @@ def _stages(rung: Rung) -> Sequence[launch.Stage]:
 # --- on a GPU ---
 
 
-def launch_all() -> None:
+def launch_all(but: Collection[str] = ()) -> None:
     """Each rung once; a line a kernel, in order."""
     from tests.kernels.cuda_device import Device
 
     device = Device()
-    for rung in rungs():
+    for rung in rungs(but):
         case = case_of(rung)
         assert case is not None
         names = [stage.function for stage in _stages(rung)]
@@ -107,11 +117,27 @@ def _program(name: str) -> str:
     return found
 
 
-def collect(path: Path) -> None:
-    """Counters of each launch to a file."""
+def _compile(arch: str, label: str) -> None:
+    """Into the cache. What cannot be compiled is told when it is launched."""
+    rung = next(rung for rung in check.RUNGS if rung.label == label)
+    case = case_of(rung)
+    assert case is not None
+    with contextlib.suppress(KernelError):
+        nvrtc.compile_rung(rung, arch, launch.launch(case.params, rung).defines)
+
+
+def _on_all_cores(work: Any, items: Sequence[Any]) -> None:
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        pool.map(work, items, chunksize=1)
+
+
+def collect(path: Path, but: Collection[str] = ()) -> None:
+    """Counters of each launch to a file, without the rungs of these labels."""
     import cupy
 
     ncu, started = _program("ncu"), time.monotonic()
+    arch = f"sm_{cupy.cuda.Device().compute_capability}"
+    _on_all_cores(partial(_compile, arch), [rung.label for rung in rungs(but)])
     chip = {"90": "gh100", "80": "ga100", "89": "ad102", "75": "tu102"}
     chips = chip.get(str(cupy.cuda.Device().compute_capability), "gh100")
     known = subprocess.run(
@@ -121,17 +147,18 @@ def collect(path: Path) -> None:
     asked = [f"{name}.sum" for name in names if WANTED.fullmatch(name)]
     command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--replay-mode", "kernel"]
     # CuPy's own kernels stand between: they are not looked at.
-    functions = {s.function for rung in rungs() for s in _stages(rung)}
+    functions = {s.function for rung in rungs(but) for s in _stages(rung)}
     command += ["--kernel-name", f"regex:^({'|'.join(sorted(functions))})$"]
     command += ["--metrics", ",".join(asked), "--log-file", str(log := path.with_suffix(".ncu.csv"))]
-    command += [sys.executable, "-m", "tests.kernels.simulated.hardware", "--launch"]
+    command += [sys.executable, "-m", "tests.kernels.simulated.hardware", "--launch", *but]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("@@")]
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     rows = list(csv.DictReader(io.StringIO(text[text.find('"ID"') :])))
     rows = [row for row in rows if (row.get("ID") or "").isdigit()]  # the line of units has none
     for line in lines:
-        line["counted"] = []
+        line |= {"counted": [], "device": properties["name"].decode()}
         for name in line["kernels"]:
             while rows and rows[0]["Kernel Name"].split("(")[0] != name:
                 rows.pop(0)
@@ -142,7 +169,6 @@ def collect(path: Path) -> None:
                     {"kernel": name, "grid": row.get("Grid Size"), "block": row.get("Block Size")} | values
                 )
     version = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False)
-    properties = cupy.cuda.runtime.getDeviceProperties(0)
     whole = {
         "device": properties["name"].decode(),
         "driver": cupy.cuda.runtime.driverGetVersion(),
@@ -172,60 +198,129 @@ def _ordered() -> list[tuple[int, Planted]]:
     return sorted(known, key=lambda item: item[1].kind in _LATE)
 
 
-def launch_planted() -> None:
-    """Each planted mistake once, and the same without it: kernels m000w, m000r, …"""
-    import cupy
-    import numpy as np
-
-    cupy.cuda.set_allocator(None)  # each allocation alone, so that memcheck knows where it ends
-    for number, mistake in _ordered():
-        count = mistake.threads * mistake.blocks
-        for which, text in (("w", mistake.wrong), ("r", mistake.right)):
-            name = f"m{number:03}{which}"
-            print(f"@@{name}", flush=True)
-            try:
-                code = text.replace(" mine(", f" {name}(", 1)
-                made = cupy.RawModule(code=code, options=("-std=c++17", "-lineinfo"), backend="nvrtc")
-                x = cupy.asarray(np.arange(count, dtype=np.float32) % 17 + 1)
-                z = cupy.asarray(np.zeros(count, np.float32))
-                y = cupy.empty(count, np.float32)
-                made.get_function(name)((mistake.blocks,), (mistake.threads,), (x, y, z, np.int32(count)))
-                cupy.cuda.Device().synchronize()
-            except Exception as error:
-                print(f"@@{name} {type(error).__name__}: {str(error)[:200]}", flush=True)
+def _named() -> dict[str, Planted]:
+    """Each mistake by the name of its kernel, without the letter that says which text of it."""
+    return {f"m{number:03}": mistake for number, mistake in _ordered()}
 
 
-def sanitized(path: Path) -> None:
-    """What each tool says of each planted mistake, to a file."""
-    program = sanitize.sanitizer()
-    if program is None:
-        raise SystemExit("compute-sanitizer is not there; it comes with NVIDIA's CUDA toolkit")
-    found: dict[str, Any] = {}
-    for tool in TOOLS:
-        command = [program, "--tool", tool, "--destroy-on-device-error", "kernel", "--print-limit", "100000"]
-        command += ["--racecheck-report", "all"] if tool == "racecheck" else []
-        command += [sys.executable, "-m", "tests.kernels.simulated.hardware", "--launch-planted"]
-        try:
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=45, check=False
-            )
-            output, ended = done.stdout, True
-        except subprocess.TimeoutExpired as error:
-            raw = error.stdout or b""
-            output, ended = raw.decode(errors="replace") if isinstance(raw, bytes) else raw, False
-        said: dict[str, list[str]] = {}
+def _cubin(folder: Path, arch: str, name: str) -> None:
+    """The kernel m000w, with its mistake, or m000r, without it, with lines, in a file of its name."""
+    mistake = _named()[name[:-1]]
+    text = mistake.wrong if name.endswith("w") else mistake.right
+    (own := folder / f"of-{name}").mkdir()
+    rung = check.own_rung(own, text.replace(" mine(", f" {name}(", 1), name)
+    with contextlib.suppress(KernelError):
+        (folder / f"{name}.cubin").write_bytes(nvrtc.assembly(rung, arch)[1])
+
+
+@dataclass
+class Said:
+    """What a tool said of kernels: found: lines by kernel. reached: those that were launched. hung: those
+    that did not end. faulted: what CUDA said of those that it ended. tail: the last words of processes that
+    ended before they had launched anything."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+    reached: list[str] = field(default_factory=list)
+    hung: list[str] = field(default_factory=list)
+    faulted: dict[str, str] = field(default_factory=dict)
+    tail: str = ""
+
+    def read(self, output: str) -> None:
         for line in output.splitlines():
-            if (kernel := re.search(r"\bm\d{3}[wr]\b", line)) and not line.startswith("@@"):
+            if line.startswith("@@"):
+                name, _, words = line[2:].partition(" ")
+                if words:
+                    self.faulted[name] = words
+                else:
+                    self.reached.append(name)
+            elif kernel := re.search(r"\bm\d{3}[wr]\b", line):
                 words = re.sub(r"0x[0-9a-f]+", "…", line.lstrip("= ")).strip()
-                if words not in (kept := said.setdefault(kernel[0], [])) and len(kept) < 12:
+                if words not in (kept := self.found.setdefault(kernel[0], [])) and len(kept) < 12:
                     kept.append(words)
-        reached = re.findall(r"^@@(m\d{3}[wr])$", output, re.M)
-        tail = output[-3000:] if not ended or not reached else ""
-        found[tool] = {"found": said, "reached": reached, "ended": ended, "tail": tail}
-        print(f"{tool}: {len(said)} kernels named, {len(reached)} reached, ended {ended}", flush=True)
-    names = {f"m{n:03}": mistake.name for n, mistake in _ordered()}
-    whole = {"tools": found, "names": names}
-    path.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+
+    def add(self, other: Said) -> None:
+        self.found |= other.found
+        self.reached += other.reached
+        self.hung += other.hung
+        self.faulted |= other.faulted
+        self.tail += other.tail
+
+
+def _under(tool: str, folder: Path, names: Sequence[str], end: float) -> Said:
+    """A tool over some kernels. One that hangs, or takes the GPU from its process, is the last of that
+    process; the next one goes on behind it."""
+    command = [str(sanitize.sanitizer()), "--tool", tool, "--destroy-on-device-error", "kernel"]
+    command += ["--print-limit", "100000"] + ["--racecheck-report", "all"] * (tool == "racecheck")
+    command += [sys.executable, "-m", "tests.kernels.simulated.launched", str(folder)]
+    said, left = Said(), list(names)
+    while left and time.monotonic() < end:
+        with tempfile.TemporaryFile("w+", errors="replace") as log:
+            process = subprocess.Popen(
+                [*command, *left], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            size, since, hung = -1, time.monotonic(), False
+            while process.poll() is None and not hung:
+                time.sleep(0.2)
+                if (now := os.fstat(log.fileno()).st_size) != size:
+                    size, since = now, time.monotonic()
+                waited = STUCK_S if size > 0 else STARTS_S
+                hung = time.monotonic() > min(since + waited, end)
+            if hung:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            log.seek(0)
+            output = log.read()
+        its = Said()
+        its.read(output)
+        if not its.reached:
+            its.tail = output[-1500:]
+        elif hung:
+            its.hung.append(its.reached[-1])
+        said.add(its)
+        if not its.reached or (not hung and process.returncode != 3 and its.reached[-1] == left[-1]):
+            break
+        left = left[left.index(its.reached[-1]) + 1 :]
+    return said
+
+
+def sanitized(path: Path, seconds: float) -> None:
+    """What each tool says of each planted mistake, within so many seconds, to a file."""
+    import cupy
+
+    if sanitize.sanitizer() is None:
+        raise SystemExit("compute-sanitizer is not there; it comes with NVIDIA's CUDA toolkit")
+    end = time.monotonic() + seconds
+    known = _named()
+    names = [name + which for name in known for which in "wr"]
+    tools: dict[str, Said] = {tool: Said() for tool in TOOLS}
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(PARTS * len(TOOLS)) as pool:
+        folder = Path(made)
+        sizes = {name: (known[name[:-1]].threads, known[name[:-1]].blocks) for name in names}
+        (folder / launched.LAUNCHES).write_text(json.dumps(sizes), encoding="utf-8")
+        _on_all_cores(partial(_cubin, folder, f"sm_{cupy.cuda.Device().compute_capability}"), names)
+        print(f"{len(list(folder.glob('*.cubin')))} of {len(names)} kernels compiled", flush=True)
+        pairs = [names[n : n + 2] for n in range(0, len(names), 2)]  # wrong ones, which end a process, spread
+        jobs = [
+            (tool, [name for pair in pairs[part::PARTS] for name in pair])
+            for tool in TOOLS
+            for part in range(PARTS)
+        ]
+        done = pool.map(lambda job: _under(job[0], folder, job[1], end), jobs)
+        for (tool, _), said in zip(jobs, done, strict=True):
+            tools[tool].add(said)
+    for tool, said in tools.items():
+        print(
+            f"{tool}: {len(said.found)} kernels named, {len(said.reached)} of {len(names)} reached, "
+            f"{len(said.hung)} hung, {len(said.faulted)} ended by CUDA {said.tail[-300:]}",
+            flush=True,
+        )
+    whole = {
+        "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "tools": {tool: asdict(said) for tool, said in tools.items()},
+        "names": {name: mistake.name for name, mistake in known.items()},
+    }
+    path.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 # --- without one ---
@@ -328,10 +423,11 @@ def page(whole: dict[str, Any]) -> list[str]:
         for name, (_, share) in COUNTERS.items()
         if share
     ]
+    devices = " and an ".join(sorted({line.get("device", whole["device"]) for line in whole["rungs"]}))
     return [
         "## Beside Nsight Compute",
         "",
-        f"Counted by ncu on an {whole['device']}, of each rung one launch on one shape; here the same PTX",
+        f"Counted by ncu on an {devices}, of each rung one launch on one shape; here the same PTX",
         "was run. Sectors of 32 bytes of global memory, wavefronts of shared memory, and warp instructions",
         "(of PTX here, of the machine's there), each ours / the GPU's:",
         "",
@@ -352,8 +448,10 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     """What the tools of compute-sanitizer find of the planted mistakes."""
     lines = ["## Planted mistakes under compute-sanitizer", ""]
     lines += [
-        "Named: the tool names the kernel with the mistake. False: it names the one without. Not reached:",
-        "the tool did not end within its time.",
+        f"Launched on an {whole['device']}. Named: the tool names the kernel with the mistake. False: it",
+        "names the one without. Fault: the tool is silent, and CUDA ends the kernel. Hangs: the kernel did",
+        "not end. Not reached: the tool did not come to it within its time. Mistakes that only hang are not",
+        "launched.",
         "",
         f"| mistake | kind | {' | '.join(TOOLS)} |",
         f"|---|---|{'---|' * len(TOOLS)}",
@@ -364,13 +462,33 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     for mistake in ran:
         name, cells = known[mistake.name], []
         for tool in TOOLS:
-            of = whole["tools"].get(tool, {"found": {}, "reached": []})
-            said = ["named"] * (name + "w" in of["found"]) + ["false"] * (name + "r" in of["found"])
-            total[tool] += name + "w" in of["found"]
-            cells.append(", ".join(said) or ("" if name + "w" in of["reached"] else "not reached"))
+            of = whole["tools"][tool]
+            wrong, right = name + "w", name + "r"
+            said = ["named"] * (wrong in of["found"]) + ["false"] * (right in of["found"])
+            said += ["hangs"] * (wrong in of["hung"])
+            said += ["fault"] * (wrong in of["faulted"] and wrong not in of["found"])
+            said += [] if wrong in of["reached"] else ["not reached"]
+            total[tool] += wrong in of["found"]
+            cells.append(", ".join(said))
         lines.append(f"| {mistake.name} | {mistake.kind} | {' | '.join(cells)} |")
     sums = ", ".join(f"{tool} {count}" for tool, count in total.items())
-    return [*lines, "", f"Of {len(ran)} mistakes they name: {sums}.", ""]
+    some = sum(any(known[m.name] + "w" in of["found"] for of in whole["tools"].values()) for m in ran)
+    return [*lines, "", f"Of {len(ran)} mistakes they name: {sums}; {some} by one of the four.", ""]
+
+
+def kept(path: Path, counters: dict[str, Any] | None, found: dict[str, Any] | None) -> None:
+    """Put new figures into the file that the page is made of: rungs that are counted anew or for the first
+    time, and what the tools find, which replaces what stands there."""
+    whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if counters:
+        before = whole.get("counters", {"rungs": []})
+        lines = {line["rung"]: {"device": before.get("device", "")} | line for line in before["rungs"]}
+        lines |= {line["rung"]: line for line in counters["rungs"] if line["counted"]}
+        known = [rung.label for rung in check.RUNGS]
+        whole["counters"] = counters | {"rungs": [lines[label] for label in known if label in lines]}
+    if found:
+        whole["found"] = found
+    path.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def tables(path: Path) -> str:
@@ -382,31 +500,36 @@ def tables(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
     parser.add_argument("--collect", type=Path, help="a file for what ncu counts here")
+    parser.add_argument("--but", type=Path, help="a file of the page: what is counted there is left out")
     parser.add_argument("--sanitize", type=Path, help="a file for what compute-sanitizer finds here")
+    parser.add_argument("--seconds", type=float, default=120, help="for --sanitize")
     parser.add_argument("--compare", type=Path, help="a file of --collect")
     parser.add_argument("--found", type=Path, help="a file of --sanitize")
-    parser.add_argument("--write", type=Path, help="a file for the tables, else they are printed")
-    parser.add_argument("--launch", action="store_true", help="what ncu looks at")
-    parser.add_argument("--launch-planted", action="store_true", help="what compute-sanitizer looks at")
+    parser.add_argument("--keep", type=Path, help="the file of the page, into which both are put")
+    parser.add_argument("--launch", nargs="*", help="what ncu looks at: all rungs but these")
+    parser.add_argument(
+        "--launch-planted", nargs="+", help="what compute-sanitizer looks at: folder, kernels"
+    )
     asked = parser.parse_args(arguments)
-    if asked.launch:
-        launch_all()
-    if asked.launch_planted:
-        launch_planted()
+    if asked.launch is not None:
+        launch_all(asked.launch)
     if asked.collect:
-        collect(asked.collect)
+        counted = _read(asked.but)["counters"]["rungs"] if asked.but else []
+        collect(asked.collect, [line["rung"] for line in counted])
     if asked.sanitize:
-        sanitized(asked.sanitize)
-    lines: list[str] = []
-    if asked.compare:
-        lines += page(json.loads(asked.compare.read_text(encoding="utf-8")))
-    if asked.found:
-        lines += found_page(json.loads(asked.found.read_text(encoding="utf-8")))
-    if asked.write:
-        asked.write.write_text("\n".join(lines), encoding="utf-8")
-    elif lines:
+        sanitized(asked.sanitize, asked.seconds)
+    counters, found = (_read(path) if path else None for path in (asked.compare, asked.found))
+    if asked.keep:
+        kept(asked.keep, counters, found)
+    elif counters or found:
+        lines = (page(counters) if counters else []) + (found_page(found) if found else [])
         print("\n".join(lines))
     return 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 if __name__ == "__main__":

@@ -75,6 +75,14 @@ _SIGNALS = """
                  "mapa.shared::cluster.u32 u, %0, %3; mapa.shared::cluster.u32 v, %2, %3; " \\
                  "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [u], %1, [v]; }" \\
                  ::"r"(to), "f"(v), "r"(on), "r"(rank) : "memory")
+#define ARRIVE_AT(on, rank) \\
+    asm volatile("{ .reg .b32 u; mapa.shared::cluster.u32 u, %0, %1; " \\
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [u]; }" \\
+                 ::"r"(on), "r"(rank) : "memory")
+#define WAIT_FOR_BLOCK(on) \\
+    asm volatile("{ .reg .pred p; again: " \\
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 0; @!p bra again; }" \\
+                 ::"r"(on) : "memory")
 #define MEET(on) asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
 #define SEND(to, of) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" \\
                                   ::"l"(to), "r"(of), "r"(4 * THREADS) : "memory")
@@ -987,6 +995,145 @@ _BODIES = {
         if (!early) ARRIVE(off);
     }
     y[i] = sum;
+}"""),
+    "one lane arrives at an mbarrier for its warp": ("race", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS / 32);
+    __syncthreads();
+    s[t] = x[i];  //! //?
+    «|__syncwarp();»
+    if (t % 32 == 0) ARRIVE(on);
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t];  //! //?
+}"""),
+    "one lane lets a place go that its warp still reads": ("race", """
+    __shared__ float s[32];
+    __shared__ unsigned long long full, empty;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const unsigned off = (unsigned)__cvta_generic_to_shared(&empty);
+    if (t == 0) { MAKE(on, 32); MAKE(off, THREADS / 32 - 1); }
+    __syncthreads();
+    float sum = 0;
+    if (t < 32) {
+        s[t] = x[i];
+        ARRIVE(on);
+        WAIT_FOR(off);
+        s[t] = 5;  //! //?
+    } else {
+        WAIT_FOR(on);
+        sum = s[t % 32] + s[3];  //! //?
+        «|__syncwarp();»
+        if (t % 32 == 7) ARRIVE(off);
+    }
+    y[i] = sum;
+}"""),
+    "half of a warp arrives at an mbarrier for all of it": ("race", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS / 2);
+    __syncthreads();
+    s[t] = x[i];  //! //?
+    «if (t % 32 < 16) __syncwarp(0xffff); else __syncwarp(0xffff0000);|__syncwarp();»
+    if (t % 32 < 16) ARRIVE(on);
+    WAIT_FOR(on);
+    y[i] = s[(t + 32) % THREADS];  //! //?
+}"""),
+    "a lane arrives for its warp's part of global memory": ("race", """
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS / 32);
+    __syncthreads();
+    y[i] = x[i];  //! //?
+    «|__syncwarp();»
+    if (t % 32 == 31) ARRIVE(on);
+    WAIT_FOR(on);
+    z[i] = y[blockIdx.x * THREADS + (t + 40) % THREADS];  //! //?
+}"""),
+    "each time another lane arrives for its warp": ("race", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS / 32);
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) {
+        s[t] = x[i] * k;  //! //?
+        «|__syncwarp();»
+        if (t % 32 == k) ARRIVE(on);
+        asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
+                     "@!p bra again; }" ::"r"(on), "r"(k & 1) : "memory");
+        sum += s[THREADS - 1 - t];  //! //?
+        __syncthreads();
+    }
+    y[i] = sum;
+}"""),
+    "a lane that awaits a bulk copy arrives for its warp": ("race", """
+    __shared__ alignas(16) float s[THREADS];
+    __shared__ float r[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, 1);
+    __syncthreads();
+    if (t < 32) {
+        r[t] = x[i];  //! //?
+        «|__syncwarp();»
+        if (t == 0) { EXPECT(on); FETCH(to, x + blockIdx.x * THREADS, on); }
+    }
+    WAIT_FOR(on);
+    y[i] = s[THREADS - 1 - t] + r[t % 32];  //! //?
+}"""),
+    "one lane arrives at another block for its warp": ("race", """
+    __shared__ float s[THREADS];
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, next = (blockIdx.x + 1) % gridDim.x;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[THREADS - 1 - t]);
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, THREADS / 32);
+    MEET(on);
+    s[t] = x[i];  //! //?
+    «|__syncwarp();»
+    if (t % 32 == 0) ARRIVE_AT(on, next);
+    WAIT_FOR_BLOCK(on);
+    float v;
+    OF_BLOCK(v, at, (blockIdx.x + gridDim.x - 1) % gridDim.x);  //! //?
+    MEET(on);
+    y[i] = v;
+}"""),
+    "one lane sets a flag for its warp": ("race", """
+    __shared__ float s[32];
+    __shared__ volatile int ready;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (t < 32) {
+        s[t] = x[i];  //! //?
+        «|__syncwarp();»
+        if (t == 0) { __threadfence_block(); ready = 1; }
+    } else if (t < 64) {
+        while (!ready) { }
+        __threadfence_block();
+        y[i] = s[63 - t];  //! //?
+    }
+}"""),
+    "one lane counts its warp in": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    y[i] = x[i];  //! //?
+    __threadfence();
+    «|__syncwarp();»
+    if (t % 32 == 0) atomicAdd((unsigned*)z, 1u);
+    while (*(volatile unsigned*)z < gridDim.x * (THREADS / 32)) { }
+    __threadfence();
+    if (i) z[i] = y[(i + THREADS + 1) % n];  //! //?
 }"""),
     "half of a block meets, but not for the next tile": ("race", """
     __shared__ float s[THREADS / 2];
