@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from bench.run import nvml
+from engine.machine.host import usable_cores
 from kernels.cache import atomic_file, cache_dir
 
 LOOK_S = 0.5  # how long the machine is looked at; a worker takes longer to start
@@ -67,8 +68,10 @@ def look(seconds: float = LOOK_S) -> Looked:
     """Look at the machine for so many seconds."""
     instances = other_instances()
     used = used_by_others(seconds)
-    cores = os.cpu_count() or 1
-    waiting = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    cores = len(usable_cores())
+    # What waits on cores that are not ours takes nothing from us: a share of it is counted.
+    share = cores / (os.cpu_count() or cores)
+    waiting = share * os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     sentences = filter(None, [instances, busy_words(used, cores), gpu_in_use()])
     return Looked(tuple(sentences), slowed(sum(used.values()), waiting, cores))
 
@@ -154,7 +157,8 @@ def _entries() -> Path:
 
 
 def used_by_others(seconds: float = LOOK_S) -> dict[str, float]:
-    """How many cores each other program keeps busy, by its name; measured for so many seconds."""
+    """How many cores each other program keeps busy, by its name; measured for so many seconds. Only programs
+    that may run on a core of ours count: in a job of a batch system or under `taskset` many may not."""
     before = _spent()
     start = time.monotonic()
     time.sleep(seconds)
@@ -190,8 +194,9 @@ def busy_words(used: dict[str, float], cores: int) -> str:
     name, most = max(used.items(), key=lambda item: item[1])
     who, verb = ("Other programs", "use") if most < _NAMED * whole else (f"Another program, {name},", "uses")
     share = most if verb == "uses" else whole
+    have = "this machine has" if cores == (os.cpu_count() or cores) else "this program may use"
     return (
-        f"{who} {verb} {share * 100:.0f} % of one core (this machine has {cores}): times may be unsteady, "
+        f"{who} {verb} {share * 100:.0f} % of one core ({have} {cores}): times may be unsteady, "
         "and are then marked as doubtful. This run goes on."
     )
 
@@ -200,9 +205,15 @@ def _spent() -> dict[tuple[int, float], tuple[str, float]]:
     """CPU seconds of each process, with its name, by its number and when it began."""
     import psutil
 
-    by_process = {}
-    for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
+    by_process, ours = {}, usable_cores()
+    asked = ["pid", "create_time", "name", "cpu_times"]
+    if hasattr(psutil.Process, "cpu_affinity"):  # not on a Mac
+        asked.append("cpu_affinity")
+    for process in psutil.process_iter(asked):
         info = process.info
+        theirs = info.get("cpu_affinity")
+        if theirs is not None and ours.isdisjoint(theirs):
+            continue
         if info["cpu_times"] is not None and info["create_time"] is not None:
             times = info["cpu_times"]
             by_process[info["pid"], info["create_time"]] = (

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from bench.run import beforehand, nvml
@@ -39,10 +40,14 @@ SET_CHILD_SUBREAPER, GET_CHILD_SUBREAPER = 36, 37  # of prctl
 BURN = "import time; end = time.monotonic() + 20\nwhile time.monotonic() < end: pass"
 
 
-def test_what_others_use_is_said_in_cores_and_by_name() -> None:
+def test_what_others_use_is_said_in_cores_and_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert "(this program may use 2)" in busy_words({"burn": 1.8, "other": 0.1}, 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert busy_words({}, 2) == busy_words({"burn": 0.3, "other": 0.1}, 2) == ""
     one = busy_words({"burn": 1.8, "other": 0.1}, 2)
     assert one.startswith("Another program, burn, uses 180 % of one core (this machine has 2)")
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     assert busy_words({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith(
         "Other programs use 120 % of one core (this machine has 8)"
     )
@@ -74,6 +79,17 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
         assert stranger not in beforehand._own()
         assert "of one core" in busy_words(used_by_others(0.6), 2)
         assert beforehand.look(0.6).slowed > 1.2
+        if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1:
+            # Bound to other cores than ours it takes nothing from us.
+            before = os.sched_getaffinity(0)
+            first, *others = sorted(before)
+            os.sched_setaffinity(stranger, {first})
+            os.sched_setaffinity(0, set(others))
+            try:
+                assert (stranger, psutil.Process(stranger).create_time()) not in beforehand._spent()
+            finally:
+                os.sched_setaffinity(0, before)
+                os.sched_setaffinity(stranger, before)
         # As if this machine had nobody else: what is ours is not counted.
         spent = beforehand._spent
         monkeypatch.setattr(
