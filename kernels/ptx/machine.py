@@ -57,6 +57,8 @@ W_LEVEL, W_DEPTH = (
     888,
 )  # of each lane how many functions that call themselves are open, and its stack's depth
 W_SIGNAL = 904  # address + 1 of the mbarrier for whose phase a lane waits, 0: for none
+W_APART, W_DONE = 905, 906  # the block's clock when lanes last arrived at an mbarrier, and when what the warp
+# did in the background was last waited for
 W_WORDS = 912
 STACK, LEVELS = (
     1024,
@@ -81,6 +83,7 @@ B_READERS = 103  # of each granule of shared memory when each warp last read it 
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
 # Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
 B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
+B_LANES = 116  # lane by lane what rows know (`lanes_of`); 0: is not kept
 B_WORDS = 128
 BULK = 256  # bulk copies that a block may have under way
 # Of one: the site, where it goes and comes from, how many bytes, its mbarrier + 1 (0: its group), the thread
@@ -107,8 +110,8 @@ L_WORDS = 51
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
-D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
-D_WORDS = 4
+D_DATA, D_NBYTES, D_SHADOW, D_FLAGS, D_READERS = range(5)  # the last as B_READERS; it is of a launch
+D_WORDS = 5
 READ_ONLY, INITIALISED = 1, 2
 # --- of the memory that a kernel may ask for: each piece is a buffer of its own ---
 A_DATA, A_NBYTES, A_SHADOW, A_USED, A_FIRST, A_MOST = range(6)  # the number of the first one; as many at most
@@ -200,6 +203,13 @@ def known_of(launch, block, row):
 
 
 @inlined
+def lanes_of(launch, block, row):
+    """The same lane by lane, of warps of which only some lanes have arrived at an mbarrier: 32 words of 32
+    bits a warp. Kept where a kernel has mbarriers (B_LANES)."""
+    return simd.words(block[B_LANES] + 128 * launch[L_WARPS] * row)
+
+
+@inlined
 def fences_of(launch, serial):
     """Of each warp of a block up to which clock what it did lies before a fence; behind that up to which it
     lay so when the block last wrote by an atomic or volatile access: others that see this one know of it."""
@@ -267,6 +277,9 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
                 return True
         elif clock < known[writer]:
             return True
+        alone = block[B_LANES] and it & (_WARP_WIDE | _BLOCK_WIDE) == 0
+        if alone and clock < lanes_of(launch, block, thread >> 5)[it & _TID]:
+            return True
     elif launch[L_CLUSTER] > 1 and 0 <= serial - block[B_FIRST_OF] < launch[L_CLUSTER]:
         slot = block[B_SLOT] - block[B_RANK] + serial - block[B_FIRST_OF]
         other = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
@@ -316,34 +329,60 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
             flags = (how & _TID) | _WARP_WIDE | strong_both
     record[2] = own << 32 | site
     record[3] = block[B_CLOCK] << 32 | flags
-    if buffer == -SHARED and block[B_READERS]:
-        remembered(launch, block, offset >> launch[L_SHARED_GRANULE], thread >> 5, thread & 31, warp_epoch)
+    place = readers_at(launch, block, buffer, offset)
+    if place:
+        if serial != own:  # what is kept is of another block
+            for v in range(launch[L_WARPS]):
+                simd.integers(place)[v] = 0
+        remembered(place, block, starter(launch, block, thread), thread & 31)
 
 
 @inlined
-def remembered(launch, block, granule, number, who, warp_epoch):
-    """A warp reads a granule of shared memory now. Where warps meet without the others, it is not enough to
-    know who was the last of several. who: the lane, with _WARP_WIDE where there are several."""
-    place = simd.integers(block[B_READERS] + 8 * (granule * launch[L_WARPS] + number))
-    before = place[0]
-    several = (before ^ who) & 0xFFFF != 0 and before >> 32 >= warp_epoch
-    place[0] = block[B_CLOCK] << 32 | who | (_WARP_WIDE if several else 0)
+def readers_at(launch, block, buffer, offset):
+    """Where it is kept of a granule when each warp of a block last read it: of the block that has read it
+    last. 0: nowhere."""
+    granule, first = launch[L_GRANULE], 0
+    if buffer == -SHARED:
+        granule, first = launch[L_SHARED_GRANULE], block[B_READERS]
+    elif buffer > 0:
+        first = simd.integers(launch[L_BUFFERS])[buffer * D_WORDS + D_READERS]
+    return first + 8 * launch[L_WARPS] * (offset >> granule) if first else 0
+
+
+@inlined
+def remembered(place, block, warp, lane):
+    """A lane reads a granule now (`readers_at`). Where warps meet without the others, it is not enough to
+    know who was the last of several: of each warp it is kept which lanes have read, in the low word, since
+    its lanes last met or some of them arrived at an mbarrier, and when the last of them did."""
+    its = simd.integers(place + 8 * warp[W_INDEX])
+    before = its[0]
+    others = before & 0xFFFFFFFF if before >> 32 >= max(warp[W_EPOCH], warp[W_APART]) else 0
+    its[0] = block[B_CLOCK] << 32 | others | 1 << lane
 
 
 @inlined
 def all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
-    """Whether each warp that has read a granule of shared memory did so before what this thread does now; it
-    is not known where nothing is kept of that."""
-    if block[B_READERS] == 0 or buffer != -SHARED or serial != block[B_SERIAL] or it & _GRID_WIDE:
+    """Whether each warp that has read a granule did so before what this thread does now; it is not known
+    where nothing is kept of that, or other blocks have read it, too."""
+    place = readers_at(launch, block, buffer, offset)
+    if place == 0 or serial != block[B_SERIAL] or it & _GRID_WIDE:
         return False
-    warps, number = launch[L_WARPS], thread >> 5
-    known = known_of(launch, block, number)
-    at = simd.integers(block[B_READERS] + 8 * warps * (offset >> launch[L_SHARED_GRANULE]))
+    warps, number, lane = launch[L_WARPS], thread >> 5, thread & 31
+    known, mine = known_of(launch, block, number), starter(launch, block, thread)
+    at = simd.integers(place)
     for v in range(warps):
+        clock, lanes = at[v] >> 32, at[v] & 0xFFFFFFFF
+        if clock < (warp_epoch if v == number else known[v]):
+            continue
         if v == number:
-            if at[v] >> 32 >= warp_epoch and at[v] & (31 | _WARP_WIDE) != thread & 31:
-                return False
-        elif at[v] >> 32 >= known[v]:
+            lanes &= ~(1 << lane)
+            if clock < mine[W_LANE_EPOCH + lane]:
+                lanes &= ~mine[W_LANE_MASK + lane]
+        if block[B_LANES]:
+            arrived = simd.shifted(lanes_of(launch, block, number), 32 * v)
+            for other in range(32):
+                lanes &= ~((clock < arrived[other]) << other)
+        if lanes:
             return False
     return True
 
@@ -625,7 +664,12 @@ def plainly_before(word, it, warp, known, warps, own, who):
         return clock < known[warps]
     if it & _ONE_THREAD == who & _ONE_THREAD and clock != IN_FLIGHT:
         return True
-    return clock < (warp[W_EPOCH] if writer == warp[W_INDEX] and clock != IN_FLIGHT else known[writer])
+    if clock < (warp[W_EPOCH] if writer == warp[W_INDEX] and clock != IN_FLIGHT else known[writer]):
+        return True
+    lanes = simd.integers(warp[W_BLOCK])[B_LANES]
+    if lanes == 0 or it & _WARP_WIDE:
+        return False
+    return clock < simd.words(lanes + 128 * warps * warp[W_INDEX])[it & _TID]
 
 
 @inlined
@@ -721,7 +765,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    shadow, granule, origin = block[B_SHADOW], launch[L_SHARED_GRANULE], 0
+    shadow, granule, origin, readers = block[B_SHADOW], launch[L_SHARED_GRANULE], 0, block[B_READERS]
     own, clock, thread = block[B_SERIAL], block[B_CLOCK], warp[W_INDEX] << 5
     warps, known = launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
     first = addresses[lowest(mask)]
@@ -736,6 +780,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         if stores and its[D_FLAGS] & READ_ONLY:
             return mask
         shadow, granule, origin = its[D_SHADOW], launch[L_GRANULE], (buffer << WINDOW) + MIDDLE
+        readers = its[D_READERS]
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
     slow, records = 0, size * count >> granule
@@ -770,12 +815,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                         slow |= 1 << lane
                         break
     mask &= ~slow
-    if space == SHARED and not stores and block[B_READERS]:
+    if readers and not stores:
         for lane in range(32):
             if mask >> lane & 1:
                 for i in range(records):
-                    place = (addresses[lane] >> granule) + i
-                    remembered(launch, block, place, warp[W_INDEX], lane, warp[W_EPOCH])
+                    place = (addresses[lane] - origin >> granule) + i
+                    remembered(readers + 8 * warps * place, block, warp, lane)
     if stores and mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
             for lane in range(32):
@@ -1485,6 +1530,22 @@ def joined(launch, block, row, of):
     mine, its = known_of(launch, block, row), known_of(launch, block, of)
     for v in range(launch[L_WARPS]):
         mine[v] = max(mine[v], its[v])
+    if block[B_LANES]:
+        lanes, others = lanes_of(launch, block, row), lanes_of(launch, block, of)
+        for i in range(32 * launch[L_WARPS]):
+            lanes[i] = max(lanes[i], others[i])
+
+
+@inlined
+def forgotten(launch, block, row):
+    """A row knows of nothing."""
+    known = known_of(launch, block, row)
+    for v in range(launch[L_WARPS] + 1):
+        known[v] = 0
+    if block[B_LANES]:
+        lanes = lanes_of(launch, block, row)
+        for i in range(32 * launch[L_WARPS]):
+            lanes[i] = 0
 
 
 @compiled
@@ -1604,8 +1665,10 @@ def released(launch, slot, which):
         warp[W_STRONG] = max(warp[W_STRONG], of[warps])
         warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
         mine, least = known_of(launch, block, w), clock
+        if not everybody:
+            joined(launch, block, w, row)
         for v in range(warps):
-            mine[v] = clock if everybody or v == w else max(mine[v], of[v])
+            mine[v] = clock if everybody or v == w else mine[v]
             least = min(least, mine[v])
         mine[warps] = least
         if first < 0:
@@ -1615,8 +1678,7 @@ def released(launch, slot, which):
                 launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
                 block[B_SERIAL], 32 * w, 0, 0,
             )  # fmt: skip
-    for v in range(warps + 1):
-        of[v] = 0
+    forgotten(launch, block, row)
     block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
 
 
@@ -2175,7 +2237,7 @@ def background_read(warp, launch, block, address, site, since):
         like[4], like[5] = record[2], record[3]
     if plain:
         for j in range(16 >> granule if block[B_READERS] else 0):
-            remembered(launch, block, (address >> granule) + j, thread >> 5, 0, warp[W_EPOCH])
+            remembered(block[B_READERS] + 8 * warps * ((address >> granule) + j), block, warp, 0)
         return at
     for j in range(16 >> granule):
         place = (address >> granule) + j
@@ -2352,6 +2414,8 @@ def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 stays[j] = entry[j]
             kept += 1
     warp[W_PRODUCTS_BEGUN] = kept
+    block[B_CLOCK] += 1
+    warp[W_DONE] = block[B_CLOCK]
 
 
 @compiled
@@ -2389,9 +2453,7 @@ def completed(launch, block, place, address):
         word[0] = (state & (1 << 63)) ^ (1 << 63) | TX_ZERO << 40 | expected << 20 | expected
         row = signal_row(launch, block, address)
         joined(launch, block, row + 1, row)
-        of = known_of(launch, block, row)
-        for v in range(launch[L_WARPS]):
-            of[v] = 0
+        forgotten(launch, block, row)
 
 
 @inlined
@@ -2519,7 +2581,7 @@ def delivered(launch, block, row, place, address):
             bulk_came(launch, block, i)
             simd.integers(place)[0] -= entry[K_NBYTES] << 40
             block[B_CLOCK] += 1
-            known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+            lanes_of(launch, block, row)[entry[K_THREAD]] = block[B_CLOCK]
         else:
             stays = simd.shifted(under_way, left * K_WORDS)
             for j in range(K_WORDS):
@@ -2563,6 +2625,32 @@ def signalled_abroad(warp, launch, block, lane, packed, value, mask):
         completed(launch, target, place, address)
 
 
+@inlined
+def arrives(launch, block, row, warp, lane, stamp):
+    """A lane arrives at an mbarrier: it tells of what it has done, of what the lanes had done that it last
+    met, and of what the warp has waited for that was done in the background."""
+    number = warp[W_INDEX]
+    known, lanes = known_of(launch, block, row), simd.shifted(lanes_of(launch, block, row), 32 * number)
+    known[number] = max(known[number], warp[W_EPOCH])
+    lanes[0] = max(lanes[0], warp[W_DONE])
+    lanes[lane] = stamp
+    met, epoch = warp[W_LANE_MASK + lane], warp[W_LANE_EPOCH + lane]
+    for other in range(32):
+        if met >> other & 1:
+            lanes[other] = max(lanes[other], epoch)
+
+
+@inlined
+def all_arrived(launch, block, row, warp):
+    """What each lane of a warp has told of, its row tells of the warp. Lanes that have ended do not count."""
+    lanes, least = simd.shifted(lanes_of(launch, block, row), 32 * warp[W_INDEX]), block[B_CLOCK]
+    for lane in range(32):
+        if warp[W_LIVE] >> lane & 1:
+            least = min(least, lanes[lane])
+    known = known_of(launch, block, row)
+    known[warp[W_INDEX]] = max(known[warp[W_INDEX]], least)
+
+
 @compiled
 def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """mbarrier: addresses in W_A, a count, bytes, a state or a parity in slot 0 (64 bits); what it gives in
@@ -2572,7 +2660,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
     block[B_CLOCK] += 1
-    stamp = block[B_CLOCK]
+    stamp, told, heard = block[B_CLOCK], -1, -1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -2612,13 +2700,19 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             completed(launch, block, place, address)
         if do in (ARRIVE_ON, ARRIVE_EXPECT, DROP):
             values[64 + lane] = word[0]
-            joined(launch, block, row, warp[W_INDEX])
-            known_of(launch, block, row)[warp[W_INDEX]] = stamp
+            if row != told:
+                joined(launch, block, row, warp[W_INDEX])
+                told = row
+            arrives(launch, block, row, warp, lane, stamp)
+            warp[W_APART] = stamp
             count = 1 if do == ARRIVE_EXPECT else values[lane]
             if word[0] & 0xFFFFF < count:
                 found(launch, OVERRUN, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, 8)
                 continue
             word[0] -= count | (count << 20 if do == DROP else 0)
+            if mask >> lane == 1 or word[0] & 0xFFFFF == 0:
+                all_arrived(launch, block, row, warp)
+                told = -1
             completed(launch, block, place, address)
         if do in (TEST, TEST_PARITY):
             parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
@@ -2627,13 +2721,16 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             warp[W_SIGNAL] = address + 1
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane], warp[W_SIGNAL] = 1, 0
+                if row == heard:
+                    continue
+                heard = row
                 if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
                     warp[W_STRONG] = launch[L_TOLD] + 1
-                mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
-                least = warp[W_RECENT] = block[B_CLOCK]
-                warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
+                mine, least = known_of(launch, block, warp[W_INDEX]), block[B_CLOCK]
+                warp[W_RECENT] = least
+                joined(launch, block, warp[W_INDEX], row + 1)
+                warp[W_EPOCH] = max(warp[W_EPOCH], known_of(launch, block, row + 1)[warp[W_INDEX]])
                 for v in range(launch[L_WARPS]):
-                    mine[v] = max(mine[v], its[v])
                     least = min(least, mine[v])
                 mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
 
@@ -2741,6 +2838,8 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                         stays[j] = entry[j]
                     left += 1
             block[B_BULK_COUNT] = left
+            block[B_CLOCK] += 1
+            warp[W_DONE] = block[B_CLOCK]
             continue
         to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
         outward, across, whole = do == 1, do == 5, True
