@@ -59,7 +59,8 @@ W_LEVEL, W_DEPTH = (
 W_SIGNAL = 904  # address + 1 of the mbarrier for whose phase a lane waits, 0: for none
 W_APART, W_DONE = 905, 906  # the block's clock when lanes last arrived at an mbarrier, and when what the warp
 # did in the background was last waited for
-W_WORDS = 912
+W_FENCED = 912  # the block's clock at each lane's last fence
+W_WORDS = 944
 STACK, LEVELS = (
     1024,
     512,
@@ -106,7 +107,9 @@ L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; 
 L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
 L_HEAP = 49  # of a kernel that asks for memory: see A_DATA
 L_TOLD = 50  # how often blocks have told others (`told_others`)
-L_WORDS = 51
+# 1 once there was a fence; of each block lane by lane what it has told others (`told_of`).
+L_FENCED, L_TOLD_OF = 51, 52
+L_WORDS = 53
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
@@ -217,13 +220,47 @@ def fences_of(launch, serial):
 
 
 @inlined
-def told_others(launch, block):
-    """The block writes by an atomic or volatile access."""
-    fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
-    least = 1
+def told_of(launch, serial):
+    """Of each thread of a block up to which clock others know what it did that see the block's atomic or
+    volatile writes: 32 bits each. Only where there was a fence."""
+    return simd.words(launch[L_TOLD_OF] + 128 * launch[L_WARPS] * (serial - launch[L_FIRST]))
+
+
+@inlined
+def told_others(launch, block, warp, mask):
+    """Lanes write by an atomic or volatile access: they tell of what they have done before a fence, and of
+    what is fenced that they know of."""
+    if launch[L_FENCED]:
+        told_by(launch, block, warp, mask)
+
+
+@inlined
+def told_by(launch, block, warp, mask):
+    fences, warps, number = fences_of(launch, block[B_SERIAL]), launch[L_WARPS], warp[W_INDEX]
+    known, told, least = known_of(launch, block, number), told_of(launch, block[B_SERIAL]), 1
+    latest, own, fenced_at = 0, simd.shifted(told, 32 * number), simd.shifted(warp, W_FENCED)
+    for lane in range(32):
+        if mask >> lane & 1:
+            latest = max(latest, fenced_at[lane])
+            own[lane] = max(own[lane], fenced_at[lane])
     for v in range(warps):
         fences[warps + v] = fences[v]
         least = min(least, fences[v])
+        its, both = simd.shifted(told, 32 * v), min(fences[v], known[v])
+        for other in range(32 if v != number else 0):
+            its[other] = max(its[other], both)
+    for other in range(32):
+        own[other] = max(own[other], min(warp[W_EPOCH], max(latest, fenced_at[other])))
+    for lane in range(32):
+        met, epoch = warp[W_LANE_MASK + lane], warp[W_LANE_EPOCH + lane]
+        if mask >> lane & 1 and epoch:
+            for other in range(32):
+                if met >> other & 1:
+                    own[other] = max(own[other], min(epoch, max(fenced_at[lane], fenced_at[other])))
+    if block[B_LANES]:
+        lanes = lanes_of(launch, block, number)
+        for i in range(32 * warps):
+            told[i] = max(told[i], min(lanes[i], latest))
     if least:
         launch[L_TOLD] += 1
         first = simd.shifted(first_told(launch), block[B_SERIAL] - launch[L_FIRST])
@@ -290,6 +327,8 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     if strong[W_STRONG] == 0 or (it & _GRID_WIDE and launch[L_CLUSTER] > 1):
         return False
     before = simd.shifted(fences_of(launch, serial), warps)
+    if it & (_WARP_WIDE | _BLOCK_WIDE | _GRID_WIDE) == 0:
+        return launch[L_FENCED] != 0 and clock < told_of(launch, serial)[it & _TID]
     if it & (_BLOCK_WIDE | _GRID_WIDE) == 0:
         return clock < before[writer]
     least = clock + 1
@@ -945,7 +984,7 @@ def write_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        told_others(launch, block)
+        told_others(launch, block, warp, mask)
         warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
@@ -1346,7 +1385,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    told_others(launch, block)
+    told_others(launch, block, warp, mask)
     warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
@@ -1423,12 +1462,16 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
-    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]))
+    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]), mask)
 
 
 @inlined
-def fenced(warp, launch, block):
+def fenced(warp, launch, block, mask):
     block[B_CLOCK] += 1
+    launch[L_FENCED] = 1
+    for lane in range(32):
+        if mask >> lane & 1:
+            warp[W_FENCED + lane] = block[B_CLOCK]
     warps = launch[L_WARPS]
     known = known_of(launch, block, warp[W_INDEX])
     fences = fences_of(launch, block[B_SERIAL])
@@ -1632,6 +1675,7 @@ def begin(launch, slot):
         warp[W_STRONG], warp[W_RECENT], warp[W_SIGNAL] = 0, block[B_CLOCK], 0
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
+            warp[W_FENCED + lane] = 0
         for i in range(16):
             warp[W_LEVEL + i], warp[W_DEPTH + i] = 0, 0
         if warp[W_LOCAL_INIT]:
@@ -2615,8 +2659,8 @@ def signalled_abroad(warp, launch, block, lane, packed, value, mask):
     if do in (EXPECT, ARRIVE_EXPECT):
         word[0] += value << 40
     if do in (ARRIVE_ON, ARRIVE_EXPECT):
-        fenced(warp, launch, block)
-        told_others(launch, block)
+        fenced(warp, launch, block, 1 << lane)
+        told_others(launch, block, warp, 1 << lane)
         count = value if do == ARRIVE_ON else 1
         if word[0] & 0xFFFFF < count:
             found(launch, OVERRUN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)

@@ -551,6 +551,7 @@ class _Sizes:
             m.L_EXECUTED: 3 * len(made.blocks),
             m.L_MEMORY: m.M_WORDS * len(made.sites),
             m.L_FENCES: (2 * self.warps + 1) * blocks,
+            m.L_TOLD_OF: 16 * self.warps * blocks if {"fence", "signal"} & {*made.helpers} else 0,
             m.L_HEAP: m.A_WORDS,
         }
 
@@ -592,7 +593,7 @@ class _Run:
         launch[m.L_FIRST], launch[m.L_SEED] = device.first, seed
 
     def _readers(self) -> np.ndarray:
-        """Room for when each warp has read what of the buffers that may be written; empty where it is much."""
+        """Room for when each warp has read what, of buffers that may be written; empty where it is much."""
         m, each = machine, 8 * self.sizes.warps
         granules = -(-self.table[:, m.D_NBYTES] >> self.device.program.granule) * (
             self.table[:, m.D_SHADOW] != 0
