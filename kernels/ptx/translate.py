@@ -172,6 +172,10 @@ class Translator:
     def _live(self) -> None:
         number = {name: i for i, name in enumerate(self.kernel.registers)}
         uses, sets = [], []
+        self.in_params: dict[
+            str, int
+        ] = {}  # registers that are an address of the parameters, and nothing else
+        several: set[str] = set()
         for block in self.blocks:
             use = define = 0
             for instruction in block.instructions:
@@ -181,6 +185,7 @@ class Translator:
                         use |= 1 << number[name]
                 for name in writes:
                     define |= 1 << number[name]
+                    self._addresses_params(instruction, name, several)
             if block.guard is not None and not define >> number[block.guard[0]] & 1:
                 use |= 1 << number[block.guard[0]]
             if block.sync and block.members is not None and block.members.kind == "register":
@@ -220,6 +225,21 @@ class Translator:
                 self.places[name] = at
                 at += -(-max(4, 4 * BITS[TYPES[self.kernel.registers[name]]]) // 64) * 64
         self.frame_nbytes = at
+
+    def _addresses_params(self, instruction: Instruction, name: str, set_before: set[str]) -> None:
+        """Note what an instruction sets a register to, where that is an address of the parameters."""
+        self.in_params.pop(name, None)
+        its = instruction.operands[-1]
+        alone = instruction.guard is None and instruction.op[0] == "mov" and name not in set_before
+        if alone and its.kind == "symbol" and its.name in self.params:
+            self.in_params[name] = self.params[its.name]
+        set_before.add(name)
+
+    def param(self, base: Operand) -> int | None:
+        """Where in the parameters an address points; None where that is known only when the kernel runs."""
+        if base.kind == "symbol":
+            return self.params.get(base.name)
+        return self.in_params.get(base.name) if base.kind == "register" else None
 
     def _registers(self, instruction: Instruction) -> tuple[list[str], list[str]]:
         """What an instruction reads, and what it writes."""
