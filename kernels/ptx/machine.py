@@ -822,7 +822,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         readers = its[D_READERS]
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
-    slow, records = 0, size * count >> granule
+    slow, records, used = 0, size * count >> granule, USED_ALL if stores else packed >> 48 & USED_ALL
     if shadow and packed >> 40 & (VOLATILE | EXPECTED):
         return mask
     watched = shadow == 0
@@ -840,6 +840,8 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                 record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
                 who, wrong = thread + lane, 0
                 for i in range(records):
+                    if used >> (i << granule) // size & 1 == 0:
+                        continue
                     at = simd.shifted(record, 4 * i)
                     word, old = at[which] >> 32, at[2 + which] >> 32 < end
                     if old and word < end and word >= least:
@@ -1085,7 +1087,10 @@ def recorded(warp, mask, packed, granule, kept, stores):
     base, rising = addresses[lowest(mask)], 0
     for lane in range(1, 32):
         rising |= addresses[lane] - addresses[lane - 1]
-    records, count, last = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule, 0, -1
+    size, used = packed >> 24 & 0xFF, USED_ALL if stores else packed >> 48 & USED_ALL
+    parts, records, count, last = size * (packed >> 32 & 0xF) >> granule, 0, 0, -1
+    for i in range(parts):
+        records += used >> (i << granule) // size & 1
     rest = mask
     while rest:
         lane = lowest(rest)
@@ -1110,10 +1115,11 @@ def recorded(warp, mask, packed, granule, kept, stores):
             return
         else:
             last = count
-            for i in range(records):
-                far = 32 * ((addresses[lane] - base >> granule) + i)
-                shape[H_RECORDS + count + i] = far << 16 | lane
-            count += records
+            for i in range(parts):
+                if used >> (i << granule) // size & 1:
+                    far = 32 * ((addresses[lane] - base >> granule) + i)
+                    shape[H_RECORDS + count] = far << 16 | lane
+                    count += 1
     shape[H_COUNT] = count
 
 
