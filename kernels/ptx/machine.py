@@ -796,6 +796,19 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
 
 
 @inlined
+def used_of(packed, granule, records, stores):
+    """A bit for each of the granules that an access has, where something of it is used. What is read may be
+    less than a granule."""
+    size, used, marks = packed >> 24 & 0xFF, packed >> 48 & USED_ALL, 0
+    if stores or used == USED_ALL:
+        return (1 << records) - 1
+    each = max(1, (1 << granule) // size)
+    for i in range(records):
+        marks |= (used >> (i << granule) // size & (1 << each) - 1 != 0) << i
+    return marks
+
+
+@inlined
 def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
     """Accesses that are inside, of those lanes of which the records plainly say that they may. The others.
     shape: what is kept of the last such access (H_…), whose lanes lay beside each other as these do; 0: none
@@ -822,7 +835,8 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         readers = its[D_READERS]
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
-    slow, records, used = 0, size * count >> granule, USED_ALL if stores else packed >> 48 & USED_ALL
+    slow, records = 0, max(1, size * count >> granule)
+    used = used_of(packed, granule, records, stores)
     if shadow and packed >> 40 & (VOLATILE | EXPECTED):
         return mask
     watched = shadow == 0
@@ -840,7 +854,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                 record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
                 who, wrong = thread + lane, 0
                 for i in range(records):
-                    if used >> (i << granule) // size & 1 == 0:
+                    if used >> i & 1 == 0:
                         continue
                     at = simd.shifted(record, 4 * i)
                     word, old = at[which] >> 32, at[2 + which] >> 32 < end
@@ -937,9 +951,10 @@ def read_lanes(warp, mask, packed, space, shape):
                     low[32 * i + lane] = 0
             continue
         if shadow:
-            first, known = -1, 0
-            for i in range(nbytes >> granule):
-                if used >> ((i << granule) // size) & 1 == 0:
+            first, known, records = -1, 0, max(1, nbytes >> granule)
+            marks = used_of(packed, granule, records, False)
+            for i in range(records):
+                if marks >> i & 1 == 0:
                     continue
                 record = simd.integers(shadow + 32 * ((offset >> granule) + i))
                 serial = record[0] >> 32
@@ -1037,7 +1052,8 @@ def shaped(warp, mask, packed, space, stores, number):
     otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
     lane takes part."""
     launch, addresses = simd.integers(warp[W_LAUNCH]), simd.shifted(warp, W_A)
-    base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
+    base, granule = addresses[lowest(mask)], launch[L_SHARED_GRANULE if space == SHARED else L_GRANULE]
+    key = (base & (1 << granule) - 1) << 48 | 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
         last = base
         for lane in range(32):
@@ -1084,24 +1100,23 @@ def shaped(warp, mask, packed, space, stores, number):
 def recorded(warp, mask, packed, granule, kept, stores):
     """Of the lanes' places the records, each once (H_RECORDS)."""
     shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
-    base, rising = addresses[lowest(mask)], 0
+    base, rising = addresses[lowest(mask)] >> granule, 0
     for lane in range(1, 32):
         rising |= addresses[lane] - addresses[lane - 1]
-    size, used = packed >> 24 & 0xFF, USED_ALL if stores else packed >> 48 & USED_ALL
-    parts, records, count, last = size * (packed >> 32 & 0xF) >> granule, 0, 0, -1
-    for i in range(parts):
-        records += used >> (i << granule) // size & 1
-    rest = mask
+    parts = max(1, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule)
+    used, count, last = used_of(packed, granule, parts, stores), 0, -1
+    records, skipped = ones(used), lowest(used)
+    rest = mask if records else 0
     while rest:
         lane = lowest(rest)
         rest &= rest - 1
-        same = -1
+        same, far = -1, 32 * ((addresses[lane] >> granule) - base + skipped)
         if rising >= 0:
-            same = last if last >= 0 and addresses[lane] == addresses[shape[H_RECORDS + last] & 31] else -1
+            same = last if last >= 0 and shape[H_RECORDS + last] >> 16 == far else -1
         else:
             i = 0
             while i < count and same < 0:
-                if addresses[shape[H_RECORDS + i] & 31] == addresses[lane]:
+                if shape[H_RECORDS + i] >> 16 == far:
                     same = i
                 i += records
         if same >= 0:
@@ -1116,9 +1131,8 @@ def recorded(warp, mask, packed, granule, kept, stores):
         else:
             last = count
             for i in range(parts):
-                if used >> (i << granule) // size & 1:
-                    far = 32 * ((addresses[lane] - base >> granule) + i)
-                    shape[H_RECORDS + count] = far << 16 | lane
+                if used >> i & 1:
+                    shape[H_RECORDS + count] = far + 32 * (i - skipped) << 16 | lane
                     count += 1
     shape[H_COUNT] = count
 

@@ -197,7 +197,7 @@ class Program:
 
     @property
     def granule(self) -> int:
-        """log2 of the least bytes that a kernel accesses at once."""
+        """log2 of the least bytes that a kernel writes at once."""
         return min((self.translated(name).granule for name in self.module.kernels), default=2)
 
 

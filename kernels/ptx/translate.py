@@ -52,7 +52,7 @@ class Site:
 class Translated:
     """text: LLVM. sites: those of the instructions, the first is of none. blocks: of each block the sites of
     its instructions. shared: (name, begins, ends) of the arrays; dynamic: where that without a size begins.
-    granule, shared_granule: log2 of the least bytes that are accessed at once. waits: blocks of different
+    granule, shared_granule: log2 of the least bytes that are written at once. waits: blocks of different
     clusters may wait for each other. meets: some warps may wait for each other without the rest of the block.
     helpers: functions of kernels.ptx.machine that it calls."""
 
@@ -542,8 +542,6 @@ class Translator:
             "}",
         ]
         out.append('attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }')
-        sizes = [s.nbytes for s in self.sites if s.space in ("global", "generic")] or [4]
-        shared = [s.nbytes for s in self.sites if s.space in ("shared", "generic")] or [4]
         return Translated(
             "\n".join(out),
             tuple(self.sites),
@@ -552,8 +550,8 @@ class Translator:
             self.local_nbytes,
             tuple(self.arrays),
             self.dynamic,
-            min(sizes).bit_length() - 1,
-            min(shared).bit_length() - 1,
+            self._granule("global"),
+            self._granule("shared"),
             self.waits,
             self.meets,
             self.copies,
@@ -561,6 +559,14 @@ class Translator:
             any(block.call is not None for block in self.blocks),
             tuple(sorted(self.helpers)),
         )
+
+    def _granule(self, space: str) -> int:
+        """What is written is watched in pieces as small as the least store: who reads less than that reads
+        part of one."""
+        sites = [site for site in self.sites if site.space in (space, "generic")]
+        written = [s.nbytes for s in sites if s.shown.partition(".")[0] not in ("ld", "ldu", "ldmatrix")]
+        least = min((site.nbytes for site in sites), default=4)
+        return min([max(4, least), *written]).bit_length() - 1
 
     def _block(self, block: flow.Block) -> None:
         i = self.index
