@@ -144,7 +144,8 @@ M_WORDS = 5
 # --- of an instruction's last access: which lanes, where, what that cost, and which records are its ---
 H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_COUNT = range(6)
 H_APART = 8  # how far each lane's address is from the first one
-H_RECORDS = 40  # of each record how far it is from the first one's << 16, the lane, and whether it is several
+H_AT = 40  # of each place of 4 bytes within 32 at which the first may lie, what that costs; 0: not known yet
+H_RECORDS = 48  # of each record how far it is from the first one's << 16, the lane, and whether it is several
 MOST_RECORDS = 256  # 16 bytes of each lane, of which two are one
 ONCE, TWICE = -1, -2  # how often lanes must lie so before it is worth while to list their records
 H_WORDS = H_RECORDS + MOST_RECORDS
@@ -759,7 +760,7 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
     do. False: some record does not plainly say that it may be, and each lane is looked at alone. first: of
     the record of the first lane the address; mine: clock << 32 and the warp's first thread; site: with the
     block in front."""
-    beyond, other, few, old, stale, strong, count = 0, 0, 0, -1, 0, 0, shape[H_COUNT]
+    beyond, other, few, old, stale, strong, since, count = 0, 0, 0, -1, 0, 0, 0, shape[H_COUNT]
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
@@ -767,6 +768,7 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
         beyond |= word - least | end - 1 - word
         old &= reader - end
         later = end - 1 - reader  # below zero: it was read since
+        since |= later
         stale |= later & reader - recent
         strong |= later >> 63 & how & (_GRID_WIDE | _STRONG)
         changes = how ^ mine
@@ -781,17 +783,23 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
         if other == 0 and few == 0:
             return True  # who reads it now has read it since the barrier, too
     place, clock = 0 if stores else 2, mine & -4294967296
+    if stores or since >= 0:  # nobody has read it since
+        for i in range(count):
+            entry = shape[H_RECORDS + i]
+            at = simd.integers(first + (entry >> 16))
+            at[place], at[place + 1] = site, mine | entry & 0xFFFF
+        return True
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
         how, who = at[3], mine & 0xFFFFFFFF | entry & 0xFFFF
-        again = (end - 1 - (at[2 + which] >> 32) >> 63) & (0 if stores else -1)  # all ones where it was read
+        again = end - 1 - (at[2 + which] >> 32) >> 63  # all ones where it was read
         changes = how ^ who
         warps = (changes & _TID - 31 != 0) * _BLOCK_WIDE
         lanes = (changes & (31 | _WARP_WIDE) != 0) * _WARP_WIDE
         merged = how & 0xFFFFFFFF | warps | lanes
-        at[place] = again & at[place] | ~again & site
-        at[place + 1] = clock | again & merged | ~again & who
+        at[2] = again & at[2] | ~again & site
+        at[3] = clock | again & merged | ~again & who
     return True
 
 
@@ -1066,7 +1074,7 @@ def shaped(warp, mask, packed, space, stores, number):
         sum_ += addresses[lane]
     # Of one instruction several are kept: warps, and turns of a loop, begin at other places of a row.
     place = ((packed & 0xFFFFFF) * SHAPES + number) * launch[L_KEPT]
-    mixed = (sum_ ^ at ^ mask << 40) * SPREADS
+    mixed = (sum_ ^ mask << 40) * SPREADS
     way = (mixed ^ mixed >> 32) & launch[L_WAYS] - 1
     place += warp[W_INDEX] * launch[L_WAYS] + way & launch[L_KEPT] - 1
     kept = launch[L_SHAPES] + 8 * H_WORDS * place
@@ -1074,10 +1082,14 @@ def shaped(warp, mask, packed, space, stores, number):
     other = shape[H_KEY] ^ key
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
-    if other == 0 and at == shape[H_PLACE]:
+    if other == 0:
         if shape[H_COUNT] == TWICE:
             shape[H_COUNT] = ONCE
-        return kept
+        known = 0 if at & 3 else shape[H_AT + (at >> 2)]
+        if at != shape[H_PLACE] and known:
+            shape[H_PLACE], shape[H_UNITS] = at, known
+        if at == shape[H_PLACE]:
+            return kept
     nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
     units, least = 1, 1
     if space in (GLOBAL, LOCAL):
@@ -1091,8 +1103,12 @@ def shaped(warp, mask, packed, space, stores, number):
     shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = at, units, least, lanes
     if other:
         shape[H_KEY], shape[H_COUNT] = key, TWICE
+        for i in range(8):
+            shape[H_AT + i] = 0
         for lane in range(32):
             shape[H_APART + lane] = addresses[lane] - base
+    if at & 3 == 0:
+        shape[H_AT + (at >> 2)] = units
     return kept
 
 

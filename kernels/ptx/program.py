@@ -21,10 +21,10 @@ from kernels.ptx.translate import Site, Translated
 
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
-MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
+MOST_SHAPES_NBYTES = 512 << 20  # of what is kept of accesses, most of which nobody touches
 MOST_READERS_NBYTES = 1 << 29  # of when each warp has read what; beyond it is not kept
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
-WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
+WAYS = 4  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
 LONG = 0.05  # seconds that turns between looks at the clock should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time

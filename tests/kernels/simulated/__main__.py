@@ -102,7 +102,7 @@ def _speeds(only: str, page: Path | None) -> int:
         "",
         "Made by `python -m tests.kernels.simulated --speed --write docs/results/simulated.md` on",
         f"{host.cpu_name()}: millions of warp instructions in a second of processor time on",
-        "one core, with every access watched. A pass is a layer of LeNet-5 (conv2 at batch 16, its first",
+        f"one core, the best of {check.TRIES} tries, with every access watched. A pass is a layer of LeNet-5 (conv2 at batch 16, its first",
         "product at batch 64; for what joins or changes elements, the maps of its first convolution at batch",
         "16) where the rung takes it, else its largest small case. *Machine* leaves out what Python does",
         "before and after a launch.",

@@ -35,7 +35,8 @@ from tests.kernels.simulated.planted import Planted
 
 RUNGS = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
 MOST_OUTPUTS = 4_000
-AT_LEAST_S = 0.2  # of passes whose speed is told
+# A speed is the best of so many, each of passes that take so long: what else a machine does only slows it down.
+TRIES, AT_LEAST_S = 5, 0.1
 FAST = 20e6  # warp instructions a second and core
 MAPS = (16, 6, 28, 28)  # of the first convolution of LeNet-5 at batch 16
 _ROW = elementwise.strides((6, 1, 1), MAPS), elementwise.strides(MAPS, MAPS)  # a number a map; each its own
@@ -89,8 +90,8 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
 
 @dataclass(frozen=True)
 class Speed:
-    """rate: warp instructions a second of the processor's time, of passes that take AT_LEAST_S together;
-    compiling is not counted. running: the same of the machine alone, without what Python does before and
+    """rate: warp instructions a second of the processor's time, of passes that take AT_LEAST_S together, the
+    best of TRIES; compiling is not counted. running: the same of the machine alone, without what Python does before and
     after each launch. instructions: of a pass. shares: where its time goes (sampled.shares), of a rung that
     slow. on: one of LAYERS where the rung takes it, else its largest small case."""
 
@@ -137,12 +138,14 @@ def speed(rung: Rung) -> Speed:
         ran(*given)
         inside += time.process_time() - before
 
-    started = time.process_time()
+    rate = running = 0.0
     with mock.patch.object(machine, "run", timed):
-        while (taken := time.process_time() - started) < AT_LEAST_S or not passes:
-            one_pass()
-            passes += 1
-    rate, running = passes * done / taken, passes * done / inside
+        for _ in range(TRIES):
+            started, inside, passes = time.process_time(), 0.0, 0
+            while (taken := time.process_time() - started) < AT_LEAST_S or not passes:
+                one_pass()
+                passes += 1
+            rate, running = max(rate, passes * done / taken), max(running, passes * done / inside)
     slow = sampled.ABLE and running < FAST
 
     def again() -> None:
