@@ -35,7 +35,7 @@ from tests.kernels.simulated.planted import Planted
 
 RUNGS = [r for op in OPS for r in registry.rungs("cuda", op) if not (r.yardstick or r.language)]
 MOST_OUTPUTS = 4_000
-# A speed is the best of so many, each of passes that take so long: what else a machine does only slows it down.
+# A speed is the best of so many, each of passes that take so long: what else a machine does only slows it.
 TRIES, AT_LEAST_S = 5, 0.1
 FAST = 20e6  # warp instructions a second and core
 MAPS = (16, 6, 28, 28)  # of the first convolution of LeNet-5 at batch 16
@@ -91,9 +91,9 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
 @dataclass(frozen=True)
 class Speed:
     """rate: warp instructions a second of the processor's time, of passes that take AT_LEAST_S together, the
-    best of TRIES; compiling is not counted. running: the same of the machine alone, without what Python does before and
-    after each launch. instructions: of a pass. shares: where its time goes (sampled.shares), of a rung that
-    slow. on: one of LAYERS where the rung takes it, else its largest small case."""
+    best of TRIES; compiling is not counted. running: the same of the machine alone, without what Python does
+    before and after each launch. instructions: of a pass. shares: where its time goes (sampled.shares), of a
+    rung that is slow. on: one of LAYERS where the rung takes it, else its largest small case."""
 
     label: str
     on: str
