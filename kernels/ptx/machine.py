@@ -69,9 +69,8 @@ QUEUE = 256  # copies that a warp may have under way
 Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
 Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
-WIDE_NBYTES = 4 * 128 * 32 + 8 * (
-    16 * 32 + 256 * 32 + 256
-)  # sums, rows, columns, a row's sums of one of them
+RAW = 4 * 128 * 32 + 8 * (16 * 32 + 256 * 32 + 256)  # where a factor lies as it is in shared memory
+WIDE_NBYTES = RAW + 32 * 256  # sums, rows, columns, a row's sums of one of them; then that
 
 # --- of a block ---
 B_SERIAL, B_CLOCK, B_BEGAN, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
@@ -2278,7 +2277,24 @@ def chunk_of(descriptor, outer, inner, transposed):
 @inlined
 def unlike(warp):
     """Nothing is known yet of the records that are watched next in the background."""
-    warp[W_LIKE + 1] = -1
+    warp[W_LIKE + 3] = -1
+
+
+@inlined
+def all_like(first, count, like, own, limit):
+    """Whether so many records were written in this block before that clock, by whomever, and read by the same
+    as the last one was; then that is as it is now of the last one, too."""
+    differs = 0
+    for j in range(count):
+        record = simd.shifted(first, 4 * j)
+        differs |= (record[0] >> 32 ^ own) | (limit - 1 - (record[1] >> 32)) >> 63
+        differs |= (record[1] & (_BLOCK_WIDE | _GRID_WIDE)) | record[2] ^ like[2] | record[3] ^ like[3]
+    if differs:
+        return False
+    for j in range(count):
+        record = simd.shifted(first, 4 * j)
+        record[2], record[3] = like[4], like[5]
+    return True
 
 
 @inlined
@@ -2295,7 +2311,10 @@ def background_read(warp, launch, block, address, site, since):
     own, warps, known = block[B_SERIAL], launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
     least, first = block[B_FIRST_OF], simd.integers(block[B_SHADOW] + 32 * (address >> granule))
     plain, like = True, simd.shifted(warp, W_LIKE)
-    for j in range(16 >> granule):
+    # Everybody knows of it, and it was shown to who reads in the background.
+    limit = min(known[warps], since if since else warp[W_PROXY])
+    alike = all_like(first, 16 >> granule, like, own, limit)
+    for j in range(0 if alike else 16 >> granule):
         record = simd.shifted(first, 4 * j)
         writer_then, who_then, reader_then, how_then = record[0], record[1], record[2], record[3]
         if (writer_then ^ like[0] | who_then ^ like[1] | reader_then ^ like[2] | how_then ^ like[3]) == 0:
@@ -2362,21 +2381,42 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             at = background_read(warp, launch, block, address, site, since)
             if since:
                 continue
-            word, first_of, step = simd.words(at), (i * pieces) * count + o, count
-            if transposed:
-                first_of, step = i * count + o * pieces, 1
-            sign = -1.0 if negated else 1.0
-            for e in range(4):
-                number = 0 if at < 0 else word[e]
-                if kind == TF32:
-                    into[first_of + e * step] = sign * np.float64(factor(number, 0, kind))
-                elif each == 1:
-                    for which in range(4):
-                        value = sign * np.float64(of_quarter(number, which, kind))
-                        into[first_of + (4 * e + which) * step] = value
-                else:
-                    into[first_of + 2 * e * step] = sign * np.float64(of_pair(number, 0, kind))
-                    into[first_of + (2 * e + 1) * step] = sign * np.float64(of_pair(number, 1, kind))
+            to = simd.integers(warp[W_WIDE] + RAW + 16 * (i * outer + o if transposed else 2 * o + i))
+            if at < 0:
+                to[0], to[1] = 0, 0
+            else:
+                to[0], to[1] = simd.integers(at)[0], simd.integers(at)[1]
+    if since == 0:
+        widened(warp[W_WIDE] + RAW, into, count, depth, kind, transposed, -1.0 if negated else 1.0)
+
+
+@inlined
+def widened(raw, into, count, depth, kind, transposed, sign):
+    """The numbers of a factor in float64, of each step of the sum side by side. They lie one row or column
+    after another; transposed: one step after another."""
+    words, halves = simd.words(raw), simd.halves(raw)
+    for k in range(depth):
+        its = simd.shifted(into, k * count)
+        # How far the numbers of one step are apart is known to the compiler in each of these loops.
+        if transposed and kind == HALF:
+            for n in range(count):
+                its[n] = sign * np.float64(of_half(halves[k * count + n] & 0xFFFF))
+        elif transposed and kind == BFLOAT:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(halves[k * count + n] << 16)))
+        elif kind == HALF:
+            for n in range(count):
+                its[n] = sign * np.float64(of_half(halves[16 * n + k] & 0xFFFF))
+        elif kind == BFLOAT:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(halves[16 * n + k] << 16)))
+        elif kind == TF32:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(words[8 * n + k] & -8192)))
+        else:
+            for n in range(count):
+                at = k * count + n if transposed else 32 * n + k
+                its[n] = sign * np.float64(of_quarter(words[at >> 2], at & 3, kind))
 
 
 @compiled
