@@ -17,9 +17,11 @@ knows up to which clock what other warps of its block have done is before what i
 tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
 are in order if the first was before that clock. Lanes of a warp know of each other since their last
 `__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
-second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Of several
-readers a record says who was the last one. That is enough where all warps meet; where some may meet without
-the others (mbarriers, barriers of some threads), the block also keeps when each warp last read what. The idea
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Who arrives
+at an mbarrier, or writes behind a fence, tells of what it has done itself and of what its warp had done when
+its lanes last met (`lanes_of`, `told_of`). Of several readers a record says who was the last one. That is
+enough where all warps meet; where some may meet without the others (mbarriers, barriers of some threads), it
+is also kept when each warp last read what. The idea
 of such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX
 ISA, "Memory Consistency Model". Two writes of the same value are not told.
 """

@@ -198,14 +198,14 @@ def _ordered() -> list[tuple[int, Planted]]:
     return sorted(known, key=lambda item: item[1].kind in _LATE)
 
 
-def _named() -> dict[str, Planted]:
+def named() -> dict[str, Planted]:
     """Each mistake by the name of its kernel, without the letter that says which text of it."""
     return {f"m{number:03}": mistake for number, mistake in _ordered()}
 
 
 def _cubin(folder: Path, arch: str, name: str) -> None:
     """The kernel m000w, with its mistake, or m000r, without it, with lines, in a file of its name."""
-    mistake = _named()[name[:-1]]
+    mistake = named()[name[:-1]]
     text = mistake.wrong if name.endswith("w") else mistake.right
     (own := folder / f"of-{name}").mkdir()
     rung = check.own_rung(own, text.replace(" mine(", f" {name}(", 1), name)
@@ -291,7 +291,7 @@ def sanitized(path: Path, seconds: float) -> None:
     if sanitize.sanitizer() is None:
         raise SystemExit("compute-sanitizer is not there; it comes with NVIDIA's CUDA toolkit")
     end = time.monotonic() + seconds
-    known = _named()
+    known = named()
     names = [name + which for name in known for which in "wr"]
     tools: dict[str, Said] = {tool: Said() for tool in TOOLS}
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(PARTS * len(TOOLS)) as pool:
