@@ -39,6 +39,16 @@ def test_the_table_tells_what_was_named_what_ended_and_what_was_not_reached() ->
     assert lines[-2].endswith(f"{', '.join(f'{tool} 1' for tool in hardware.TOOLS)}; 1 by one of the four.")
 
 
+def test_what_was_found_before_is_known_under_the_names_of_now() -> None:
+    (number, mistake), *_ = hardware.named().items()
+    said = hardware.Said(found={"m777w": ["words"]}, reached=["m777w", "m777r"], hung=["m777r"])
+    tools = {tool: hardware.asdict(said) for tool in hardware.TOOLS}
+    known = hardware.before({"tools": tools, "names": {"m777": mistake.name}})
+    assert known["memcheck"] == hardware.Said(
+        {f"{number}w": ["words"]}, [f"{number}w", f"{number}r"], [f"{number}r"]
+    )
+
+
 def test_new_counts_join_those_that_are_there(tmp_path: Path) -> None:
     first, second, third = (rung.label for rung in check.RUNGS[:3])
 
