@@ -2703,7 +2703,10 @@ def delivered(launch, block, row, place, address):
             bulk_came(launch, block, i)
             simd.integers(place)[0] -= entry[K_NBYTES] << 40
             block[B_CLOCK] += 1
-            lanes_of(launch, block, row)[entry[K_THREAD]] = block[B_CLOCK]
+            if entry[K_DOES] > 0 and entry[K_DOES] & VALUE:  # it may be of all lanes' work (a product's)
+                known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+            else:
+                lanes_of(launch, block, row)[entry[K_THREAD]] = block[B_CLOCK]
         else:
             stays = simd.shifted(under_way, left * K_WORDS)
             for j in range(K_WORDS):
