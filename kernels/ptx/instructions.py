@@ -1459,13 +1459,9 @@ def _load(t: Translator, i: Instruction) -> None:
     targets = d.parts if d.kind == "vector" else (d,)
     if len(targets) != count:
         raise missing(i)
-    if (
-        space == machine.PARAM
-        and a.kind == "address"
-        and a.parts[0].kind == "symbol"
-        and a.parts[0].name in t.params
-    ):
-        at = t.params[a.parts[0].name] + a.value
+    first = t.param(a.parts[0]) if space == machine.PARAM and a.kind == "address" else None
+    if first is not None:
+        at = first + a.value
         if at < 0 or at + size * count > t.params_nbytes:
             raise PtxError(f"PTX line {i.line}: {i.words} reads outside the parameters")
         for n, target in enumerate(targets):

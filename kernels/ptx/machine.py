@@ -17,9 +17,11 @@ knows up to which clock what other warps of its block have done is before what i
 tells those who wait there what all knew that arrived. Two accesses by different threads, one of which writes,
 are in order if the first was before that clock. Lanes of a warp know of each other since their last
 `__syncwarp` or barrier. Blocks of a launch are in order only where the first has passed a fence since and the
-second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Of several
-readers a record says who was the last one. That is enough where all warps meet; where some may meet without
-the others (mbarriers, barriers of some threads), the block also keeps when each warp last read what. The idea
+second has read or written by an atomic or volatile access; a fence covers what its warp knows of. Who arrives
+at an mbarrier, or writes behind a fence, tells of what it has done itself and of what its warp had done when
+its lanes last met (`lanes_of`, `told_of`). Of several readers a record says who was the last one. That is
+enough where all warps meet; where some may meet without the others (mbarriers, barriers of some threads), it
+is also kept when each warp last read what. The idea
 of such records is from HiRace (arXiv:2401.04701); which writes of two threads are a conflict, from the PTX
 ISA, "Memory Consistency Model". Two writes of the same value are not told.
 """
@@ -57,7 +59,10 @@ W_LEVEL, W_DEPTH = (
     888,
 )  # of each lane how many functions that call themselves are open, and its stack's depth
 W_SIGNAL = 904  # address + 1 of the mbarrier for whose phase a lane waits, 0: for none
-W_WORDS = 912
+W_APART, W_DONE = 905, 906  # the block's clock when lanes last arrived at an mbarrier, and when what the warp
+# did in the background was last waited for
+W_FENCED = 912  # the block's clock at each lane's last fence
+W_WORDS = 944
 STACK, LEVELS = (
     1024,
     512,
@@ -66,9 +71,8 @@ QUEUE = 256  # copies that a warp may have under way
 Q_PACKED, Q_LANES, Q_TO, Q_OF, Q_INSIDE, Q_GROUP = 0, 1, 8, 40, 72, 104  # of one: by lane, from here on
 Q_WORDS = 136
 PRODUCTS, P_WORDS = 128, 5  # the same of products of a warpgroup
-WIDE_NBYTES = 4 * 128 * 32 + 8 * (
-    16 * 32 + 256 * 32 + 256
-)  # sums, rows, columns, a row's sums of one of them
+RAW = 4 * 128 * 32 + 8 * (16 * 32 + 256 * 32 + 256)  # where a factor lies as it is in shared memory
+WIDE_NBYTES = RAW + 32 * 256  # sums, rows, columns, a row's sums of one of them; then that
 
 # --- of a block ---
 B_SERIAL, B_CLOCK, B_BEGAN, B_LIVE, B_SHARED, B_SHADOW, B_X, B_Y, B_Z, B_FREE, B_DONE, B_SLOT = range(12)
@@ -81,6 +85,7 @@ B_READERS = 103  # of each granule of shared memory when each warp last read it 
 B_IN_CLUSTER, B_CLUSTER = 104, 108  # x, y and z of the block in its cluster, and of the cluster
 # Of another block's last access to this one's shared memory: the site, the block, the thread, the phase + 1.
 B_VISITED, B_VISITOR, B_VISITING, B_VISITED_PHASE = range(112, 116)
+B_LANES = 116  # lane by lane what rows know (`lanes_of`); 0: is not kept
 B_WORDS = 128
 BULK = 256  # bulk copies that a block may have under way
 # Of one: the site, where it goes and comes from, how many bytes, its mbarrier + 1 (0: its group), the thread
@@ -103,12 +108,14 @@ L_CLUSTER, L_CX, L_CY, L_CZ, L_CLUSTERS = range(40, 45)  # blocks of a cluster; 
 L_KEPT, L_WAYS = 47, 48  # how many shapes are kept of an instruction, and of each warp at it
 L_HEAP = 49  # of a kernel that asks for memory: see A_DATA
 L_TOLD = 50  # how often blocks have told others (`told_others`)
-L_WORDS = 51
+# 1 once there was a fence; of each block lane by lane what it has told others (`told_of`).
+L_FENCED, L_TOLD_OF = 51, 52
+L_WORDS = 53
 WITH_CLUSTER = 16  # the number of the barrier of the cluster
 
 # --- of a buffer ---
-D_DATA, D_NBYTES, D_SHADOW, D_FLAGS = range(4)
-D_WORDS = 4
+D_DATA, D_NBYTES, D_SHADOW, D_FLAGS, D_READERS = range(5)  # the last as B_READERS; it is of a launch
+D_WORDS = 5
 READ_ONLY, INITIALISED = 1, 2
 # --- of the memory that a kernel may ask for: each piece is a buffer of its own ---
 A_DATA, A_NBYTES, A_SHADOW, A_USED, A_FIRST, A_MOST = range(6)  # the number of the first one; as many at most
@@ -138,7 +145,8 @@ M_WORDS = 5
 # --- of an instruction's last access: which lanes, where, what that cost, and which records are its ---
 H_KEY, H_PLACE, H_UNITS, H_LEAST, H_LANES, H_COUNT = range(6)
 H_APART = 8  # how far each lane's address is from the first one
-H_RECORDS = 40  # of each record how far it is from the first one's << 16, the lane, and whether it is several
+H_AT = 40  # of each place of 4 bytes within 32 at which the first may lie, what that costs; 0: not known yet
+H_RECORDS = 48  # of each record how far it is from the first one's << 16, the lane, and whether it is several
 MOST_RECORDS = 256  # 16 bytes of each lane, of which two are one
 ONCE, TWICE = -1, -2  # how often lanes must lie so before it is worth while to list their records
 H_WORDS = H_RECORDS + MOST_RECORDS
@@ -200,6 +208,13 @@ def known_of(launch, block, row):
 
 
 @inlined
+def lanes_of(launch, block, row):
+    """The same lane by lane, of warps of which only some lanes have arrived at an mbarrier: 32 words of 32
+    bits a warp. Kept where a kernel has mbarriers (B_LANES)."""
+    return simd.words(block[B_LANES] + 128 * launch[L_WARPS] * row)
+
+
+@inlined
 def fences_of(launch, serial):
     """Of each warp of a block up to which clock what it did lies before a fence; behind that up to which it
     lay so when the block last wrote by an atomic or volatile access: others that see this one know of it."""
@@ -207,13 +222,47 @@ def fences_of(launch, serial):
 
 
 @inlined
-def told_others(launch, block):
-    """The block writes by an atomic or volatile access."""
-    fences, warps = fences_of(launch, block[B_SERIAL]), launch[L_WARPS]
-    least = 1
+def told_of(launch, serial):
+    """Of each thread of a block up to which clock others know what it did that see the block's atomic or
+    volatile writes: 32 bits each. Only where there was a fence."""
+    return simd.words(launch[L_TOLD_OF] + 128 * launch[L_WARPS] * (serial - launch[L_FIRST]))
+
+
+@inlined
+def told_others(launch, block, warp, mask):
+    """Lanes write by an atomic or volatile access: they tell of what they have done before a fence, and of
+    what is fenced that they know of."""
+    if launch[L_FENCED]:
+        told_by(launch, block, warp, mask)
+
+
+@inlined
+def told_by(launch, block, warp, mask):
+    fences, warps, number = fences_of(launch, block[B_SERIAL]), launch[L_WARPS], warp[W_INDEX]
+    known, told, least = known_of(launch, block, number), told_of(launch, block[B_SERIAL]), 1
+    latest, own, fenced_at = 0, simd.shifted(told, 32 * number), simd.shifted(warp, W_FENCED)
+    for lane in range(32):
+        if mask >> lane & 1:
+            latest = max(latest, fenced_at[lane])
+            own[lane] = max(own[lane], fenced_at[lane])
     for v in range(warps):
         fences[warps + v] = fences[v]
         least = min(least, fences[v])
+        its, both = simd.shifted(told, 32 * v), min(fences[v], known[v])
+        for other in range(32 if v != number else 0):
+            its[other] = max(its[other], both)
+    for other in range(32):
+        own[other] = max(own[other], min(warp[W_EPOCH], max(latest, fenced_at[other])))
+    for lane in range(32):
+        met, epoch = warp[W_LANE_MASK + lane], warp[W_LANE_EPOCH + lane]
+        if mask >> lane & 1 and epoch:
+            for other in range(32):
+                if met >> other & 1:
+                    own[other] = max(own[other], min(epoch, max(fenced_at[lane], fenced_at[other])))
+    if block[B_LANES]:
+        lanes = lanes_of(launch, block, number)
+        for i in range(32 * warps):
+            told[i] = max(told[i], min(lanes[i], latest))
     if least:
         launch[L_TOLD] += 1
         first = simd.shifted(first_told(launch), block[B_SERIAL] - launch[L_FIRST])
@@ -267,6 +316,9 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
                 return True
         elif clock < known[writer]:
             return True
+        alone = block[B_LANES] and it & (_WARP_WIDE | _BLOCK_WIDE) == 0
+        if alone and clock < lanes_of(launch, block, thread >> 5)[it & _TID]:
+            return True
     elif launch[L_CLUSTER] > 1 and 0 <= serial - block[B_FIRST_OF] < launch[L_CLUSTER]:
         slot = block[B_SLOT] - block[B_RANK] + serial - block[B_FIRST_OF]
         other = simd.shifted(simd.integers(launch[L_BLOCK_STATES]), slot * B_WORDS)
@@ -277,6 +329,8 @@ def in_order(launch, block, oldest, serial, clock, it, thread, warp_epoch):
     if strong[W_STRONG] == 0 or (it & _GRID_WIDE and launch[L_CLUSTER] > 1):
         return False
     before = simd.shifted(fences_of(launch, serial), warps)
+    if it & (_WARP_WIDE | _BLOCK_WIDE | _GRID_WIDE) == 0:
+        return launch[L_FENCED] != 0 and clock < told_of(launch, serial)[it & _TID]
     if it & (_BLOCK_WIDE | _GRID_WIDE) == 0:
         return clock < before[writer]
     least = clock + 1
@@ -316,34 +370,60 @@ def read_now(launch, block, record, site, thread, warp_epoch, strong, buffer, of
             flags = (how & _TID) | _WARP_WIDE | strong_both
     record[2] = own << 32 | site
     record[3] = block[B_CLOCK] << 32 | flags
-    if buffer == -SHARED and block[B_READERS]:
-        remembered(launch, block, offset >> launch[L_SHARED_GRANULE], thread >> 5, thread & 31, warp_epoch)
+    place = readers_at(launch, block, buffer, offset)
+    if place:
+        if serial != own:  # what is kept is of another block
+            for v in range(launch[L_WARPS]):
+                simd.integers(place)[v] = 0
+        remembered(place, block, starter(launch, block, thread), thread & 31)
 
 
 @inlined
-def remembered(launch, block, granule, number, who, warp_epoch):
-    """A warp reads a granule of shared memory now. Where warps meet without the others, it is not enough to
-    know who was the last of several. who: the lane, with _WARP_WIDE where there are several."""
-    place = simd.integers(block[B_READERS] + 8 * (granule * launch[L_WARPS] + number))
-    before = place[0]
-    several = (before ^ who) & 0xFFFF != 0 and before >> 32 >= warp_epoch
-    place[0] = block[B_CLOCK] << 32 | who | (_WARP_WIDE if several else 0)
+def readers_at(launch, block, buffer, offset):
+    """Where it is kept of a granule when each warp of a block last read it: of the block that has read it
+    last. 0: nowhere."""
+    granule, first = launch[L_GRANULE], 0
+    if buffer == -SHARED:
+        granule, first = launch[L_SHARED_GRANULE], block[B_READERS]
+    elif buffer > 0:
+        first = simd.integers(launch[L_BUFFERS])[buffer * D_WORDS + D_READERS]
+    return first + 8 * launch[L_WARPS] * (offset >> granule) if first else 0
+
+
+@inlined
+def remembered(place, block, warp, lane):
+    """A lane reads a granule now (`readers_at`). Where warps meet without the others, it is not enough to
+    know who was the last of several: of each warp it is kept which lanes have read, in the low word, since
+    its lanes last met or some of them arrived at an mbarrier, and when the last of them did."""
+    its = simd.integers(place + 8 * warp[W_INDEX])
+    before = its[0]
+    others = before & 0xFFFFFFFF if before >> 32 >= max(warp[W_EPOCH], warp[W_APART]) else 0
+    its[0] = block[B_CLOCK] << 32 | others | 1 << lane
 
 
 @inlined
 def all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoch):
-    """Whether each warp that has read a granule of shared memory did so before what this thread does now; it
-    is not known where nothing is kept of that."""
-    if block[B_READERS] == 0 or buffer != -SHARED or serial != block[B_SERIAL] or it & _GRID_WIDE:
+    """Whether each warp that has read a granule did so before what this thread does now; it is not known
+    where nothing is kept of that, or other blocks have read it, too."""
+    place = readers_at(launch, block, buffer, offset)
+    if place == 0 or serial != block[B_SERIAL] or it & _GRID_WIDE:
         return False
-    warps, number = launch[L_WARPS], thread >> 5
-    known = known_of(launch, block, number)
-    at = simd.integers(block[B_READERS] + 8 * warps * (offset >> launch[L_SHARED_GRANULE]))
+    warps, number, lane = launch[L_WARPS], thread >> 5, thread & 31
+    known, mine = known_of(launch, block, number), starter(launch, block, thread)
+    at = simd.integers(place)
     for v in range(warps):
+        clock, lanes = at[v] >> 32, at[v] & 0xFFFFFFFF
+        if clock < (warp_epoch if v == number else known[v]):
+            continue
         if v == number:
-            if at[v] >> 32 >= warp_epoch and at[v] & (31 | _WARP_WIDE) != thread & 31:
-                return False
-        elif at[v] >> 32 >= known[v]:
+            lanes &= ~(1 << lane)
+            if clock < mine[W_LANE_EPOCH + lane]:
+                lanes &= ~mine[W_LANE_MASK + lane]
+        if block[B_LANES]:
+            arrived = simd.shifted(lanes_of(launch, block, number), 32 * v)
+            for other in range(32):
+                lanes &= ~((clock < arrived[other]) << other)
+        if lanes:
             return False
     return True
 
@@ -625,7 +705,12 @@ def plainly_before(word, it, warp, known, warps, own, who):
         return clock < known[warps]
     if it & _ONE_THREAD == who & _ONE_THREAD and clock != IN_FLIGHT:
         return True
-    return clock < (warp[W_EPOCH] if writer == warp[W_INDEX] and clock != IN_FLIGHT else known[writer])
+    if clock < (warp[W_EPOCH] if writer == warp[W_INDEX] and clock != IN_FLIGHT else known[writer]):
+        return True
+    lanes = simd.integers(warp[W_BLOCK])[B_LANES]
+    if lanes == 0 or it & _WARP_WIDE:
+        return False
+    return clock < simd.words(lanes + 128 * warps * warp[W_INDEX])[it & _TID]
 
 
 @inlined
@@ -676,7 +761,7 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
     do. False: some record does not plainly say that it may be, and each lane is looked at alone. first: of
     the record of the first lane the address; mine: clock << 32 and the warp's first thread; site: with the
     block in front."""
-    beyond, other, few, old, stale, strong, count = 0, 0, 0, -1, 0, 0, shape[H_COUNT]
+    beyond, other, few, old, stale, strong, since, count = 0, 0, 0, -1, 0, 0, 0, shape[H_COUNT]
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
@@ -684,6 +769,7 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
         beyond |= word - least | end - 1 - word
         old &= reader - end
         later = end - 1 - reader  # below zero: it was read since
+        since |= later
         stale |= later & reader - recent
         strong |= later >> 63 & how & (_GRID_WIDE | _STRONG)
         changes = how ^ mine
@@ -698,18 +784,37 @@ def at_once(first, shape, which, least, end, recent, mine, site, stores):
         if other == 0 and few == 0:
             return True  # who reads it now has read it since the barrier, too
     place, clock = 0 if stores else 2, mine & -4294967296
+    if stores or since >= 0:  # nobody has read it since
+        for i in range(count):
+            entry = shape[H_RECORDS + i]
+            at = simd.integers(first + (entry >> 16))
+            at[place], at[place + 1] = site, mine | entry & 0xFFFF
+        return True
     for i in range(count):
         entry = shape[H_RECORDS + i]
         at = simd.integers(first + (entry >> 16))
         how, who = at[3], mine & 0xFFFFFFFF | entry & 0xFFFF
-        again = (end - 1 - (at[2 + which] >> 32) >> 63) & (0 if stores else -1)  # all ones where it was read
+        again = end - 1 - (at[2 + which] >> 32) >> 63  # all ones where it was read
         changes = how ^ who
         warps = (changes & _TID - 31 != 0) * _BLOCK_WIDE
         lanes = (changes & (31 | _WARP_WIDE) != 0) * _WARP_WIDE
         merged = how & 0xFFFFFFFF | warps | lanes
-        at[place] = again & at[place] | ~again & site
-        at[place + 1] = clock | again & merged | ~again & who
+        at[2] = again & at[2] | ~again & site
+        at[3] = clock | again & merged | ~again & who
     return True
+
+
+@inlined
+def used_of(packed, granule, records, stores):
+    """A bit for each of the granules that an access has, where something of it is used. What is read may be
+    less than a granule."""
+    size, used, marks = packed >> 24 & 0xFF, packed >> 48 & USED_ALL, 0
+    if stores or used == USED_ALL:
+        return (1 << records) - 1
+    each = max(1, (1 << granule) // size)
+    for i in range(records):
+        marks |= (used >> (i << granule) // size & (1 << each) - 1 != 0) << i
+    return marks
 
 
 @inlined
@@ -721,7 +826,7 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
     site, size, count = packed & 0xFFFFFF, packed >> 24 & 0xFF, packed >> 32 & 0xF
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     low = simd.words(warp[W_FRAME] - 8 * W_WORDS + 8 * W_V)
-    shadow, granule, origin = block[B_SHADOW], launch[L_SHARED_GRANULE], 0
+    shadow, granule, origin, readers = block[B_SHADOW], launch[L_SHARED_GRANULE], 0, block[B_READERS]
     own, clock, thread = block[B_SERIAL], block[B_CLOCK], warp[W_INDEX] << 5
     warps, known = launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
     first = addresses[lowest(mask)]
@@ -736,9 +841,11 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
         if stores and its[D_FLAGS] & READ_ONLY:
             return mask
         shadow, granule, origin = its[D_SHADOW], launch[L_GRANULE], (buffer << WINDOW) + MIDDLE
+        readers = its[D_READERS]
         which, end = 0, launch[L_FIRST]
         least = 0 if stores or its[D_FLAGS] & INITIALISED else 1
-    slow, records = 0, size * count >> granule
+    slow, records = 0, max(1, size * count >> granule)
+    used = used_of(packed, granule, records, stores)
     if shadow and packed >> 40 & (VOLATILE | EXPECTED):
         return mask
     watched = shadow == 0
@@ -756,6 +863,8 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                 record = simd.integers(shadow + 32 * (addresses[lane] - origin >> granule))
                 who, wrong = thread + lane, 0
                 for i in range(records):
+                    if used >> i & 1 == 0:
+                        continue
                     at = simd.shifted(record, 4 * i)
                     word, old = at[which] >> 32, at[2 + which] >> 32 < end
                     if old and word < end and word >= least:
@@ -770,12 +879,12 @@ def plain_accesses(warp, launch, mask, packed, space, base, shape, stores):
                         slow |= 1 << lane
                         break
     mask &= ~slow
-    if space == SHARED and not stores and block[B_READERS]:
+    if readers and not stores:
         for lane in range(32):
             if mask >> lane & 1:
                 for i in range(records):
-                    place = (addresses[lane] >> granule) + i
-                    remembered(launch, block, place, warp[W_INDEX], lane, warp[W_EPOCH])
+                    place = (addresses[lane] - origin >> granule) + i
+                    remembered(readers + 8 * warps * place, block, warp, lane)
     if stores and mask == 0xFFFFFFFF and size == 4:
         for i in range(count):
             for lane in range(32):
@@ -851,9 +960,10 @@ def read_lanes(warp, mask, packed, space, shape):
                     low[32 * i + lane] = 0
             continue
         if shadow:
-            first, known = -1, 0
-            for i in range(nbytes >> granule):
-                if used >> ((i << granule) // size) & 1 == 0:
+            first, known, records = -1, 0, max(1, nbytes >> granule)
+            marks = used_of(packed, granule, records, False)
+            for i in range(records):
+                if marks >> i & 1 == 0:
                     continue
                 record = simd.integers(shadow + 32 * ((offset >> granule) + i))
                 serial = record[0] >> 32
@@ -900,7 +1010,7 @@ def write_lanes(warp, mask, packed, space, shape):
     nbytes = size * count
     epoch = warp[W_EPOCH]
     if strong:
-        told_others(launch, block)
+        told_others(launch, block, warp, mask)
         warp[W_STRONG] = launch[L_TOLD] + 1
     for lane in range(32):
         if mask >> lane & 1 == 0:
@@ -951,7 +1061,8 @@ def shaped(warp, mask, packed, space, stores, number):
     otherwise than the last time: what an access costs, and which records are its, hangs on that alone. Some
     lane takes part."""
     launch, addresses = simd.integers(warp[W_LAUNCH]), simd.shifted(warp, W_A)
-    base, key = addresses[lowest(mask)], 1 << 40 | space << 32 | mask
+    base, granule = addresses[lowest(mask)], launch[L_SHARED_GRANULE if space == SHARED else L_GRANULE]
+    key = (base & (1 << granule) - 1) << 48 | 1 << 40 | space << 32 | mask
     if mask != 0xFFFFFFFF:
         last = base
         for lane in range(32):
@@ -964,7 +1075,7 @@ def shaped(warp, mask, packed, space, stores, number):
         sum_ += addresses[lane]
     # Of one instruction several are kept: warps, and turns of a loop, begin at other places of a row.
     place = ((packed & 0xFFFFFF) * SHAPES + number) * launch[L_KEPT]
-    mixed = (sum_ ^ at ^ mask << 40) * SPREADS
+    mixed = (sum_ ^ mask << 40) * SPREADS
     way = (mixed ^ mixed >> 32) & launch[L_WAYS] - 1
     place += warp[W_INDEX] * launch[L_WAYS] + way & launch[L_KEPT] - 1
     kept = launch[L_SHAPES] + 8 * H_WORDS * place
@@ -972,10 +1083,14 @@ def shaped(warp, mask, packed, space, stores, number):
     other = shape[H_KEY] ^ key
     for lane in range(32):
         other |= addresses[lane] - base ^ shape[H_APART + lane]
-    if other == 0 and at == shape[H_PLACE]:
+    if other == 0:
         if shape[H_COUNT] == TWICE:
             shape[H_COUNT] = ONCE
-        return kept
+        known = 0 if at & 3 else shape[H_AT + (at >> 2)]
+        if at != shape[H_PLACE] and known:
+            shape[H_PLACE], shape[H_UNITS] = at, known
+        if at == shape[H_PLACE]:
+            return kept
     nbytes, lanes = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF), ones(mask)
     units, least = 1, 1
     if space in (GLOBAL, LOCAL):
@@ -989,8 +1104,12 @@ def shaped(warp, mask, packed, space, stores, number):
     shape[H_PLACE], shape[H_UNITS], shape[H_LEAST], shape[H_LANES] = at, units, least, lanes
     if other:
         shape[H_KEY], shape[H_COUNT] = key, TWICE
+        for i in range(8):
+            shape[H_AT + i] = 0
         for lane in range(32):
             shape[H_APART + lane] = addresses[lane] - base
+    if at & 3 == 0:
+        shape[H_AT + (at >> 2)] = units
     return kept
 
 
@@ -998,21 +1117,23 @@ def shaped(warp, mask, packed, space, stores, number):
 def recorded(warp, mask, packed, granule, kept, stores):
     """Of the lanes' places the records, each once (H_RECORDS)."""
     shape, addresses = simd.integers(kept), simd.shifted(warp, W_A)
-    base, rising = addresses[lowest(mask)], 0
+    base, rising = addresses[lowest(mask)] >> granule, 0
     for lane in range(1, 32):
         rising |= addresses[lane] - addresses[lane - 1]
-    records, count, last = (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule, 0, -1
-    rest = mask
+    parts = max(1, (packed >> 24 & 0xFF) * (packed >> 32 & 0xF) >> granule)
+    used, count, last = used_of(packed, granule, parts, stores), 0, -1
+    records, skipped = ones(used), lowest(used)
+    rest = mask if records else 0
     while rest:
         lane = lowest(rest)
         rest &= rest - 1
-        same = -1
+        same, far = -1, 32 * ((addresses[lane] >> granule) - base + skipped)
         if rising >= 0:
-            same = last if last >= 0 and addresses[lane] == addresses[shape[H_RECORDS + last] & 31] else -1
+            same = last if last >= 0 and shape[H_RECORDS + last] >> 16 == far else -1
         else:
             i = 0
             while i < count and same < 0:
-                if addresses[shape[H_RECORDS + i] & 31] == addresses[lane]:
+                if shape[H_RECORDS + i] >> 16 == far:
                     same = i
                 i += records
         if same >= 0:
@@ -1026,10 +1147,10 @@ def recorded(warp, mask, packed, granule, kept, stores):
             return
         else:
             last = count
-            for i in range(records):
-                far = 32 * ((addresses[lane] - base >> granule) + i)
-                shape[H_RECORDS + count + i] = far << 16 | lane
-            count += records
+            for i in range(parts):
+                if used >> i & 1:
+                    shape[H_RECORDS + count] = far + 32 * (i - skipped) << 16 | lane
+                    count += 1
     shape[H_COUNT] = count
 
 
@@ -1301,7 +1422,7 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     do, kind = packed >> 48 & 0xF, packed >> 52 & 0xF
     if mask == 0:
         return
-    told_others(launch, block)
+    told_others(launch, block, warp, mask)
     warp[W_STRONG] = launch[L_TOLD] + 1
     space = settled(warp, mask, packed >> 36 & 0xF)
     tallied(warp, mask, packed, space, True)
@@ -1378,12 +1499,16 @@ def atomic(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
 @compiled
 def fence(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     """membar, fence: what this warp has done, and what it knows of, is before what others do that see it."""
-    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]))
+    fenced(warp, simd.integers(warp[W_LAUNCH]), simd.integers(warp[W_BLOCK]), mask)
 
 
 @inlined
-def fenced(warp, launch, block):
+def fenced(warp, launch, block, mask):
     block[B_CLOCK] += 1
+    launch[L_FENCED] = 1
+    for lane in range(32):
+        if mask >> lane & 1:
+            warp[W_FENCED + lane] = block[B_CLOCK]
     warps = launch[L_WARPS]
     known = known_of(launch, block, warp[W_INDEX])
     fences = fences_of(launch, block[B_SERIAL])
@@ -1485,6 +1610,22 @@ def joined(launch, block, row, of):
     mine, its = known_of(launch, block, row), known_of(launch, block, of)
     for v in range(launch[L_WARPS]):
         mine[v] = max(mine[v], its[v])
+    if block[B_LANES]:
+        lanes, others = lanes_of(launch, block, row), lanes_of(launch, block, of)
+        for i in range(32 * launch[L_WARPS]):
+            lanes[i] = max(lanes[i], others[i])
+
+
+@inlined
+def forgotten(launch, block, row):
+    """A row knows of nothing."""
+    known = known_of(launch, block, row)
+    for v in range(launch[L_WARPS] + 1):
+        known[v] = 0
+    if block[B_LANES]:
+        lanes = lanes_of(launch, block, row)
+        for i in range(32 * launch[L_WARPS]):
+            lanes[i] = 0
 
 
 @compiled
@@ -1571,6 +1712,7 @@ def begin(launch, slot):
         warp[W_STRONG], warp[W_RECENT], warp[W_SIGNAL] = 0, block[B_CLOCK], 0
         for lane in range(32):
             warp[W_GROUPS + lane], warp[W_LANE_EPOCH + lane], warp[W_BULK_GROUPS + lane] = 0, 0, 0
+            warp[W_FENCED + lane] = 0
         for i in range(16):
             warp[W_LEVEL + i], warp[W_DEPTH + i] = 0, 0
         if warp[W_LOCAL_INIT]:
@@ -1604,8 +1746,10 @@ def released(launch, slot, which):
         warp[W_STRONG] = max(warp[W_STRONG], of[warps])
         warp[W_TRUES], warp[W_ARRIVED] = block[B_TRUES + which], block[B_ARRIVED + which]
         mine, least = known_of(launch, block, w), clock
+        if not everybody:
+            joined(launch, block, w, row)
         for v in range(warps):
-            mine[v] = clock if everybody or v == w else max(mine[v], of[v])
+            mine[v] = clock if everybody or v == w else mine[v]
             least = min(least, mine[v])
         mine[warps] = least
         if first < 0:
@@ -1615,8 +1759,7 @@ def released(launch, slot, which):
                 launch, MISMATCH, first, warp[W_WHERE], 0, 0, block[B_SERIAL], first_thread,
                 block[B_SERIAL], 32 * w, 0, 0,
             )  # fmt: skip
-    for v in range(warps + 1):
-        of[v] = 0
+    forgotten(launch, block, row)
     block[B_ARRIVED + which], block[B_TRUES + which] = 0, 0
 
 
@@ -2136,7 +2279,24 @@ def chunk_of(descriptor, outer, inner, transposed):
 @inlined
 def unlike(warp):
     """Nothing is known yet of the records that are watched next in the background."""
-    warp[W_LIKE + 1] = -1
+    warp[W_LIKE + 3] = -1
+
+
+@inlined
+def all_like(first, count, like, own, limit):
+    """Whether so many records were written in this block before that clock, by whomever, and read by the same
+    as the last one was; then that is as it is now of the last one, too."""
+    differs = 0
+    for j in range(count):
+        record = simd.shifted(first, 4 * j)
+        differs |= (record[0] >> 32 ^ own) | (limit - 1 - (record[1] >> 32)) >> 63
+        differs |= (record[1] & (_BLOCK_WIDE | _GRID_WIDE)) | record[2] ^ like[2] | record[3] ^ like[3]
+    if differs:
+        return False
+    for j in range(count):
+        record = simd.shifted(first, 4 * j)
+        record[2], record[3] = like[4], like[5]
+    return True
 
 
 @inlined
@@ -2153,7 +2313,10 @@ def background_read(warp, launch, block, address, site, since):
     own, warps, known = block[B_SERIAL], launch[L_WARPS], known_of(launch, block, warp[W_INDEX])
     least, first = block[B_FIRST_OF], simd.integers(block[B_SHADOW] + 32 * (address >> granule))
     plain, like = True, simd.shifted(warp, W_LIKE)
-    for j in range(16 >> granule):
+    # Everybody knows of it, and it was shown to who reads in the background.
+    limit = min(known[warps], since if since else warp[W_PROXY])
+    alike = all_like(first, 16 >> granule, like, own, limit)
+    for j in range(0 if alike else 16 >> granule):
         record = simd.shifted(first, 4 * j)
         writer_then, who_then, reader_then, how_then = record[0], record[1], record[2], record[3]
         if (writer_then ^ like[0] | who_then ^ like[1] | reader_then ^ like[2] | how_then ^ like[3]) == 0:
@@ -2175,7 +2338,7 @@ def background_read(warp, launch, block, address, site, since):
         like[4], like[5] = record[2], record[3]
     if plain:
         for j in range(16 >> granule if block[B_READERS] else 0):
-            remembered(launch, block, (address >> granule) + j, thread >> 5, 0, warp[W_EPOCH])
+            remembered(block[B_READERS] + 8 * warps * ((address >> granule) + j), block, warp, 0)
         return at
     for j in range(16 >> granule):
         place = (address >> granule) + j
@@ -2220,21 +2383,42 @@ def operand_read(warp, launch, block, descriptor, first, count, transposed, kind
             at = background_read(warp, launch, block, address, site, since)
             if since:
                 continue
-            word, first_of, step = simd.words(at), (i * pieces) * count + o, count
-            if transposed:
-                first_of, step = i * count + o * pieces, 1
-            sign = -1.0 if negated else 1.0
-            for e in range(4):
-                number = 0 if at < 0 else word[e]
-                if kind == TF32:
-                    into[first_of + e * step] = sign * np.float64(factor(number, 0, kind))
-                elif each == 1:
-                    for which in range(4):
-                        value = sign * np.float64(of_quarter(number, which, kind))
-                        into[first_of + (4 * e + which) * step] = value
-                else:
-                    into[first_of + 2 * e * step] = sign * np.float64(of_pair(number, 0, kind))
-                    into[first_of + (2 * e + 1) * step] = sign * np.float64(of_pair(number, 1, kind))
+            to = simd.integers(warp[W_WIDE] + RAW + 16 * (i * outer + o if transposed else 2 * o + i))
+            if at < 0:
+                to[0], to[1] = 0, 0
+            else:
+                to[0], to[1] = simd.integers(at)[0], simd.integers(at)[1]
+    if since == 0:
+        widened(warp[W_WIDE] + RAW, into, count, depth, kind, transposed, -1.0 if negated else 1.0)
+
+
+@inlined
+def widened(raw, into, count, depth, kind, transposed, sign):
+    """The numbers of a factor in float64, of each step of the sum side by side. They lie one row or column
+    after another; transposed: one step after another."""
+    words, halves = simd.words(raw), simd.halves(raw)
+    for k in range(depth):
+        its = simd.shifted(into, k * count)
+        # How far the numbers of one step are apart is known to the compiler in each of these loops.
+        if transposed and kind == HALF:
+            for n in range(count):
+                its[n] = sign * np.float64(of_half(halves[k * count + n] & 0xFFFF))
+        elif transposed and kind == BFLOAT:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(halves[k * count + n] << 16)))
+        elif kind == HALF:
+            for n in range(count):
+                its[n] = sign * np.float64(of_half(halves[16 * n + k] & 0xFFFF))
+        elif kind == BFLOAT:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(halves[16 * n + k] << 16)))
+        elif kind == TF32:
+            for n in range(count):
+                its[n] = sign * np.float64(simd.from_bits(np.int32(words[8 * n + k] & -8192)))
+        else:
+            for n in range(count):
+                at = k * count + n if transposed else 32 * n + k
+                its[n] = sign * np.float64(of_quarter(words[at >> 2], at & 3, kind))
 
 
 @compiled
@@ -2352,6 +2536,8 @@ def products(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                 stays[j] = entry[j]
             kept += 1
     warp[W_PRODUCTS_BEGUN] = kept
+    block[B_CLOCK] += 1
+    warp[W_DONE] = block[B_CLOCK]
 
 
 @compiled
@@ -2389,9 +2575,7 @@ def completed(launch, block, place, address):
         word[0] = (state & (1 << 63)) ^ (1 << 63) | TX_ZERO << 40 | expected << 20 | expected
         row = signal_row(launch, block, address)
         joined(launch, block, row + 1, row)
-        of = known_of(launch, block, row)
-        for v in range(launch[L_WARPS]):
-            of[v] = 0
+        forgotten(launch, block, row)
 
 
 @inlined
@@ -2519,7 +2703,10 @@ def delivered(launch, block, row, place, address):
             bulk_came(launch, block, i)
             simd.integers(place)[0] -= entry[K_NBYTES] << 40
             block[B_CLOCK] += 1
-            known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+            if entry[K_DOES] > 0 and entry[K_DOES] & VALUE:  # it may be of all lanes' work (a product's)
+                known_of(launch, block, row)[entry[K_THREAD] >> 5] = block[B_CLOCK]
+            else:
+                lanes_of(launch, block, row)[entry[K_THREAD]] = block[B_CLOCK]
         else:
             stays = simd.shifted(under_way, left * K_WORDS)
             for j in range(K_WORDS):
@@ -2553,14 +2740,40 @@ def signalled_abroad(warp, launch, block, lane, packed, value, mask):
     if do in (EXPECT, ARRIVE_EXPECT):
         word[0] += value << 40
     if do in (ARRIVE_ON, ARRIVE_EXPECT):
-        fenced(warp, launch, block)
-        told_others(launch, block)
+        fenced(warp, launch, block, 1 << lane)
+        told_others(launch, block, warp, 1 << lane)
         count = value if do == ARRIVE_ON else 1
         if word[0] & 0xFFFFF < count:
             found(launch, OVERRUN, site, 0, -SHARED, address, own, thread, 0, 0, mask, 8)
             return
         word[0] -= count
         completed(launch, target, place, address)
+
+
+@inlined
+def arrives(launch, block, row, warp, lane, stamp):
+    """A lane arrives at an mbarrier: it tells of what it has done, of what the lanes had done that it last
+    met, and of what the warp has waited for that was done in the background."""
+    number = warp[W_INDEX]
+    known, lanes = known_of(launch, block, row), simd.shifted(lanes_of(launch, block, row), 32 * number)
+    known[number] = max(known[number], warp[W_EPOCH])
+    lanes[0] = max(lanes[0], warp[W_DONE])
+    lanes[lane] = stamp
+    met, epoch = warp[W_LANE_MASK + lane], warp[W_LANE_EPOCH + lane]
+    for other in range(32):
+        if met >> other & 1:
+            lanes[other] = max(lanes[other], epoch)
+
+
+@inlined
+def all_arrived(launch, block, row, warp):
+    """What each lane of a warp has told of, its row tells of the warp. Lanes that have ended do not count."""
+    lanes, least = simd.shifted(lanes_of(launch, block, row), 32 * warp[W_INDEX]), block[B_CLOCK]
+    for lane in range(32):
+        if warp[W_LIVE] >> lane & 1:
+            least = min(least, lanes[lane])
+    known = known_of(launch, block, row)
+    known[warp[W_INDEX]] = max(known[warp[W_INDEX]], least)
 
 
 @compiled
@@ -2572,7 +2785,7 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
     addresses, values = simd.shifted(warp, W_A), simd.shifted(warp, W_V)
     site, do = packed & 0xFFFFFF, packed >> 36 & 0xF
     block[B_CLOCK] += 1
-    stamp = block[B_CLOCK]
+    stamp, told, heard = block[B_CLOCK], -1, -1
     for lane in range(32):
         if mask >> lane & 1 == 0:
             continue
@@ -2612,13 +2825,19 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             completed(launch, block, place, address)
         if do in (ARRIVE_ON, ARRIVE_EXPECT, DROP):
             values[64 + lane] = word[0]
-            joined(launch, block, row, warp[W_INDEX])
-            known_of(launch, block, row)[warp[W_INDEX]] = stamp
+            if row != told:
+                joined(launch, block, row, warp[W_INDEX])
+                told = row
+            arrives(launch, block, row, warp, lane, stamp)
+            warp[W_APART] = stamp
             count = 1 if do == ARRIVE_EXPECT else values[lane]
             if word[0] & 0xFFFFF < count:
                 found(launch, OVERRUN, site, 0, -SHARED, address, block[B_SERIAL], thread, 0, 0, mask, 8)
                 continue
             word[0] -= count | (count << 20 if do == DROP else 0)
+            if mask >> lane == 1 or word[0] & 0xFFFFF == 0:
+                all_arrived(launch, block, row, warp)
+                told = -1
             completed(launch, block, place, address)
         if do in (TEST, TEST_PARITY):
             parity = values[lane] & 1 if do == TEST_PARITY else values[lane] >> 63 & 1
@@ -2627,13 +2846,16 @@ def signal(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
             warp[W_SIGNAL] = address + 1
             if word[0] >> 63 & 1 != parity:
                 values[64 + lane], warp[W_SIGNAL] = 1, 0
+                if row == heard:
+                    continue
+                heard = row
                 if launch[L_CLUSTER] > 1:  # what other blocks did before they arrived
                     warp[W_STRONG] = launch[L_TOLD] + 1
-                mine, its = known_of(launch, block, warp[W_INDEX]), known_of(launch, block, row + 1)
-                least = warp[W_RECENT] = block[B_CLOCK]
-                warp[W_EPOCH] = max(warp[W_EPOCH], its[warp[W_INDEX]])
+                mine, least = known_of(launch, block, warp[W_INDEX]), block[B_CLOCK]
+                warp[W_RECENT] = least
+                joined(launch, block, warp[W_INDEX], row + 1)
+                warp[W_EPOCH] = max(warp[W_EPOCH], known_of(launch, block, row + 1)[warp[W_INDEX]])
                 for v in range(launch[L_WARPS]):
-                    mine[v] = max(mine[v], its[v])
                     least = min(least, mine[v])
                 mine[launch[L_WARPS]] = max(mine[launch[L_WARPS]], least)
 
@@ -2741,6 +2963,8 @@ def bulk(warp: Any, mask: Any, packed: Any, scratch: Any) -> None:
                         stays[j] = entry[j]
                     left += 1
             block[B_BULK_COUNT] = left
+            block[B_CLOCK] += 1
+            warp[W_DONE] = block[B_CLOCK]
             continue
         to, of, nbytes = addresses[lane], values[lane], values[32 + lane] & 0xFFFFFFFF
         outward, across, whole = do == 1, do == 5, True

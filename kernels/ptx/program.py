@@ -21,10 +21,10 @@ from kernels.ptx.translate import Site, Translated
 
 MOST_WARPS = 2048  # of blocks that are resident at once
 MOST_SHARED_NBYTES = 227 << 10
-MOST_SHAPES_NBYTES = 128 << 20  # of what is kept of accesses, most of which nobody touches
+MOST_SHAPES_NBYTES = 512 << 20  # of what is kept of accesses, most of which nobody touches
 MOST_READERS_NBYTES = 1 << 29  # of when each warp has read what; beyond it is not kept
 MOST_CLOCK = 1 << 29  # of a block's clock, whose records have 31 bits for it
-WAYS = 2  # shapes of accesses that are kept of each of eight warps at an instruction
+WAYS = 4  # shapes of accesses that are kept of each of eight warps at an instruction
 TURNS_AT_ONCE, FIRST_TURNS = 2000, 64  # between looks at the clock, and before the first one
 LONG = 0.05  # seconds that turns between looks at the clock should take at most
 LARGE = 2500  # instructions; more are compiled with less optimization, which takes a tenth of the time
@@ -197,7 +197,7 @@ class Program:
 
     @property
     def granule(self) -> int:
-        """log2 of the least bytes that a kernel accesses at once."""
+        """log2 of the least bytes that a kernel writes at once."""
         return min((self.translated(name).granule for name in self.module.kernels), default=2)
 
 
@@ -398,9 +398,9 @@ class _Room:
     (W_WIDE) is written before it is read.
     shared: set by `machine.begin` for each block. shadows: older than the launch, by serial and by clock; of
     what lies between arrays renewed by `ready`.
-    known: set by `machine.begin`. readers: older than the launch, by clock. queues, bulk, products that have
-    begun: as many as a counter says, which `machine.begin` sets to zero. stacks: as deep as W_DEPTH says,
-    which it does, too.
+    known: set by `machine.begin`. lanes, readers: older than the launch, by clock. queues, bulk, products
+    that have begun: as many as a counter says, which `machine.begin` sets to zero. stacks: as deep as W_DEPTH
+    says, which it does, too.
     """
 
     def __init__(self, sizes: _Sizes) -> None:
@@ -422,7 +422,10 @@ class _Room:
         )
         stacks = np.zeros((count if made.calls else 0, m.STACK, 32), np.int64)
         queues = np.zeros((count if made.copies else 0, m.QUEUE * m.Q_WORDS), np.int64)
-        known = np.zeros((resident, (warps + 16 + 2 * m.SIGNALS) * (warps + 1)), np.int64)
+        rows = warps + 16 + 2 * m.SIGNALS
+        known = np.zeros((resident, rows * (warps + 1)), np.int64)
+        signals = {"signal", "bulk", "store_later"} & {*made.helpers}
+        lanes = np.zeros((resident if signals else 0, rows * warps * 32), np.int32)
         times = 8 * grains * warps if made.meets else 0
         readers = np.zeros(times * resident if times * resident <= MOST_READERS_NBYTES else 0, np.uint8)
         awaited = {"bulk", "store_later"} & {*made.helpers}
@@ -430,13 +433,15 @@ class _Room:
         self.states = _aligned(each * count).view(np.int64).reshape(count, each // 8)
         self.addresses = self.states.ctypes.data + each * np.arange(count)
         self.blocks = np.zeros((resident, m.B_WORDS), np.int64)
-        self.held = [shared, shadows, queues, known, bulk, stacks, readers]
+        self.held = [shared, shadows, queues, known, lanes, bulk, stacks, readers]
         slots = np.arange(resident)
         self.blocks[:, m.B_SHARED] = shared.ctypes.data + slots * shared_each
         self.blocks[:, m.B_SHADOW] = shadows.ctypes.data + slots * 32 * grains
         self.blocks[:, m.B_KNOWN] = known.ctypes.data + slots * known.strides[0]
         self.blocks[:, m.B_BULK] = bulk.ctypes.data + slots * (bulk.strides[0] if len(bulk) > 1 else 0)
         self.blocks[:, m.B_SLOT] = slots
+        if signals:
+            self.blocks[:, m.B_LANES] = lanes.ctypes.data + slots * lanes.strides[0]
         if readers.size:
             self.blocks[:, m.B_READERS] = readers.ctypes.data + slots * times
         self._blocks_begin = self.blocks.copy()
@@ -546,6 +551,7 @@ class _Sizes:
             m.L_EXECUTED: 3 * len(made.blocks),
             m.L_MEMORY: m.M_WORDS * len(made.sites),
             m.L_FENCES: (2 * self.warps + 1) * blocks,
+            m.L_TOLD_OF: 16 * self.warps * blocks if {"fence", "signal"} & {*made.helpers} else 0,
             m.L_HEAP: m.A_WORDS,
         }
 
@@ -571,11 +577,12 @@ class _Run:
         self.executed = parts[m.L_EXECUTED].reshape(-1, 3)
         self.memory = parts[m.L_MEMORY].reshape(-1, m.M_WORDS)
         count = len(device.buffers) + 1
-        rows = [(0,) * m.D_WORDS, *(its.row for its in device.buffers)]
+        rows = [(0,) * m.D_WORDS, *((*its.row, 0) for its in device.buffers)]
         self.table = np.array(rows + [(0,) * m.D_WORDS] * (MOST_ALLOCATED * sizes.asks), np.int64)
+        readers = self._readers() if sizes.made.meets else None
         self.said = np.zeros((m.MOST_SAID if "printed" in self.made.helpers else 0, m.S_WORDS), np.int64)
         room = device.room(sizes)
-        self.held: list[Any] = [room]
+        self.held: list[Any] = [room, readers]
         self._heap(parts[m.L_HEAP], sizes.asks)
         room.ready(address)
         launch[m.L_PARAMS], launch[m.L_PARAMS_NBYTES] = address + 8 * end, params_nbytes
@@ -584,6 +591,19 @@ class _Run:
         launch[m.L_SAID] = self.said.ctypes.data if self.said.size else 0
         launch[m.L_WARP_STATES], launch[m.L_BLOCK_STATES] = room.places
         launch[m.L_FIRST], launch[m.L_SEED] = device.first, seed
+
+    def _readers(self) -> np.ndarray:
+        """Room for when each warp has read what, of buffers that may be written; empty where it is much."""
+        m, each = machine, 8 * self.sizes.warps
+        granules = -(-self.table[:, m.D_NBYTES] >> self.device.program.granule) * (
+            self.table[:, m.D_SHADOW] != 0
+        )
+        whole = int(granules.sum())
+        room = np.zeros(each * whole if each * whole <= MOST_READERS_NBYTES else 0, np.uint8)
+        if room.size:
+            places = room.ctypes.data + each * (np.cumsum(granules) - granules)
+            self.table[:, m.D_READERS] = np.where(granules, places, 0)
+        return room
 
     def _heap(self, heap: np.ndarray, asks: bool) -> None:
         """What a kernel may ask for, nobody has written (machine.A_DATA)."""

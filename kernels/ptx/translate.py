@@ -52,7 +52,7 @@ class Site:
 class Translated:
     """text: LLVM. sites: those of the instructions, the first is of none. blocks: of each block the sites of
     its instructions. shared: (name, begins, ends) of the arrays; dynamic: where that without a size begins.
-    granule, shared_granule: log2 of the least bytes that are accessed at once. waits: blocks of different
+    granule, shared_granule: log2 of the least bytes that are written at once. waits: blocks of different
     clusters may wait for each other. meets: some warps may wait for each other without the rest of the block.
     helpers: functions of kernels.ptx.machine that it calls."""
 
@@ -172,6 +172,10 @@ class Translator:
     def _live(self) -> None:
         number = {name: i for i, name in enumerate(self.kernel.registers)}
         uses, sets = [], []
+        self.in_params: dict[
+            str, int
+        ] = {}  # registers that are an address of the parameters, and nothing else
+        several: set[str] = set()
         for block in self.blocks:
             use = define = 0
             for instruction in block.instructions:
@@ -181,6 +185,7 @@ class Translator:
                         use |= 1 << number[name]
                 for name in writes:
                     define |= 1 << number[name]
+                    self._addresses_params(instruction, name, several)
             if block.guard is not None and not define >> number[block.guard[0]] & 1:
                 use |= 1 << number[block.guard[0]]
             if block.sync and block.members is not None and block.members.kind == "register":
@@ -220,6 +225,21 @@ class Translator:
                 self.places[name] = at
                 at += -(-max(4, 4 * BITS[TYPES[self.kernel.registers[name]]]) // 64) * 64
         self.frame_nbytes = at
+
+    def _addresses_params(self, instruction: Instruction, name: str, set_before: set[str]) -> None:
+        """Note what an instruction sets a register to, where that is an address of the parameters."""
+        self.in_params.pop(name, None)
+        its = instruction.operands[-1]
+        alone = instruction.guard is None and instruction.op[0] == "mov" and name not in set_before
+        if alone and its.kind == "symbol" and its.name in self.params:
+            self.in_params[name] = self.params[its.name]
+        set_before.add(name)
+
+    def param(self, base: Operand) -> int | None:
+        """Where in the parameters an address points; None where that is known only when the kernel runs."""
+        if base.kind == "symbol":
+            return self.params.get(base.name)
+        return self.in_params.get(base.name) if base.kind == "register" else None
 
     def _registers(self, instruction: Instruction) -> tuple[list[str], list[str]]:
         """What an instruction reads, and what it writes."""
@@ -522,8 +542,6 @@ class Translator:
             "}",
         ]
         out.append('attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }')
-        sizes = [s.nbytes for s in self.sites if s.space in ("global", "generic")] or [4]
-        shared = [s.nbytes for s in self.sites if s.space in ("shared", "generic")] or [4]
         return Translated(
             "\n".join(out),
             tuple(self.sites),
@@ -532,8 +550,8 @@ class Translator:
             self.local_nbytes,
             tuple(self.arrays),
             self.dynamic,
-            min(sizes).bit_length() - 1,
-            min(shared).bit_length() - 1,
+            self._granule("global"),
+            self._granule("shared"),
             self.waits,
             self.meets,
             self.copies,
@@ -541,6 +559,14 @@ class Translator:
             any(block.call is not None for block in self.blocks),
             tuple(sorted(self.helpers)),
         )
+
+    def _granule(self, space: str) -> int:
+        """What is written is watched in pieces as small as the least store: who reads less than that reads
+        part of one."""
+        sites = [site for site in self.sites if site.space in (space, "generic")]
+        written = [s.nbytes for s in sites if s.shown.partition(".")[0] not in ("ld", "ldu", "ldmatrix")]
+        least = min((site.nbytes for site in sites), default=4)
+        return min([max(4, least), *written]).bit_length() - 1
 
     def _block(self, block: flow.Block) -> None:
         i = self.index

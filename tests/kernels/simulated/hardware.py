@@ -6,8 +6,8 @@ On a machine with a GPU, whose figures are kept in one file:
     python -m tests.kernels.simulated.hardware --collect counters.json     (takes ncu)
     python -m tests.kernels.simulated.hardware --sanitize found.json       (takes compute-sanitizer)
 
-`--but FILE` leaves out what is counted in that file. Anywhere, without a GPU, their figures are put into the
-file that the page is made of:
+`--but FILE` leaves out what is counted, and what each tool has come to, in that file. Anywhere, without a
+GPU, their figures are put into the file that the page is made of:
 
     python -m tests.kernels.simulated.hardware --keep docs/results/simulated-h100.json \\
         --compare counters.json --found found.json
@@ -198,14 +198,14 @@ def _ordered() -> list[tuple[int, Planted]]:
     return sorted(known, key=lambda item: item[1].kind in _LATE)
 
 
-def _named() -> dict[str, Planted]:
+def named() -> dict[str, Planted]:
     """Each mistake by the name of its kernel, without the letter that says which text of it."""
     return {f"m{number:03}": mistake for number, mistake in _ordered()}
 
 
 def _cubin(folder: Path, arch: str, name: str) -> None:
     """The kernel m000w, with its mistake, or m000r, without it, with lines, in a file of its name."""
-    mistake = _named()[name[:-1]]
+    mistake = named()[name[:-1]]
     text = mistake.wrong if name.endswith("w") else mistake.right
     (own := folder / f"of-{name}").mkdir()
     rung = check.own_rung(own, text.replace(" mine(", f" {name}(", 1), name)
@@ -284,16 +284,36 @@ def _under(tool: str, folder: Path, names: Sequence[str], end: float) -> Said:
     return said
 
 
-def sanitized(path: Path, seconds: float) -> None:
-    """What each tool says of each planted mistake, within so many seconds, to a file."""
+def before(whole: dict[str, Any]) -> dict[str, Said]:
+    """What each tool has said, under the names that kernels have now."""
+    numbers = {mistake.name: number for number, mistake in named().items()}
+    now = {old: numbers.get(mistake, "") for old, mistake in whole["names"].items()}
+
+    def name(old: str) -> str:
+        return now[old[:-1]] + old[-1]
+
+    return {
+        tool: Said(
+            {name(old): words for old, words in its["found"].items()},
+            [name(old) for old in its["reached"]],
+            [name(old) for old in its["hung"]],
+            {name(old): words for old, words in its["faulted"].items()},
+        )
+        for tool, its in whole["tools"].items()
+    }
+
+
+def sanitized(path: Path, seconds: float, but: dict[str, Any] | None = None) -> None:
+    """What each tool says of each planted mistake, within so many seconds, to a file. but: what was found
+    before, which is kept."""
     import cupy
 
     if sanitize.sanitizer() is None:
         raise SystemExit("compute-sanitizer is not there; it comes with NVIDIA's CUDA toolkit")
     end = time.monotonic() + seconds
-    known = _named()
+    known = named()
     names = [name + which for name in known for which in "wr"]
-    tools: dict[str, Said] = {tool: Said() for tool in TOOLS}
+    tools = before(but) if but else {tool: Said() for tool in TOOLS}
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(PARTS * len(TOOLS)) as pool:
         folder = Path(made)
         sizes = {name: (known[name[:-1]].threads, known[name[:-1]].blocks) for name in names}
@@ -301,11 +321,11 @@ def sanitized(path: Path, seconds: float) -> None:
         _on_all_cores(partial(_cubin, folder, f"sm_{cupy.cuda.Device().compute_capability}"), names)
         print(f"{len(list(folder.glob('*.cubin')))} of {len(names)} kernels compiled", flush=True)
         pairs = [names[n : n + 2] for n in range(0, len(names), 2)]  # wrong ones, which end a process, spread
-        jobs = [
-            (tool, [name for pair in pairs[part::PARTS] for name in pair])
-            for tool in TOOLS
-            for part in range(PARTS)
-        ]
+        jobs = []
+        for tool in TOOLS:
+            over = {*tools[tool].reached}
+            left = [pair for pair in pairs if not over.issuperset(pair)]
+            jobs += [(tool, [name for pair in left[n::PARTS] for name in pair]) for n in range(PARTS)]
         done = pool.map(lambda job: _under(job[0], folder, job[1], end), jobs)
         for (tool, _), said in zip(jobs, done, strict=True):
             tools[tool].add(said)
@@ -449,9 +469,9 @@ def found_page(whole: dict[str, Any]) -> list[str]:
     lines = ["## Planted mistakes under compute-sanitizer", ""]
     lines += [
         f"Launched on an {whole['device']}. Named: the tool names the kernel with the mistake. False: it",
-        "names the one without. Fault: the tool is silent, and CUDA ends the kernel. Hangs: the kernel did",
-        "not end. Not reached: the tool did not come to it within its time. Mistakes that only hang are not",
-        "launched.",
+        "names the one without. Fault: the tool is silent, and CUDA ends the kernel. Hangs: the kernel has",
+        f"not ended after {STUCK_S:.0f} s. Not reached: the tool did not come to it within its time.",
+        "Mistakes that only hang are not launched.",
         "",
         f"| mistake | kind | {' | '.join(TOOLS)} |",
         f"|---|---|{'---|' * len(TOOLS)}",
@@ -500,7 +520,7 @@ def tables(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
     parser.add_argument("--collect", type=Path, help="a file for what ncu counts here")
-    parser.add_argument("--but", type=Path, help="a file of the page: what is counted there is left out")
+    parser.add_argument("--but", type=Path, help="a file of the page: what it has is left out")
     parser.add_argument("--sanitize", type=Path, help="a file for what compute-sanitizer finds here")
     parser.add_argument("--seconds", type=float, default=120, help="for --sanitize")
     parser.add_argument("--compare", type=Path, help="a file of --collect")
@@ -517,7 +537,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counted = _read(asked.but)["counters"]["rungs"] if asked.but else []
         collect(asked.collect, [line["rung"] for line in counted])
     if asked.sanitize:
-        sanitized(asked.sanitize, asked.seconds)
+        sanitized(asked.sanitize, asked.seconds, _read(asked.but)["found"] if asked.but else None)
     counters, found = (_read(path) if path else None for path in (asked.compare, asked.found))
     if asked.keep:
         kept(asked.keep, counters, found)

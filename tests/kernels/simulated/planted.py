@@ -1135,6 +1135,38 @@ _BODIES = {
     __threadfence();
     if (i) z[i] = y[(i + THREADS + 1) % n];  //! //?
 }"""),
+    "two warps meet, but not before one writes": ("race", """
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t, at = blockIdx.x * THREADS + 5;
+    y[i] = x[i];
+    __syncthreads();
+    float sum = 0;
+    if (t < 64) {
+        sum = y[at];  //! //?
+        «|asm volatile("bar.sync 1, 64;" ::: "memory");»
+        if (t == 0) y[at] = 7;  //! //?
+    }
+    z[i] = sum;
+}"""),
+    "what consumers read in global memory is written over too early": ("race", """
+    __shared__ unsigned long long signal;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&signal);
+    if (t == 0) MAKE(on, 64);
+    y[i] = x[i];
+    __syncthreads();
+    float sum = 0;
+    const bool early = «t == 40|false»;
+    if (t < 64) {
+        if (early) ARRIVE(on);
+        for (int k = 0; k < 4; ++k) sum += y[blockIdx.x * THREADS + (t + k + 24) % 64];  //! //?
+        if (!early) ARRIVE(on);
+        if (t < 32) {
+            WAIT_FOR(on);
+            y[i] = 7;  //! //?
+        }
+    }
+    z[i] = sum;
+}"""),
     "half of a block meets, but not for the next tile": ("race", """
     __shared__ float s[THREADS / 2];
     const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
