@@ -139,7 +139,7 @@ def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
         (("n = 33, m = 17", "n = 33000, m = 17"), "n <= 4096 does not hold"),
         (("n = 33, m = 17", "n = 4000, m = 4000"), "too many to be tried"),
         (('name = "s"', 'name = "m"'), "named twice"),
-        (('name = "s"', 'name = "float"'), "means something else"),
+        (('name = "s"', 'name = "float"'), "such as my_"),
         (('name = "s"', 'name = "s"\ntype = "complex"'), "is none of float32"),
         (('name = "s"', 'name = "s"\ndraw = {kind = "offsets"}'), "draws whole numbers"),
         (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),

@@ -337,7 +337,9 @@ def test_the_checklist_tells_each_item_and_what_is_missing(
     assert all("no" in line for line in lines[2:])
 
 
-def test_what_another_report_has_measured_is_not_measured_again(tmp_path: Path) -> None:
+def test_what_another_report_has_measured_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     course = presets.load("ece408-milestone1")
     start = ProgramStart(model="ece408-2conv", backend="ort-cpu", batch=100, images=100)
     here = environment.collect()
@@ -353,6 +355,13 @@ def test_what_another_report_has_measured_is_not_measured_again(tmp_path: Path) 
     elsewhere = msgspec.structs.replace(here, machine="another")
     for wrong in (found(plain, here), found(start, elsewhere)):
         assert wrong.why["framework-program-cpu"] == "not measured"
+    # One that came to nothing is told, and where anything is measured taken again.
+    lost = program.ProgramUse(start=start, error="it was given up", environment=here)
+    program.keep(other, [lost])
+    of_it = msgspec.structs.replace(course, needs=(course.need("framework-program-cpu"),))
+    monkeypatch.setattr(program, "run", lambda *_: msgspec.structs.replace(lost, error="", real_s=3.0))
+    for measures, told in ((False, {"framework-program-cpu": "it was given up"}), (True, {})):
+        assert needs.take(of_it, own, Limits(images=100), measures, among=tmp_path).why == told
     # A folder that was made, and cut before its first line, is none that is another's.
     (own / "n").mkdir(parents=True)
     assert needs._free(PROFILE, own / "n", None, Taken()) == own / "n"
