@@ -99,7 +99,7 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     cells = {(row.batch, row.whose): [column.shown(row) for column in gpu.columns] for row in gpu.rows}
     assert cells[1024, "published"][2:5] == ["883.6 ms", "5.470 s", "425.9 ms"]
     assert cells[64, "published"][7:9] == ["387.8 ms", "314.3 ms"]
-    assert set(cells[1, "here"][2:]) == {NEEDS_GPU}
+    assert cells[1, "here"][2:] == [NEEDS_GPU, *[""] * (len(cells[1, "here"]) - 3)]
     own = {row.batch: row for row in cpu.rows if row.whose == "here"}
     found = [made for made in folder.measurements() if made.case.backend == "engine-cpu"]
     batch = found[0].case.batch
