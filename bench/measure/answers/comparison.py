@@ -28,7 +28,7 @@ from kernels.ops.unary import Unary
 from kernels.precision import PRECISIONS
 from kernels.tasks import TaskParams
 
-CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
+CHUNK_NBYTES = 1 << 20  # of float64 compared at once: with all that is made of it, in the cache of a core
 COMPARING = 8  # threads at most
 # Relative L2 errors of direct float32: of a sum of n products rounded one after the other, of random signs,
 # 2.4e-8 √n (each sum by 2⁻²⁴/√3 of what it has reached), here with a factor of 2.5 and what short sums,
