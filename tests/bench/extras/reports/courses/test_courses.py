@@ -108,6 +108,9 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     assert "left out; --largest 1024 takes it" in cpu.columns[2].shown(own[1024])
 
 
+MOVED = "the machine was unquiet: between rounds the median moved by up to 9%"
+
+
 def claimed(
     first: Figure,
     second: Figure,
@@ -142,6 +145,10 @@ def claimed(
         (Figure(1.0, 0.9, 1.1, doubts=("the machine was unquiet: x",)), Figure(2.0, 1.9, 2.1), False, "open"),
         (Figure(2.0, 1.5, 2.5, unsteady=("x",)), Figure(1.0, 0.9, 1.1), False, "open"),  # one after the other
         (Figure(2.0, 1.98, 2.02, unsteady=("x",)), Figure(1.0, 0.99, 1.01), False, "agrees"),
+        (Figure(3.4, 3.2, 3.6, unsteady=(MOVED,)), Figure(1.0, 0.9, 1.1), False, "agrees"),  # far apart
+        (Figure(0.3, 0.27, 0.33, unsteady=(MOVED,)), Figure(1.0, 0.9, 1.1), False, "contradicts"),
+        (Figure(1.4, 1.3, 1.5, unsteady=(MOVED,)), Figure(1.0, 0.9, 1.1), False, "open"),
+        (Figure(3.4, 3.2, 3.6, unsteady=(MOVED, "busy")), Figure(1.0, 0.9, 1.1), False, "open"),
         (Figure(2.0, 1.9, 2.1), Figure(1.0, 0.9, 1.1), True, "contradicts"),
         (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), True, "agrees"),
         (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), False, "contradicts"),  # neither is faster
@@ -177,7 +184,7 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
     assert elapsed.kind == "open"
     assert elapsed.sentence == (
         "By their figures (4.13×) the framework's whole program takes longer on the CPU than on the GPU. "
-        "Ours does not decide it: CPU: elapsed has no interval, as it was taken once "
+        "Ours does not decide it: “CPU: elapsed” has no interval, as it was taken once "
         "(here 9.000 s and 3.000 s)."
     )
     alone = Taken(
@@ -200,7 +207,7 @@ def test_what_is_to_be_doubted_claims_nothing_and_shows_no_number(monkeypatch: p
     assert found.kind == "open"
     assert "4.49" not in found.sentence
     assert found.sentence.endswith(
-        "Ours does not decide it: GPU baseline, model low is to be doubted: only 3 samples fit the budget."
+        "Ours does not decide it: “GPU baseline, model low” is to be doubted: only 3 samples fit the budget."
     )
 
 
