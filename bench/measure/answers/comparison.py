@@ -263,8 +263,8 @@ def value_at(sample: Sample, index: tuple[int, ...]) -> float | int:
     if sample.rows is not None:
         index = (int(sample.rows[index[0]]), *index[1:])
     elif len(index) != sample.expected.ndim:
-        return sample.expected.reshape(-1)[index[-1]].item()  # type: ignore[no-any-return]
-    return sample.expected[index].item()  # type: ignore[no-any-return]
+        return sample.expected.reshape(-1)[index[-1]].item()
+    return sample.expected[index].item()
 
 
 def first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
