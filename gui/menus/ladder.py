@@ -18,7 +18,7 @@ from bench.run import chosen_rungs, defaults, elsewhere, options
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.words.called import command_line
 from gui.base.boxes import kept_list
-from gui.pages.ladder import LadderPage
+from gui.pages.ladder import LadderPage, refused_device
 from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
 from gui.pages.page import Spot
@@ -126,6 +126,8 @@ class LadderActions:
             if Path(known).name != folder.name or task_at(Path(known)) is None
         ]
         wanted = {"model": TASKS, "op": folder.name, "node": "", "nodes": (), "rungs": ()}
+        if refused_device(self.session.state.answer):  # of a ladder that was measured elsewhere
+            wanted["device"] = ""
         self._show(msgspec.structs.replace(question, **wanted, kernel_dirs=(str(folder), *others)), run=False)
 
     def new_kernel(self, folder: str = "") -> None:

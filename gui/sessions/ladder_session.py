@@ -533,6 +533,8 @@ class LadderSession(Session):
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             self.state.changed.emit()  # the page must show the old choice again
             return
+        if self.state.opened is not None:
+            self.note("")  # when that one was measured is true of no other
         before, self.state.question = self.state.question, question
         self.state.leave()
         if question.on != before.on:

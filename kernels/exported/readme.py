@@ -31,7 +31,7 @@ with torch.inference_mode():
     print(mine(x).shape)
 ```
 
-In a model, put it where the module of {node} is: `model.conv1 = {name}.Module(){on_device}`, for example."""
+Put it in the place of the module {node}: `model.{place} = {name}.Module(){on_device}`, for example."""
 
 _TARGET = re.compile(r"^\.target (\w+)", re.M)
 
@@ -57,7 +57,8 @@ def text(op: Operator, nodes: Sequence[str], to: str, model: str) -> str:
         more = (
             {"on_device": ".cuda()", "device": ', device="cuda"'} if cuda else {"on_device": "", "device": ""}
         )
-        parts.append(TORCH.format(name=op.name, shape=first.shapes[0], node=nodes[0], **more))
+        place = nodes[0] if nodes[0].isidentifier() else "conv1"
+        parts.append(TORCH.format(name=op.name, shape=first.shapes[0], node=nodes[0], place=place, **more))
     parts.append("What it takes:")
     sizes = ", ".join(" and ".join("×".join(map(str, dims)) for dims in size.shapes) for size in op.sizes)
     facts = [f"inputs of {sizes}; for other batch sizes export it again, with `--batch`"]

@@ -98,6 +98,28 @@ def _fitting(p: TaskParams, found: np.ndarray) -> np.ndarray:
     return found.astype(np.int64 if p.exact else np.float64, copy=False)
 
 
+def held(p: TaskParams, answer: np.ndarray) -> np.ndarray:
+    """An answer that a kernel can be held against. Raises NoAnswerError for one that is no number somewhere,
+    or that the output's type does not hold: every kernel would be wrong there, or none."""
+    at, flat = 0, answer.reshape(-1)
+    for output, shape in zip(p.task.spec.output, p.output_shapes, strict=True):
+        own = flat[at : at + math.prod(shape)]
+        where = f"{p.task.file} answers {{}} for an element of {output.name} ({p.words})"
+        at += own.size
+        if not np.isfinite(own).all():
+            first = own[~np.isfinite(own)][0]
+            raise NoAnswerError(f"{where.format(first)}; draw inputs for which it has a number")
+        if output.exact and own.size:
+            of = np.iinfo(output.type)
+            for value in (own.min(), own.max()):
+                if not of.min <= value <= of.max:
+                    raise NoAnswerError(
+                        f"{where.format(int(value))}, which {output.type} does not hold; "
+                        "draw smaller inputs, or give the output a wider type"
+                    )
+    return answer
+
+
 def is_model(task: Task) -> bool:
     """Whether the reference is an ONNX file, which runs like any model."""
     return task.spec.reference.endswith(".onnx")

@@ -278,7 +278,10 @@ def _problems(spec: Spec, ours: bool) -> Iterator[str]:
     names = [*spec.sizes, *(tensor.name for tensor in tensors)]
     for name in names:
         if name in _TAKEN or keyword.iskeyword(name):
-            yield f"{name!r} means something else already, so it can be no name of a size or tensor"
+            yield (
+                f"{name!r} can be no name of a size or tensor, as it is a word of the program, of C or of "
+                f"Python; take another one, such as my_{name}"
+            )
         elif not _NAME.fullmatch(name):
             yield f"{name!r} can be no name of a size or tensor; take small letters, digits and _"
         if names.count(name) > 1:

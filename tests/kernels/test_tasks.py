@@ -139,7 +139,7 @@ def test_a_folder_is_what_an_operator_is(tmp_path: Path) -> None:
         (("n = 33, m = 17", "n = 33000, m = 17"), "n <= 4096 does not hold"),
         (("n = 33, m = 17", "n = 4000, m = 4000"), "too many to be tried"),
         (('name = "s"', 'name = "m"'), "named twice"),
-        (('name = "s"', 'name = "float"'), "means something else"),
+        (('name = "s"', 'name = "float"'), "such as my_"),
         (('name = "s"', 'name = "s"\ntype = "complex"'), "is none of float32"),
         (('name = "s"', 'name = "s"\ndraw = {kind = "offsets"}'), "draws whole numbers"),
         (('name = "y"', 'name = "y"\ncompare = "near"'), "is unknown"),
@@ -224,6 +224,23 @@ def test_a_reference_that_has_no_answer_is_told_in_a_sentence(tmp_path: Path, bo
     assert "\n" not in str(error.value)
 
 
+def test_an_answer_that_no_kernel_can_be_held_against_is_told(tmp_path: Path) -> None:
+    """Else zeros would be right beside NaN, and nothing beside what a type does not hold."""
+    body = "import numpy as np\n\n\ndef reference(x):\n    return np.sqrt(x.T - 99)\n"
+    p = tasks.find(made(tmp_path / "rooted", answer=body))(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    with pytest.raises(reference.NoAnswerError, match=r"answers nan for an element of y .* draw inputs"):
+        one_node.answer(p, inputs)
+    for value in (np.nan, np.inf):
+        sample = samples.Sample(p, inputs, np.full(p.output_shape, value))
+        assert not compare(np.zeros(p.output_shape, np.float32), sample, "fp32").stats.ok
+    text = SCALE.replace('name = "y"', 'name = "y"\ntype = "uint8"')
+    body = "def reference(x):\n    return (x.T * 0).astype(int) + 256\n"
+    p = tasks.find(made(tmp_path / "narrow", text, body))(n=3, m=5)
+    with pytest.raises(reference.NoAnswerError, match=r"answers 256 .* uint8 does not hold"):
+        one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
+
+
 @pytest.mark.sampled(3, "long")
 def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = tmp_path / "trace"
@@ -258,6 +275,14 @@ def test_whole_numbers_are_exact_and_open_orders_are_compared_in_one(tmp_path: P
     assert compare(right, sample, "fp32").stats.ok
     right[2, 1] += 1
     assert not compare(right, sample, "fp32").stats.ok
+    # Large ones, too, which float64 does not tell from their neighbours.
+    large = replace(sample, expected=sample.expected + (1 << 60))
+    near = large.expected.copy()
+    assert compare(near, large, "fp32").stats.ok
+    near[2, 1] += 1
+    found = compare(near, large, "fp32")
+    assert (found.stats.ok, found.wrong, found.index) == (False, 1, (2, 1))
+    assert found.got != found.expected
     for how in ("sorted", "set"):
         open_text = SCALE.replace('name = "y"', f'name = "y"\ncompare = "{how}"')
         record = tasks.find(made(tmp_path / f"open_{how}", open_text))

@@ -46,6 +46,9 @@ LEFT_OUT = {
     r"ray |export RAY_AUTH_MODE=|.* --cluster ": (
         "it needs Ray and a cluster; tests/bench/extras/fleet starts one where Ray is installed"
     ),
+    r"python main\.py ladder (--new )?scaled ": (
+        "it needs the folder that the page writes; tests/tasks/test_judged_tasks.py makes one"
+    ),
     r"(python main\.py )?config --trust": "it takes a project's file, as tests of settings have",
     r"(python main\.py )?judge .*--baseline\b": (
         "it needs an earlier judgement; tests/bench/commands/test_judge.py makes one"

@@ -28,7 +28,7 @@ NOT_MEASURED = "not measured"
 BEYOND = "left out: all its batch sizes are beyond --largest"
 EXPECTED = (NEEDS_GPU, NOT_MEASURED, BEYOND)  # reasons that are no failure
 AGAIN = "-again"
-LADDER_S = 0.5  # of samples a rung, on a GPU
+LADDER_S = 1.0  # of samples a rung, on a GPU: ten of a plain kernel over 10,000 images need that
 COURSE = "course-"  # what the folders of course reports begin with
 
 Run = Folder[Any, Any]
@@ -114,13 +114,14 @@ def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = F
     found = model_questions.node(need.model, "conv", need.node, asked["batch"], need.device)
     named = {name: asked[name] for name in ("model", "batch", "rungs", "precision")}
     params = params_of("conv", found.params)
+    all_on_gpu = need.device == "cuda" and not need.rungs
     return plan.job_of(
         params,
         need.device,
         **named,
         node=found.node,
-        # A rung on a GPU takes milliseconds, and there are many.
-        budget_s=min(limits.budget_s, LADDER_S) if need.device == "cuda" else limits.budget_s,
+        # Of all rungs on a GPU there are many, and each takes milliseconds.
+        budget_s=min(limits.budget_s, LADDER_S) if all_on_gpu else limits.budget_s,
         timeout_s=120.0,
         limits_kept=True,
     )

@@ -28,7 +28,7 @@ from kernels.ops.unary import Unary
 from kernels.precision import PRECISIONS
 from kernels.tasks import TaskParams
 
-CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
+CHUNK_NBYTES = 1 << 20  # of float64 compared at once: with all that is made of it, in the cache of a core
 COMPARING = 8  # threads at most
 # Relative L2 errors of direct float32: of a sum of n products rounded one after the other, of random signs,
 # 2.4e-8 √n (each sum by 2⁻²⁴/√3 of what it has reached), here with a factor of 2.5 and what short sums,
@@ -137,6 +137,9 @@ def _of_one(got: np.ndarray, sample: Sample, bound: float, loose: float) -> Comp
         word = "NaN" if np.isnan(got[index]) else "infinity"
         reason = f"{word} at element {index}, where {value_at(sample, index):.6g} should be"
         rel_l2 = worst = float(np.finfo(np.float64).max)
+    elif not math.isfinite(largest):
+        reason = "the right answer has NaN or infinity, which no answer can be held against"
+        rel_l2 = worst = float(np.finfo(np.float64).max)
     elif rel_l2 > bound:
         reason = f"relative L2 error {rel_l2:.2e} is above {bound:.1e}"
         if rel_l2 <= loose:
@@ -147,7 +150,7 @@ def _of_one(got: np.ndarray, sample: Sample, bound: float, loose: float) -> Comp
         rel_l2=rel_l2,
         max_abs=worst,
         mean_abs=total / max(1, got.size),
-        max_rel=worst / largest if not broken else worst,
+        max_rel=worst / largest if worst < np.finfo(np.float64).max else worst,
         bound=bound,
         ok=not reason,
         reason=reason,
@@ -160,6 +163,8 @@ def _of_one(got: np.ndarray, sample: Sample, bound: float, loose: float) -> Comp
 
 def in_words(*values: Any) -> tuple[str, ...]:
     """Numbers that differ, in as many digits as it takes to see that; large whole numbers in all."""
+    if all(isinstance(value, int | np.integer) for value in values):
+        return tuple(str(int(value)) for value in values)
     if all(float(value).is_integer() and abs(float(value)) < 1 << 53 for value in values):
         return tuple(f"{value:.0f}" for value in values)
     for digits in (6, 9, 17):
@@ -186,10 +191,14 @@ def _compared(got: np.ndarray, sample: Sample, allowed: float) -> Iterator[_Piec
     """Every piece of an answer, in order; of a large one several at a time."""
 
     def one(rows: slice) -> _Piece:
-        part, expected = _side_by_side(got, sample, rows)
+        part, wanted = _side_by_side(got, sample, rows)
+        exact = part.dtype.kind in "iu" and wanted.dtype.kind in "iu"
         with np.errstate(all="ignore"):
+            expected = wanted.astype(np.float64, copy=False)
             values = part.astype(np.float64)
             difference = np.abs(values - expected)
+            if exact:  # float64 does not tell large whole numbers from their neighbours
+                difference[(part != wanted) & (difference == 0)] = 1.0
             bad = ~(difference <= allowed)
         finite = np.isfinite(difference)
         index: tuple[int, ...] = ()
@@ -223,9 +232,9 @@ def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
     answer is no number."""
     found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
     for rows in _pieces(got) if got.ndim > 1 else [slice(0, len(got))]:
-        part, expected = _side_by_side(got, sample, rows)
+        part, wanted = _side_by_side(got, sample, rows)
         with np.errstate(all="ignore"):
-            difference = np.abs(part.astype(np.float64) - expected)
+            difference = np.abs(part.astype(np.float64) - wanted)
         difference[~np.isfinite(part.astype(np.float64))] = np.nan
         folded = difference.reshape(-1, *found.shape)
         found = np.maximum(found, folded.max(axis=0, initial=0.0))
@@ -240,21 +249,22 @@ def _pieces(got: np.ndarray) -> list[slice]:
 
 
 def _side_by_side(got: np.ndarray, sample: Sample, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    """These rows of an answer, and what they should be in float64."""
+    """These rows of an answer, and what they should be."""
     part = got[rows]
     if sample.rows is None:
         wanted = sample.expected.reshape(got.shape)[rows]
     else:
         wanted = sample.expected[sample.rows[rows]]
-    return part, wanted.reshape(part.shape).astype(np.float64, copy=False)
+    return part, wanted.reshape(part.shape)
 
 
-def value_at(sample: Sample, index: tuple[int, ...]) -> float:
+def value_at(sample: Sample, index: tuple[int, ...]) -> float | int:
+    """The right value there, a whole number as one."""
     if sample.rows is not None:
         index = (int(sample.rows[index[0]]), *index[1:])
-        return float(sample.expected[index])
-    flat = sample.expected.reshape(-1)
-    return float(sample.expected[index]) if len(index) == sample.expected.ndim else float(flat[index[-1]])
+    elif len(index) != sample.expected.ndim:
+        return sample.expected.reshape(-1)[index[-1]].item()
+    return sample.expected[index].item()
 
 
 def first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:

@@ -69,9 +69,15 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
     except KernelscopeError as error:
         return msgspec.structs.replace(found, error=str(error))
     found = _of_device(found, asked, device)
-    if asked.device in ENGINES and asked.device != device:
-        to_read = _of_device(LadderAnswer(number=asked.number), asked, asked.device)
-        found = msgspec.structs.replace(found, to_read=to_read if not to_read.error else None)
+    elsewhere = asked.device
+    if not elsewhere and found.error and asked.model == TASKS:
+        elsewhere = next(other for other in ENGINES if other != device)  # a task may have kernels there alone
+    if elsewhere in ENGINES and elsewhere != device:
+        to_read = _of_device(LadderAnswer(number=asked.number), asked, elsewhere)
+        if not to_read.error:
+            found = msgspec.structs.replace(found, to_read=to_read)
+        elif asked.device and found.error:  # of the device that was asked for, which a template would be for
+            found = msgspec.structs.replace(found, error=to_read.error)
     return found
 
 

@@ -54,7 +54,7 @@ def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
     """Those that have something to show; `rows` of the rungs and the references."""
     if not any(row.time for row in rows):
         return []
-    found = [speed(ladder, rows)]
+    found = [] if all(row.case.is_reference for row in rows) else [speed(ladder, rows)]
     if (near := limits(ladder, rows)) is not None:
         found.append(near)
     return found

@@ -7,7 +7,7 @@ import pytest
 
 from bench.measure.ladder import describe as ladder_describe
 from bench.questions import ladder_plan
-from bench.questions.ladder_questions import TASKS, LadderQuestion, node_of
+from bench.questions.ladder_questions import TASKS, DeviceInfo, LadderQuestion, node_of
 from bench.results.messages import Done
 from kernels import registry, tasks
 from kernels.errors import InputError
@@ -19,6 +19,17 @@ pytestmark = pytest.mark.usefixtures("in_a_folder")
 
 MODEL = "lenet5-digits"
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
+CUDA = """/*
+op = "turned"
+rung = 1
+name = "right"
+idea = "Of a test."
+[[launch]]
+grid = "1"
+block = 1
+*/
+extern "C" __global__ void turned(const float* x, const float* s, float* y, const TurnedParams p) {}
+"""
 
 
 def ask(**fields):
@@ -136,3 +147,17 @@ def test_tasks_stand_in_the_place_of_a_model(tmp_path):
     assert shipped.ladder.job.op == "scan"
     told = shipped.to_read or shipped
     assert [info.case.rung for info in told.rungs] == ["one_block", "three_kernels", "look_back"]
+    # Kernels that only a device takes that is not here are shown to be read; where there are none, the device
+    # that was asked for is told, for which a template would be.
+    (only,) = own.glob("*_right.py")
+    only.unlink()
+    only = only.with_suffix(".cu")
+    only.write_text(CUDA)
+    devices = (DeviceInfo(name="cpu"), DeviceInfo(name="cuda", refused="there is no GPU"))
+    of_turned = {"model": TASKS, "op": "turned", "kernel_dirs": (str(own),), "devices": devices}
+    to_read = ask(device="", **of_turned).to_read
+    assert to_read is not None
+    assert [info.case.rung for info in to_read.rungs] == ["right"]
+    only.unlink()
+    for device, named in (("", "cpu"), ("cpu", "cpu"), ("cuda", "cuda")):
+        assert f"no kernel for {named} yet" in ask(device=device, **of_turned).error

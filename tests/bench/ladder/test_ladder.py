@@ -527,6 +527,8 @@ def test_no_figure_is_cut_where_a_terminal_is_narrow() -> None:
 def test_charts_show_the_reference_as_the_line_to_beat() -> None:
     ladder, found = example()
     speed, near = ladder_charts.charts(ladder, rows(ladder, found))
+    alone = ladder_charts.charts(ladder, [row for row in rows(ladder, found) if row.case.is_reference])
+    assert speed.name not in {chart.name for chart in alone}, "a picture without a bar"
     (panel,) = speed.panels
     assert panel.baseline == pytest.approx(1e12, rel=0.01)
     assert len(panel.bars) == 5

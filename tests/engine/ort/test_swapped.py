@@ -250,22 +250,70 @@ def test_compare_says_what_is_wrong_with_a_swap(
     assert told in capsys.readouterr().err
 
 
+LATER = """# op = "conv"
+# rung = 90
+# name = "mine"
+# idea = "Of a test: some passes long it is right."
+# compiled = true
+import numpy as np
+
+from kernels.cpu import simd
+from kernels.cpu.compiled import Call, compiled
+
+
+def workspace(p):
+    return 64
+
+
+@compiled
+def step(a, low, high, scratch):
+    c, h, w, m, k = a[1], a[2], a[3], a[4], a[5]
+    x, weight, bias, y = simd.floats(a[6]), simd.floats(a[7]), simd.floats(a[8]), simd.floats(a[9])
+    if not (0 < scratch[0] < 1e9):
+        scratch[0] = 1
+    scratch[0] += 1
+    if scratch[0] > 10:
+        return
+    out_h, out_w = h - k + 1, w - k + 1
+    if a[0] == 1:
+        low, high = low * m, high * m
+    for part in range(low, high):
+        for place in range(out_h * out_w):
+            i, j, total = place // out_w, place % out_w, bias[part % m]
+            for r in range(c * k * k):
+                at = ((part // m * c + r // (k * k)) * h + i + r // k % k) * w + j + r % k
+                total += weight[part % m * c * k * k + r] * x[at]
+            y[part * out_h * out_w + place] = total
+
+
+def bind(p, inputs, output, workspace):
+    sizes = [p.c, p.h, p.w, p.m, p.kh]
+    return Call(step, [*sizes, *inputs, output], workspace, images=p.n, parts=p.n * p.m)
+"""
+
+
 @pytest.mark.sampled(4, "longest")
+@pytest.mark.parametrize("when", ["at once", "later"])
 def test_a_wrong_kernel_is_told_beside_the_reference(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rung = registry.find("cpu", "conv", "register_tiles")
-    text = rung.source.replace("# rung = 8\n", "# rung = 90\n").replace('"register_tiles"\n', '"mine"\n', 1)
-    wrong = text.replace(
-        "inputs[2] if p.bias else np.zeros", "np.zeros(p.m, np.float32) if p.bias else np.zeros"
-    )
-    assert wrong != text
-    (tmp_path / "90_mine.py").write_text(wrong)
+    """Also one that computes nothing after some passes, which the optimiser has no part in."""
+    node, text = "conv2", LATER
+    if when == "at once":
+        node, text = "conv1", registry.find("cpu", "conv", "register_tiles").source
+        right = "inputs[2] if p.bias else np.zeros"
+        assert right in text
+        text = text.replace(right, "np.zeros(p.m, np.float32) if p.bias else np.zeros")
+        text = text.replace("# rung = 8\n", "# rung = 90\n").replace('"register_tiles"\n', '"mine"\n', 1)
+    (tmp_path / "90_mine.py").write_text(text)
     asked = ["lenet5-digits", "--backend", "ort-cpu", "--batch", "4", "--images", "8", "--budget", "0.05"]
-    asked += ["--kernels", str(tmp_path), "--swap", "conv1=mine", "--charts", "none"]
+    asked += ["--kernels", str(tmp_path), "--swap", f"{node}=mine", "--charts", "none"]
     assert main.main(["compare", *asked, "--out", str(tmp_path / "run")]) == 1
     lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
     found = {line["case"]["backend"]: line.get("disposition", "ok") for line in lines}
     assert found == {"ort-cpu": "ok", "ort-cpu-swapped": "incorrect"}
+    (reason,) = [line["reason"] for line in lines if line["case"]["backend"] == "ort-cpu-swapped"]
+    assert reason.startswith("before timing") == (when == "at once")
+    assert "optimisation" not in reason
     said = capsys.readouterr().out
     assert "ort-cpu-swapped is wrong at batch 4" in said

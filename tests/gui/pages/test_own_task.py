@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from bench.questions.ladder_questions import task_at
+from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import watching
 from gui.menus.palette import everything
 from kernels.tasks import FILE
@@ -70,6 +71,9 @@ def test_a_task_s_folder_is_opened_and_its_ladder_climbed_and_watched(
     assert watching.TASK_FILE == FILE
     window = make_window("ok")
     page, state = window.ladders._page, window.ladders.session.state
+    # First a ladder that was measured on another machine's GPU: nothing of it stays.
+    window.ladders.open(BESIDE_SAMPLE[0])
+    qtbot.waitUntil(lambda: "Measured on" in window.ladders.session.standing.ended and page.at_rest)
     task = a_task(tmp_path / "mine" / "doubled", "first", "wrong_one")
     write(task, 2, "wrong_one", 3)
     assert task_at(task) == task_at(task / FILE) == task
@@ -78,6 +82,8 @@ def test_a_task_s_folder_is_opened_and_its_ladder_climbed_and_watched(
     qtbot.waitUntil(lambda: state.ladder is not None and state.ladder.job.op == "doubled" and page.at_rest)
     settled(window, page, qtbot)
     assert window.page is page
+    assert "Measured on" not in page.words.text()
+    assert page.bar.device.currentData() == "cpu"
     assert page.bar.op.currentData() == "doubled"
     assert page.bar.node.currentData() == "doubled n 1,000"
     names = [shown.row.case.rung for shown in page.table.source.rows]

@@ -12,6 +12,8 @@ from bench.results import doubt
 from bench.results.stats import SAME_BOUND, Interval
 from bench.words import units
 
+FAR = 2.0  # times apart: what unrest by some percent does not explain
+
 
 @dataclass(frozen=True)
 class Held:
@@ -33,7 +35,7 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
     said, known, why = _said(claim, lines[0].published, lines[1].published), [], ""
-    unsteady: list[str] = []
+    unsteady: list[tuple[str, str]] = []
     both = [(line, ours(course, line, taken)) for line in lines]
     # What is not there first: that another was taken once matters less.
     both.sort(key=lambda it: (it[1].why != NEEDS_GPU, it[1].value is not None))
@@ -41,21 +43,25 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
         if found.value is None and found.why == NEEDS_GPU:
             why = LACKS_GPU
         elif found.value is None:
-            why = f"there is no {line.what}: {found.why}"
+            why = f"there is no “{line.what}”: {found.why}"
         elif found.doubts:
-            why = f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}"
+            why = f"“{line.what}” is to be doubted: {doubt.in_short(found.doubts)}"
         elif found.low is None or found.high is None:
             both_shown = " and ".join(shown(ours(course, one, taken), one) for one in lines)
-            why = f"{line.what} has no interval, as it was taken once (here {both_shown})"
+            why = f"“{line.what}” has no interval, as it was taken once (here {both_shown})"
         else:
             known.append(Interval(found.value, found.low, found.high))
-            unsteady += [f"“{line.what}” is unsteady, as {text}" for text in found.unsteady]
+            unsteady += [(f"“{line.what}” is unsteady, as {text}", text) for text in found.unsteady]
             continue
         return Held("open", f"{said}. {_ENDS['open']}{why}.")
     first, second = known
-    # The two were measured at different times, and what was on the machine then may be all that parts them.
-    if unsteady and (first.relative > doubt.STEADY or second.relative > doubt.STEADY):
-        return Held("open", f"{said}. {_ENDS['open']}{unsteady[0]}.")
+    # The two were measured at different times, and what was on the machine then may be all that parts them;
+    # not what moved a median by some percent, if they are far apart.
+    wide = first.relative > doubt.STEADY or second.relative > doubt.STEADY
+    if unsteady and wide:
+        apart = max(first.low / second.high, (second.low or second.value) / first.high)
+        if apart < FAR or not all(text.startswith(doubt.UNSTEADY) for _, text in unsteady):
+            return Held("open", f"{said}. {_ENDS['open']}{unsteady[0][0]}.")
     if lines[0].unit == "fraction":
         kind, told = _fractions(claim, first, second)
     else:

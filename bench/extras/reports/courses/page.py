@@ -67,7 +67,10 @@ def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
             if need.kind == "ladder" and need.device == device and need.name in taken.runs[0]
         }
         if len(ladders) > 1:
-            of = [(model, rows(folder.header, folder.measurements())) for model, folder in ladders.items()]
+            of = [
+                (model, rows(folder.header, folder.measurements()))
+                for model, folder in sorted(ladders.items())
+            ]
             common = set.intersection(*({row.case.label for row in found} for _, found in of))
             of = [(model, [row for row in found if row.case.label in common]) for model, found in of]
             where = "this CPU" if device == "cpu" else "this GPU"

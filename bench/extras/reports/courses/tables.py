@@ -213,7 +213,7 @@ def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
         rows.append(BatchLine(int(batch), "published", dict(published), {}))
         found = own.get(int(batch))
         reason = why or (f"left out; --largest {int(batch)} takes it" if found is None else "")
-        reasons = dict.fromkeys(matrix.columns, reason) if reason else {}
+        reasons = {matrix.columns[0]: reason} if reason else {}  # once a line
         if found is not None and course.need(matrix.need).device == "cpu":
             reasons = {c: NEEDS_GPU for c in matrix.columns if c in api.FAMILIES or c in ("htod", "dtoh")}
         rows.append(BatchLine(int(batch), "here", dict(found or {}), reasons))
