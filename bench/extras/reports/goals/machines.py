@@ -45,7 +45,7 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
     found = measured_on(goals, taken)
     elsewhere = {name: environment for name, environment in found.items() if not fits(goals, name)}
     if not goals.machine and any(found):
-        return [f"Measured on {_where(found)}."]
+        return [f"Measured on {_where(found)}{_when(taken)}."]
     if not elsewhere:
         return []
     where = _where(elsewhere)
@@ -58,6 +58,12 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
         f"The goals were set for one {goals.machine}; {part} {where}.",
         f"All are held as they were set, though {what} for what one {goals.machine} can do.",
     ]
+
+
+def _when(taken: Taken) -> str:
+    """The days, as runs tell them."""
+    days = sorted({folder.header.created_at[:10] for runs in taken.runs for folder in runs.values()} - {""})
+    return f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
 
 
 def _where(found: Mapping[str, Environment]) -> str:

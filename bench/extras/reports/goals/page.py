@@ -28,13 +28,13 @@ MANY_MODELS, FEW_BATCHES = 8, 3
 _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
 
 
-def write(goals: Goals, taken: Taken, out: Path, heading: str = "") -> list[Path]:
-    """Write it in the form of the file's ending; what was written, the report first."""
+def write(goals: Goals, taken: Taken, out: Path, heading: str = "", drawn: bool = True) -> list[Path]:
+    """Write it in the form of the file's ending; what was written, the report first. drawn: with charts."""
     form = report_form.form_of(out)
-    return filled.write(page(goals, taken, form), taken, form, heading)
+    return filled.write(page(goals, taken, form, drawn), taken, form, heading)
 
 
-def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
+def page(goals: Goals, taken: Taken, form: ReportForm, drawn: bool = True) -> Page:
     held = judged.held(goals, taken)
     first = judged.measured(taken)[0]
     found = again.repeated(taken)
@@ -50,7 +50,8 @@ def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
             *tables.flows(goals, first),
             *repeated,
         ],
-        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()],
+        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()] if drawn else [],
+        pictured=drawn,
         method="words_goals.j2",
     )
 
