@@ -55,6 +55,7 @@ BESIDE = (
             "attack-h100",
             "attack-others-h100",
             "course-reports",
+            "limit-h100",
             "rehearsal-cpu",
             "rehearsal-h100",
             "rehearsal-h200",

@@ -1,6 +1,6 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, multiply in whole
-numbers where a model is quantized, see a function in the nodes that it was written as, fuse; and where a
-device has no kernels for an element type, widen.
+numbers where a model is quantized, see a function in the nodes that it was written as, leave out
+transpositions that undo each other, fuse; and where a device has no kernels for an element type, widen.
 
 `grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
 backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than
@@ -16,6 +16,7 @@ from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
 from engine.passes.quantized import fuse_quantized
 from engine.passes.trace import Program, alive, check_batch, known, trace
+from engine.passes.turns import turned
 from engine.passes.widen import widen
 
 __all__ = [
@@ -39,9 +40,14 @@ def program(graph: Graph, batch: int, joins: Joins) -> Program:
     joins: which pools become one kernel with what they read. Raises InputError for a batch size out of range,
     UnsupportedError for a node or batch size refused.
     """
-    return join(fuse(postpone(gated(fuse_attention(fuse_quantized(alive(trace(graph, batch))))))), joins)
+    return join(fuse(postpone(_seen(trace(graph, batch)))), joins)
 
 
 def grouped(traced: Program, joins: Joins) -> Program:
     """A traced graph fused as its nodes are grouped: the same on every device."""
-    return join(fuse(gated(fuse_attention(fuse_quantized(alive(traced))))), joins)
+    return join(fuse(_seen(traced)), joins)
+
+
+def _seen(traced: Program) -> Program:
+    """With what several nodes were written as seen for what it is."""
+    return turned(gated(fuse_attention(fuse_quantized(alive(traced)))))

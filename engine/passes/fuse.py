@@ -5,6 +5,7 @@
     MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid | Clip from 0 to 6 (Relu6)
     QuantizeLinear → DequantizeLinear by the same scale
 
+also where a view that changes nothing stands between, as a cast to the same type is one.
 BatchNormalization comes here as its Mul and Add. A tensor that the graph gives out, or that something else
 reads, is never fused away.
 """
@@ -35,7 +36,8 @@ def fuse(program: Program) -> Program:
     fuser = _Fuser(program)
     for item in program.items:
         fuser.add(item)
-    return replace(program, items=tuple(fuser.items), specs=fuser.specs, constants=fuser.constants)
+    items = tuple(item for item in fuser.items if item is not None)
+    return replace(program, items=items, specs=fuser.specs, constants=fuser.constants)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class _Affine:
 
 class _Fuser:
     def __init__(self, program: Program) -> None:
-        self.items: list[Kernel | View] = []
+        self.items: list[Kernel | View | None] = []  # None: a view that a step took in
         self.specs = dict(program.specs)
         self.constants = dict(program.constants)
         self.places: dict[str, int] = {}
@@ -58,7 +60,9 @@ class _Fuser:
             self.uses.update((item.source,) if isinstance(item, View) else item.inputs)
 
     def add(self, item: Kernel | View) -> None:
-        merged = self._merged(item) if isinstance(item, Kernel) else None
+        merged = None
+        if isinstance(item, Kernel):
+            merged = self._merged(item) or self._past_views(item)
         if merged is None:
             self.places[item.output] = len(self.items)
             self.items.append(item)
@@ -68,6 +72,33 @@ class _Fuser:
         place = self.places.pop(source)
         self.places[kernel.output] = place
         self.items[place] = kernel
+
+    def _past_views(self, item: Kernel) -> tuple[str, Kernel] | None:
+        """As `_merged`, past views that change nothing, such as casts to the same type, which then belong to
+        the step."""
+        for source in item.inputs:
+            views: list[View] = []
+            name = source
+            while isinstance(view := self._at(name), View) and self.specs[name] == self.specs[view.source]:
+                if self.uses[name] != 1:
+                    break
+                views.insert(0, view)
+                name = view.source
+            if not views:
+                continue
+            inputs = tuple(name if other == source else other for other in item.inputs)
+            nodes = tuple(node for view in views for node in view.nodes) + item.nodes
+            merged = self._merged(replace(item, inputs=inputs, nodes=nodes))
+            if merged is not None and merged[0] == name:
+                for view in views:
+                    self.items[self.places.pop(view.output)] = None
+                return merged
+        return None
+
+    def _at(self, name: str) -> Kernel | View | None:
+        """What makes a tensor."""
+        place = self.places.get(name)
+        return None if place is None else self.items[place]
 
     def _merged(self, item: Kernel) -> tuple[str, Kernel] | None:
         """The tensor that vanishes, and its producer with `item` folded in; None where it cannot be."""

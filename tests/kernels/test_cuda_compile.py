@@ -95,7 +95,7 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     if rung.name == SPILLS:
         assert used.spill_nbytes > 1024, f"{used}"
     else:
-        assert used.spill_nbytes <= 336, f"{used}"  # that of conv's async_stages on sm_80
+        assert used.spill_nbytes <= 192, f"{used}"  # 164 of conv's fft and winograd_2x2_3x3 on sm_90
     assert used.shared_nbytes <= 48 << 10
 
 

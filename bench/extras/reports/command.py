@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def course_command(
     if checklist is not None:
         _check(presets, checklist, (name,) if name else presets.names(), folder, runs, limits)
         return
-    _fill(presets, page, name, out, folder or runs / f"{needs.COURSE}{name}", take, measure)
+    _fill(presets, page.write, name, out, folder or runs / f"{needs.COURSE}{name}", take, measure)
 
 
 @app.command("goals")
@@ -103,6 +104,7 @@ def goals_command(
     largest: int | None = number(None, "--largest", Number(), "Leave out batch sizes beyond this one."),
     images: int | None = number(None, "--images", Number(), "Images of the accuracy at most."),
     title: str = typer.Option("", metavar="TEXT", help="The report's heading."),
+    charts: bool = typer.Option(True, "--charts/--no-charts", help="Draw charts, or write the tables alone."),
 ) -> None:
     """Say which speed goals this machine reaches.
 
@@ -132,7 +134,8 @@ def goals_command(
             taken.limits = floors.measured(goals.device, own) or taken.limits
         return taken
 
-    _fill(presets, page, name, out, folder or Path("runs") / f"goals-{name}", take, measure, title)
+    write = partial(page.write, drawn=charts)
+    _fill(presets, write, name, out, folder or Path("runs") / f"goals-{name}", take, measure, title)
 
 
 def _check(
@@ -153,7 +156,7 @@ def _check(
 
 def _fill(
     presets: Any,
-    page: Any,
+    write: Callable[..., list[Path]],
     name: str,
     out: Path | None,
     own: Path,
@@ -161,7 +164,8 @@ def _fill(
     measure: bool,
     title: str = "",
 ) -> None:
-    """List a kind's reports, or write one. own: its folder; take: measures what is missing."""
+    """List a kind's reports, or write one. own: its folder; take: measures what is missing;
+    write: as `goals.page.write`."""
     from bench.extras.reports import needs
     from bench.views.reports import report_form
 
@@ -173,7 +177,7 @@ def _fill(
     target = out or own / "report.html"
     report_form.form_of(target)  # a name that means no form is told before anything runs
     taken = take(report, own)
-    for path in page.write(report, taken, target, title):
+    for path in write(report, taken, target, title):
         print(path)
     if not any((*taken.runs, taken.programs)) and set(taken.why.values()) == {needs.NEEDS_GPU}:
         alone = "nothing was measured, the report holds what it is filled in with alone"

@@ -67,5 +67,13 @@ def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
         "records": units.count(len(sources), "run"),
         "machines": list(dict.fromkeys((machine(one), versions(one)) for one in measured)),
         "sources": sources,
-        "missing": list(taken.why.items()),
+        "missing": _missing(taken),
     }
+
+
+def _missing(taken: Taken) -> list[tuple[str, str]]:
+    """What there is no run of, those together that have the same reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in taken.why.items():
+        by_reason.setdefault(why, []).append(name)
+    return [(", ".join(names), why) for why, names in by_reason.items()]

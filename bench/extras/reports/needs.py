@@ -223,8 +223,13 @@ def take(
                         taken.runs[again][need.name] = folder
             except KernelscopeError as error:
                 taken.why[need.name] = str(error)
-            if need.name not in taken.runs[again] and need.name not in taken.programs:
+            if not any(need.name in had for had in (*taken.runs, taken.programs)):
                 taken.why.setdefault(need.name, lacking or NOT_MEASURED)
+    # Runs of a GPU may have come from elsewhere: then it is not for want of one that others are missing.
+    measured_on = {need.device for need in report.needs if any(need.name in runs for runs in taken.runs)}
+    for need in report.needs:
+        if need.device in measured_on and taken.why.get(need.name) == NEEDS_GPU:
+            taken.why[need.name] = NOT_MEASURED
     return taken
 
 

@@ -62,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     Wholes<THREAD_M * THREAD_N> wholes(p.c);
 
     auto fill_table = [&](int k0) {
+#pragma unroll 1  // unrolled, its addresses push sums out of the registers
         for (int e = thread; e < TABLE; e += THREADS)
             located[e] = locate(k0 + e, taps, p);
         __syncthreads();
@@ -93,30 +94,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     fill_table(begin);
 #pragma unroll
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) fetch(begin + ahead * TILE_K, ahead);
-    for (int k0 = begin, slot = 0; k0 < end;) {
-        if (k0 > begin) wholes.take(&sum[0][0], (k0 - begin) / wholes.TERMS - 1);
-        for (const int last = min(end, k0 + wholes.TERMS); k0 < last; k0 += TILE_K, slot = slot + 1 == STAGES ? 0 : slot + 1) {
-            // Of each thread's copies this step's have arrived; after the barrier everybody's, and the tile of the step
-            // before has been multiplied by all, so that its place is free.
-            wait_for_all_but<STAGES - 2>();
-            __syncthreads();
-            fetch(k0 + (STAGES - 1) * TILE_K, slot == 0 ? STAGES - 1 : slot - 1);
+    for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot = slot + 1 == STAGES ? 0 : slot + 1) {
+        if (k0 > begin && (k0 - begin) % wholes.TERMS == 0) wholes.take(&sum[0][0], (k0 - begin) / wholes.TERMS - 1);
+        // Of each thread's copies this step's have arrived; after the barrier everybody's, and the tile of the step
+        // before has been multiplied by all, so that its place is free.
+        wait_for_all_but<STAGES - 2>();
+        __syncthreads();
+        fetch(k0 + (STAGES - 1) * TILE_K, slot == 0 ? STAGES - 1 : slot - 1);
 #pragma unroll
-            for (int k = 0; k < TILE_K; ++k) {
-                Pack<ROWS> u[THREAD_M / ROWS];
-                Pack<COLUMNS> v[THREAD_N / COLUMNS];
+        for (int k = 0; k < TILE_K; ++k) {
+            Pack<ROWS> u[THREAD_M / ROWS];
+            Pack<COLUMNS> v[THREAD_N / COLUMNS];
 #pragma unroll
-                for (int i = 0; i < THREAD_M / ROWS; ++i)
-                    u[i] = pack_at<ROWS>(&weights[slot][k][row + i * (BANDS * ROWS)]);
+            for (int i = 0; i < THREAD_M / ROWS; ++i)
+                u[i] = pack_at<ROWS>(&weights[slot][k][row + i * (BANDS * ROWS)]);
 #pragma unroll
-                for (int j = 0; j < THREAD_N / COLUMNS; ++j)
-                    v[j] = pack_at<COLUMNS>(&patches[slot][k][column + j * (ACROSS * COLUMNS)]);
+            for (int j = 0; j < THREAD_N / COLUMNS; ++j)
+                v[j] = pack_at<COLUMNS>(&patches[slot][k][column + j * (ACROSS * COLUMNS)]);
 #pragma unroll
-                for (int i = 0; i < THREAD_M; ++i)
+            for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                    for (int j = 0; j < THREAD_N; ++j)
-                        sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
-            }
+                for (int j = 0; j < THREAD_N; ++j)
+                    sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
     }
     wholes.give(&sum[0][0], (end - begin - 1) / wholes.TERMS);

@@ -330,12 +330,14 @@ def _because(
         yield from _flowing(row)
         return
     limits = floors.fit(taken.limits, run.environments.get(name, Environment()))
-    yield from _beneath(goal, row, limits, wanted)
+    yield from _beneath(goal, figure, row, limits, wanted)
     step = floors.longest(row.measurement, limits)
     yield step.words if step is not None else "no step was timed by itself"
 
 
-def _beneath(goal: Goal, row: Row, limits: MachineLimits | None, wanted: float) -> Iterator[str]:
+def _beneath(
+    goal: Goal, figure: Figure, row: Row, limits: MachineLimits | None, wanted: float
+) -> Iterator[str]:
     """Said where not even the floor would reach it."""
     floor = None if limits is None else floors.floor_ns(row.measurement, limits)
     if not floor or not row.median_ns:
@@ -345,7 +347,7 @@ def _beneath(goal: Goal, row: Row, limits: MachineLimits | None, wanted: float) 
     if goal.value in ("time", "launched"):
         most, beyond = floor * 1e-9, floor * 1e-9 > wanted
     else:
-        most = (row.speedup or 0.0) * row.median_ns / floor
+        most = (figure.value or 0.0) * row.median_ns / floor
         beyond = most < wanted
     if beyond:
         yield f"these steps at their floor, {units.duration(floor)}, come to {text(goal.value, most)}"

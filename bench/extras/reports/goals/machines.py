@@ -4,6 +4,7 @@ set for, the heading and a note say so."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
@@ -40,17 +41,14 @@ def heading(goals: Goals, taken: Taken) -> str:
 
 
 def notes(goals: Goals, taken: Taken) -> list[str]:
-    """What is to be known where the goals are another machine's."""
+    """What is to be known where the goals are another machine's, or no machine's own."""
     found = measured_on(goals, taken)
     elsewhere = {name: environment for name, environment in found.items() if not fits(goals, name)}
+    if not goals.machine and any(found):
+        return [f"Measured on {_where(found)}{_when(taken)}."]
     if not elsewhere:
         return []
-    where = " and ".join(
-        f"{_one(name)} (driver {environment.driver})"
-        if environment.gpu and environment.driver
-        else _one(name)
-        for name, environment in elsewhere.items()
-    )
+    where = _where(elsewhere)
     part = "measured here on" if len(found) == len(elsewhere) else "measured here in part on"
     what = "ratios of what memory bounds ask"
     if times := sum(len(goal.wanted) for goal in goals.every if goal.value in OF_TIME):
@@ -60,6 +58,21 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
         f"The goals were set for one {goals.machine}; {part} {where}.",
         f"All are held as they were set, though {what} for what one {goals.machine} can do.",
     ]
+
+
+def _when(taken: Taken) -> str:
+    """The days, as runs tell them."""
+    days = sorted({folder.header.created_at[:10] for runs in taken.runs for folder in runs.values()} - {""})
+    return f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+
+
+def _where(found: Mapping[str, Environment]) -> str:
+    return " and ".join(
+        f"{_one(name)} (driver {environment.driver})"
+        if environment.gpu and environment.driver
+        else _one(name)
+        for name, environment in found.items()
+    )
 
 
 def _one(name: str) -> str:

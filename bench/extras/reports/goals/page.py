@@ -23,16 +23,18 @@ from bench.views.reports import report_form
 from bench.views.reports.report_form import ReportForm
 
 CHARTS = ("op-time", "speed", "end-to-end")
+# Of more models than these, what was measured at fewer batch sizes stands in the tables alone.
+MANY_MODELS, FEW_BATCHES = 8, 3
 _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
 
 
-def write(goals: Goals, taken: Taken, out: Path, heading: str = "") -> list[Path]:
-    """Write it in the form of the file's ending; what was written, the report first."""
+def write(goals: Goals, taken: Taken, out: Path, heading: str = "", drawn: bool = True) -> list[Path]:
+    """Write it in the form of the file's ending; what was written, the report first. drawn: with charts."""
     form = report_form.form_of(out)
-    return filled.write(page(goals, taken, form), taken, form, heading)
+    return filled.write(page(goals, taken, form, drawn), taken, form, heading)
 
 
-def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
+def page(goals: Goals, taken: Taken, form: ReportForm, drawn: bool = True) -> Page:
     held = judged.held(goals, taken)
     first = judged.measured(taken)[0]
     found = again.repeated(taken)
@@ -48,7 +50,8 @@ def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
             *tables.flows(goals, first),
             *repeated,
         ],
-        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()],
+        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()] if drawn else [],
+        pictured=drawn,
         method="words_goals.j2",
     )
 
@@ -66,8 +69,9 @@ def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
 
 
 def charts(taken: Taken) -> dict[str, Chart]:
-    """Those of all that was measured on a device in the first runs, by name: one a precision, as each has
-    many rivals. Of several devices each has the device in its name and title."""
+    """Those of what was measured on a device in the first runs, by name: one a precision, as each has many
+    rivals. Of several devices each has the device in its name and title. Of many models those alone that a
+    picture tells more of than the table."""
     devices: dict[str, list[RunFolder]] = {}
     for folder in taken.runs[0].values():
         environment = folder.header.environment
@@ -76,8 +80,10 @@ def charts(taken: Taken) -> dict[str, Chart]:
     for device, folders in devices.items():
         for flowing in (False, True):
             among = [folder for folder in folders if not flowing or _flows(folder)]
-            held, headers = _rows(among), [folder.header for folder in among]
-            for model, items in by_model(held).items():
+            held, headers = by_model(_rows(among)), [folder.header for folder in among]
+            for model, items in held.items():
+                if len(held) > MANY_MODELS and len({row.case.batch for row in items}) < FEW_BATCHES:
+                    continue
                 runs = [run for run in headers if any(case.model == model for case in run.cases)]
                 for kind, chart in precision_charts(model, items, runs):
                     if kind in CHARTS and (kind == CHARTS[-1]) == flowing:

@@ -58,7 +58,7 @@ GOALS: tuple[Column[Held], ...] = (
     Column("here", cell=_cell(0), doubts=lambda row: _figure(0)(row).doubts, title="here (95 % interval)"),
     Column("again", cell=_cell(1), doubts=lambda row: _figure(1)(row).doubts, title="second run"),
     Column("outcome", lambda row: row.outcome, left=True, title="reached?"),
-    Column("why", lambda row: row.why or None, left=True, title="why"),
+    Column("why", lambda row: row.why if row.why not in ("", row.outcome) else None, left=True, title="why"),
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import main
-from bench.extras.reports import needs
+from bench.extras.reports import filled, needs
 from bench.extras.reports.goals import again, floors, judged, page, presets, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
 from bench.extras.reports.goals.presets import Goal, Goals
@@ -21,6 +21,7 @@ from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement, stem
 from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.views.reports import report_form
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
 from engine.options import Configuration
@@ -388,7 +389,9 @@ def test_a_mixed_precision_is_held_against_the_fastest_whole_one_that_keeps_the_
     whole = (off(1e-7, 20, "fp32"), off(4e-4, 10, "tf32"), off(2e-3, 5, "fp16"))
     goal = Goal(model="lenet5-digits", value="narrowed", precision="mixed-1e-3", wanted=(1.2,))
     assert one(goal, saved(tmp_path / "faster", *whole, off(8e-4, 8, "mixed-1e-3"))).outcome == REACHED
-    assert one(goal, saved(tmp_path / "slower", *whole, off(8e-4, 9, "mixed-1e-3"))).outcome == MISSED
+    slower = one(goal, saved(tmp_path / "slower", *whole, off(8e-4, 9, "mixed-1e-3")), limits=(limits(1e13),))
+    assert slower.outcome == MISSED
+    assert "at their floor" not in slower.why, "which would reach it"
     alone = one(goal, saved(tmp_path / "alone", whole[-1], off(8e-4, 8, "mixed-1e-3")))
     assert (alone.outcome, alone.why) == (
         UNKNOWN, "engine-cuda: no whole precision that stays within 1e-3 was measured",
@@ -591,6 +594,16 @@ def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
     taken = needs.take(goals, tmp_path / "own", Limits(), times=2)
     assert set(taken.why.values()) == {needs.NEEDS_GPU}
     assert all(found.outcome == UNKNOWN for found in judged.held(goals, taken))
+    # Where a run came from a machine that has one, others are not missing for want of it.
+    brought = goals.needs[0].name
+    saved(tmp_path / "own" / brought, timed("engine-cuda", 10))
+    came = needs.take(goals, tmp_path / "own", Limits(), measures=False, times=2)
+    assert set(came.why.values()) == {needs.NOT_MEASURED}
+    assert set(came.why) == {need.name for need in goals.needs} - {brought}
+    ((names, why),) = filled.context(page.page(goals, came, report_form.form_of(tmp_path / "r.md")), came)[
+        "missing"
+    ]
+    assert (names.split(", "), why) == ([*came.why], needs.NOT_MEASURED)
     monkeypatch.chdir(tmp_path)
     assert main.main(["report", "goals", "speed-h200"]) == 0
     assert "speed-h200 needs a GPU: nothing was measured" in capsys.readouterr().err
@@ -649,7 +662,9 @@ def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     results = runs[1] / "results.jsonl"
     lines = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(b"".join(lines[:-1]))
-    assert main.main([*words, "--no-measure"]) == 0
+    assert "Figures</h2>" in text
+    assert main.main([*words, "--no-measure", "--no-charts"]) == 0
+    assert "Figures</h2>" not in out.read_text("utf-8")
     assert len(COMPARISON.open(runs[1]).measurements()) == 1
     assert main.main(words) == 0
     assert results.read_bytes().splitlines(keepends=True)[:1] == lines[:1]
@@ -713,6 +728,10 @@ def test_a_chart_has_all_batch_sizes_of_a_device_whatever_run_they_are_of(tmp_pa
         }
 
     few, more = ran("few", "Example GPU", {1: 10, 8: 20}), ran("more", "Example GPU", {8: 25, 64: 90})
+    with pytest.MonkeyPatch.context() as patched:  # of many models those alone that a picture tells more of
+        patched.setattr(page, "MANY_MODELS", 0)
+        assert not points(few)
+        assert len(points(few, more)) == 1
     (of_one,) = points(few, more).values()
     assert [x for x, _ in of_one] == [1, 8, 64]
     assert of_one[1][1] == pytest.approx(25e-6, rel=0.05), "the last run that is named and has it"

@@ -68,6 +68,13 @@ def test_whole_words_of_a_name_count(name: str, fits: bool) -> None:
     assert machines.fits(presets.load("speed-cpu"), name), "those are of any machine"
 
 
+def test_goals_of_any_machine_say_on_which_they_were_measured(tmp_path: Path) -> None:
+    anywhere = msgspec.structs.replace(GOALS, machine="")
+    title, notes = said(anywhere, taken(tmp_path, H100))
+    day = record([]).created_at[:10]
+    assert (title, notes[0]) == (GOALS.title, f"Measured on one {H100} (driver 580.65), {day}.")
+
+
 def test_without_goals_that_are_times_the_note_speaks_of_none(tmp_path: Path) -> None:
     ratios = tuple(goal for goal in GOALS.goals if goal.value not in machines.OF_TIME)
     goals = msgspec.structs.replace(GOALS, goals=ratios)
