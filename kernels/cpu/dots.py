@@ -84,7 +84,7 @@ def features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
+def dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
     """sums + the four products of each word."""
     has = features()
     if has.get("avx512vnni"):
@@ -135,7 +135,7 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
         word = splat(b, b.load(rows_at[i], align=1))
         for v in range(vectors):
             unsigned, signed = (seen[v], word) if by_row else (word, seen[v])
-            added.append(_dot(module, b, sums[i * vectors + v], unsigned, signed))
+            added.append(dot(module, b, sums[i * vectors + v], unsigned, signed))
     following = b.add(k, i64(1))
     k.add_incoming(i64(0), entered)
     k.add_incoming(following, loop)
@@ -153,9 +153,9 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
 
 def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
-    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`. inner: vectors of a row, or rows where
+    is sure (kernels.cpu.quantized.in_float32), all else by `exact`. inner: vectors of a row, or rows where
     a lane is a channel: what has a channel in common is done at once."""
-    exactly = _exactly(module, f"{name}_exactly", by_row)
+    exactly = exact(module, f"{name}_exactly", by_row)
     name = f"{name}_{inner}"
     if name in module.globals:
         return module.globals[name]
@@ -216,18 +216,12 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     for phi, one, other in zip(found, sums, less, strict=True):
         phi.add_incoming(one, before)
         phi.add_incoming(other, zeros)
-    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
-    steps = [b.call(fma, [b.sitofp(total, floats), factor, moved_by]) for total in found]
-    rounded = [_of(module, b, "rint", step) for step in steps]
-    off = [
-        _of(module, b, "fabs", b.fsub(step, to_whole)) for step, to_whole in zip(steps, rounded, strict=True)
-    ]
-    near = [b.fcmp_unordered(">", distance, sure) for distance in off]
-    any_near = near[0]
-    for other in near[1:]:
+    told = [in_bytes(module, b, total, factor, moved_by, sure, short) for total in found]
+    made = [one for one, _ in told]
+    any_near = told[0][1]
+    for _, other in told[1:]:
         any_near = b.or_(any_near, other)
     bits = b.bitcast(any_near, ir.IntType(LANES))
-    made = [_held(b, step, short) for step in rounded]
     certain, again, following = block("certain"), block("again"), block("following")
     b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), again, certain)
 
@@ -253,7 +247,7 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     b.branch(following)
     b.position_at_end(some)
     for value, goal, count in zip(made, goals, counts, strict=True):
-        _stored(module, b, value, goal, count)
+        stored_lanes(module, b, value, goal, count)
     b.branch(following)
 
     b.position_at_end(following)
@@ -279,7 +273,7 @@ def _lanes(module: Any, b: Any, pointer: Any, kind: Any, mask: Any) -> Any:
     return b.call(load, [b.bitcast(pointer, kind.as_pointer()), i32(4), mask, zeros])
 
 
-def _stored(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
+def stored_lanes(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
     """Those lanes of a vector, where `at` points to."""
     kind = value.type
     word = {bytes_: "i8", words: "i32", floats: "f32"}[kind]
@@ -294,6 +288,18 @@ def _of(module: Any, b: Any, name: str, value: Any) -> Any:
     return b.call(llvm_own(module, own, kind, [kind]), [value])
 
 
+def in_bytes(
+    module: Any, b: Any, total: Any, factor: Any, moved_by: Any, sure: Any, short: list[Any]
+) -> tuple[Any, Any]:
+    """The bytes of these sums, worked out in float32, and which of them are not sure
+    (kernels.cpu.quantized.in_float32)."""
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    step = b.call(fma, [b.sitofp(total, floats), factor, moved_by])
+    rounded = _of(module, b, "rint", step)
+    off = _of(module, b, "fabs", b.fsub(step, rounded))
+    return _held(b, rounded, short), b.fcmp_unordered(">", off, sure)
+
+
 def _held(b: Any, step: Any, behind: list[Any]) -> Any:
     """The bytes of a rounded number of steps."""
     step = b.fadd(step, behind[OUT_ZERO])
@@ -302,7 +308,7 @@ def _held(b: Any, step: Any, behind: list[Any]) -> Any:
     return b.trunc(b.fptosi(step, words), bytes_)
 
 
-def _exactly(module: Any, name: str, by_row: bool) -> Any:
+def exact(module: Any, name: str, by_row: bool) -> Any:
     """What is written of the sums of a tile, which lie row after row, in double precision."""
     if name in module.globals:
         return module.globals[name]
@@ -338,7 +344,7 @@ def _exactly(module: Any, name: str, by_row: bool) -> Any:
 
     def stored(value: Any, nbytes: int) -> None:
         place = b.gep(y, [b.mul(b.add(y_at, lane), i64(nbytes))])
-        _stored(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
+        stored_lanes(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
 
     def choice(condition: Any, name: str, value: Any, other: Any) -> Any:
         """`value`, or where the condition holds what `other` makes of it."""

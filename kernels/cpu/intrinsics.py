@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
 from kernels.cpu import octets as octets_of
+from kernels.cpu import windows as windows_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -269,6 +270,34 @@ dots_by_row, dots_by_lane = _dots(True), _dots(False)
 largest_dots = _dots(True, ((8, 3),))  # which is soon compiled
 
 _OCTETS = types.CPointer(types.uint8)
+
+
+@intrinsic
+def under_windows(
+    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, quads: Any, row_step: Any, stride: Any,
+    flip: Any, padding: Any, weights: Any, ones: Any, kept: Any, y: Any, each: Any, to: Any, numbers: Any,
+    correction: Any, bias: Any, scale: Any, shift: Any, zero: Any, with_zeros: Any, with_shift: Any,
+    ready: Any, apart: Any,
+) -> Any:  # fmt: skip
+    """Of the outputs of one map, by vectors of LANES,
+
+        sum = Σ_(r, q) dot4(weights[r · quads + q], four bytes of x at + r · row_step + 4q + lane · stride)
+
+    and of these what `dots_by_row` says, in y (elements of `each` bytes). The table tells of each vector: at,
+    where it lies in y, how many of its lanes are outputs; then, for each r and q, which of 4 LANES bytes are
+    of the image: the others are `padding`. A stride is one of kernels.cpu.octets.STRIDES; 2 LANES bytes are
+    read at once, 4 LANES where it is not 1. ones: the same words as `weights`, by which the bytes themselves
+    are added up; kept: 2 LANES words to work in. correction, bias, scale, shift, zero and ready begin with
+    those of this map."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(windows_of.planes(builder.module), arguments)
+
+    ints, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
+    return types.void(
+        _OCTETS, INTEGERS, *[whole] * 7, ints, ints, ints, _OCTETS, whole, whole, reals, ints, ints, reals,
+        reals, ints, whole, whole, ints, whole,
+    ), made  # fmt: skip
 
 
 @intrinsic

@@ -1,0 +1,216 @@
+"""A plane of bytes under the windows of one map, in vector registers, written in LLVM's own language.
+`under_windows` of kernels.cpu.intrinsics says what it does.
+
+Of a row of a window four bytes that lie side by side are a word. The words of LANES outputs are brought
+about by two permutations of what is loaded once: words first, then bytes within four words. So a window of
+3 × 3 is three loads, and three instructions that multiply four numbers each (kernels.cpu.dots).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from kernels.cpu.dots import HIGH, dot, exact, in_bytes, stored_lanes
+from kernels.cpu.octets import STRIDES
+from kernels.cpu.quantized import BYTES
+from kernels.cpu.simd import LANES, OF_VECTOR
+from kernels.cpu.vectors import (
+    bytes_,
+    f32,
+    f64,
+    floats,
+    i8,
+    i32,
+    i64,
+    internal,
+    read,
+    splat,
+    words,
+)  # fmt: skip
+
+WHOLE = ir.VectorType(i8, 4 * LANES)
+BITS = ir.VectorType(ir.IntType(1), 4 * LANES)
+X_AT, Y_AT, COUNT, MASKS = range(OF_VECTOR + 1)  # of a vector: what the table says of it
+
+_pi8, _pi32, _pi64, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f64))
+ARGUMENTS = [
+    _pi8, _pi64, i64, i64, i64, i64, i64, i64, i64, _pi32, _pi32, _pi32, _pi8, i64, i64, _pf64, _pi32,
+    _pi32, _pf64, _pf64, _pi32, i64, i64, _pi32, i64,
+]  # fmt: skip
+UNROLLED = 3  # rows of a window, a word each: the most frequent one
+
+
+def planes(module: Any) -> Any:
+    """The function for every stride, in this module."""
+    name = "kernelscope_windows"
+    if name in module.globals:
+        return module.globals[name]
+    function = internal(module, name, ARGUMENTS)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    rows, quads, stride = (function.args[place] for place in (3, 4, 6))
+    end = function.append_basic_block("end")
+    is_known = b.and_(b.icmp_signed("==", rows, i64(UNROLLED)), b.icmp_signed("==", quads, i64(1)))
+    chosen = b.switch(b.add(b.mul(stride, i64(2)), b.zext(is_known, i64)), end)
+    for apart in STRIDES:
+        for unrolled in (0, 1):
+            block = function.append_basic_block(f"of_{apart}_{unrolled}")
+            chosen.add_case(i64(2 * apart + unrolled), block)
+            b.position_at_end(block)
+            b.call(_plane(module, f"{name}_{apart}_{unrolled}", apart, bool(unrolled)), function.args)
+            b.branch(end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
+    function = internal(module, name, ARGUMENTS)
+    (
+        x, table, vectors, rows, quads, row_step, _, flip, padding, weights, ones, kept, y, each, to, numbers,
+        correction, bias, scale, shift, zero, with_zeros, with_shift, ready, apart,
+    ) = function.args  # fmt: skip
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def block(name: str) -> Any:
+        return function.append_basic_block(name)
+
+    taps = b.mul(rows, quads)
+    pitch = b.add(taps, i64(MASKS))
+    flips, padded = (_splat_bytes(b, b.trunc(value, i8)) for value in (flip, padding))
+    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(HIGH + 1)]
+    short = [splat(b, b.fptrunc(number, f32)) for number in ends]
+    quickly = b.and_(b.icmp_signed(">", apart, i64(0)), b.icmp_signed("==", to, i64(BYTES)))
+    base, factor, moved, sure = (
+        splat(b, b.load(b.gep(ready, [b.mul(apart, i64(k))]), align=4)) for k in range(4)
+    )
+    factor, moved, sure = (b.bitcast(word, floats) for word in (factor, moved, sure))
+    weight_zero = splat(b, b.load(zero, align=4))
+    known = [splat(b, b.load(b.gep(weights, [i64(tap)]), align=1)) for tap in range(UNROLLED * unrolled)]
+    entered, begins, end = b.block, block("begins"), block("end")
+    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
+    b.position_at_end(begins)
+    v = b.phi(i64)
+    v.add_incoming(i64(0), entered)
+    told = b.gep(table, [b.mul(v, pitch)])
+    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
+    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
+
+    def seen(row: Any, quad: Any, tap: Any) -> Any:
+        place = b.gep(here, [b.add(b.mul(row, row_step), b.mul(quad, i64(4)))])
+        under = b.xor(_spread(b, place, stride), flips)
+        inside = b.bitcast(b.load(b.gep(masks, [tap])), BITS)
+        return b.bitcast(b.select(inside, under, padded), words)
+
+    def summed(word_of: Callable[[Any], Any]) -> Any:
+        """Of every row and quad of the window, the words seen there times these."""
+        none = ir.Constant(words, [0] * LANES)
+        if unrolled:
+            total = none
+            for tap in range(UNROLLED):
+                total = dot(module, b, total, seen(i64(tap), i64(0), i64(tap)), word_of(tap))
+            return total
+        before, loop, done = b.block, block("loop"), block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        row, quad, tap, sums = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(words)
+        total = dot(module, b, sums, seen(row, quad, tap), word_of(tap))
+        next_quad, next_tap = b.add(quad, i64(1)), b.add(tap, i64(1))
+        wraps = b.icmp_signed("==", next_quad, quads)
+        row.add_incoming(i64(0), before)
+        row.add_incoming(b.add(row, b.zext(wraps, i64)), loop)
+        quad.add_incoming(i64(0), before)
+        quad.add_incoming(b.select(wraps, i64(0), next_quad), loop)
+        tap.add_incoming(i64(0), before)
+        tap.add_incoming(next_tap, loop)
+        sums.add_incoming(none, before)
+        sums.add_incoming(total, loop)
+        b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
+        b.position_at_end(done)
+        return total
+
+    def of(pointer: Any) -> Callable[[Any], Any]:
+        def word_of(tap: Any) -> Any:
+            if isinstance(tap, int) and pointer is weights:
+                return known[tap]
+            at = i64(tap) if isinstance(tap, int) else tap
+            return splat(b, b.load(b.gep(pointer, [at]), align=1))
+
+        return word_of
+
+    sums = summed(of(weights))
+    before, zeros, whole = b.block, block("zeros"), block("whole")
+    b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, whole)
+    b.position_at_end(zeros)
+    totals = summed(of(ones))
+    b.store(totals, b.bitcast(b.gep(kept, [i64(LANES)]), words.as_pointer()), align=4)
+    less, zeros_end = b.sub(sums, b.mul(weight_zero, totals)), b.block
+    b.branch(whole)
+    b.position_at_end(whole)
+    found = b.phi(words)
+    found.add_incoming(sums, before)
+    found.add_incoming(less, zeros_end)
+    bare = b.phi(words)
+    bare.add_incoming(sums, before)
+    bare.add_incoming(sums, zeros_end)
+    quick, slow, certain, following = (block(name) for name in ("quick", "slow", "certain", "following"))
+    b.cbranch(quickly, quick, slow)
+
+    b.position_at_end(quick)
+    made, near = in_bytes(module, b, b.add(found, base), factor, moved, sure, short)
+    bits = b.bitcast(near, ir.IntType(LANES))
+    b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), slow, certain)
+
+    b.position_at_end(slow)
+    b.store(bare, b.bitcast(kept, words.as_pointer()), align=4)
+    place = b.gep(y, [b.mul(y_at, each)])
+    b.call(exact(module, "kernelscope_windows_exactly", True), [
+        b.bitcast(kept, words.as_pointer()), i64(1), i64(1), place, i64(0), count, to, numbers, correction,
+        bias, scale, shift, zero, b.gep(kept, [i64(LANES)]), with_zeros, with_shift, ready, i64(0),
+    ])  # fmt: skip
+    b.branch(following)
+
+    b.position_at_end(certain)
+    goal = b.gep(y, [y_at])
+    full, some = block("full"), block("some")
+    b.cbranch(b.icmp_signed("==", count, i64(LANES)), full, some)
+    b.position_at_end(full)
+    b.store(made, b.bitcast(goal, bytes_.as_pointer()), align=1)
+    b.branch(following)
+    b.position_at_end(some)
+    lanes = ir.Constant(words, list(range(LANES)))
+    first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
+    stored_lanes(module, b, made, b.bitcast(goal, bytes_.as_pointer()), first)
+    b.branch(following)
+
+    b.position_at_end(following)
+    next_vector = b.add(v, i64(1))
+    v.add_incoming(next_vector, following)
+    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _splat_bytes(b: Any, value: Any) -> Any:
+    one = b.insert_element(ir.Constant(WHOLE, ir.Undefined), value, i32(0))
+    zeros = ir.Constant(ir.VectorType(i32, 4 * LANES), [0] * 4 * LANES)
+    return b.shuffle_vector(one, one, zeros)
+
+
+def _spread(b: Any, pointer: Any, stride: int) -> Any:
+    """Byte 4 l + k is the one `l · stride + k` further on: k of lane l. Up to 2 LANES bytes are read, or 4
+    LANES where the stride is not 1."""
+    few = ir.VectorType(i32, LANES // 2 if stride == 1 else LANES)
+    loaded = read(b, pointer, few)
+    # Lanes in fours, whose bytes lie in four words one after the other.
+    fours = [stride * (lane // 4) + lane % 4 for lane in range(LANES)]
+    fours = [min(place, few.count - 1) for place in fours]
+    near = b.bitcast(
+        b.shuffle_vector(loaded, ir.Constant(few, ir.Undefined), ir.Constant(words, fours)), WHOLE
+    )
+    places = [lane // 4 * 16 + lane % 4 * stride + k for lane in range(LANES) for k in range(4)]
+    kinds = ir.VectorType(i32, 4 * LANES)
+    return b.shuffle_vector(near, ir.Constant(WHOLE, ir.Undefined), ir.Constant(kinds, places))
