@@ -49,28 +49,61 @@ def planes(module: Any) -> Any:
     if name in module.globals:
         return module.globals[name]
     function = internal(module, name, ARGUMENTS)
+    (
+        _, table, vectors, rows, quads, _, stride, *_, kept, y, each, to, numbers,
+        correction, bias, scale, shift, zero, with_zeros, with_shift, ready, _,
+    ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    rows, quads, stride = (function.args[place] for place in (3, 4, 6))
-    end = function.append_basic_block("end")
     is_known = b.and_(b.icmp_signed("==", rows, i64(UNROLLED)), b.icmp_signed("==", quads, i64(1)))
-    chosen = b.switch(b.add(b.mul(stride, i64(2)), b.zext(is_known, i64)), end)
+    which = b.add(b.mul(stride, i64(2)), b.zext(is_known, i64))
+    pitch = b.add(b.mul(rows, quads), i64(MASKS))
+    entered, begins, exactly, end = (
+        b.block,
+        *map(function.append_basic_block, ("begins", "exactly", "end")),
+    )
+    b.branch(begins)
+    b.position_at_end(begins)
+    v = b.phi(i64)
+    v.add_incoming(i64(0), entered)
+    chosen = b.switch(which, end)
+    reached = []
     for apart in STRIDES:
         for unrolled in (0, 1):
             block = function.append_basic_block(f"of_{apart}_{unrolled}")
             chosen.add_case(i64(2 * apart + unrolled), block)
             b.position_at_end(block)
-            b.call(_plane(module, f"{name}_{apart}_{unrolled}", apart, bool(unrolled)), function.args)
-            b.branch(end)
+            of_stride = _plane(module, f"{name}_{apart}_{unrolled}", apart, bool(unrolled))
+            stopped = b.call(of_stride, [v, *function.args])
+            reached.append((stopped, block))
+            b.cbranch(b.icmp_signed("<", stopped, vectors), exactly, end)
+    b.position_at_end(exactly)
+    at = b.phi(i64)
+    for stopped, block in reached:
+        at.add_incoming(stopped, block)
+    told = b.gep(table, [b.mul(at, pitch)])
+    y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (Y_AT, COUNT))
+    b.call(exact(module, f"{name}_exactly", True), [
+        b.bitcast(kept, words.as_pointer()), i64(1), i64(1), b.gep(y, [b.mul(y_at, each)]), i64(0), count, to,
+        numbers, correction, bias, scale, shift, zero, b.gep(kept, [i64(LANES)]), with_zeros, with_shift,
+        ready, i64(0),
+    ])  # fmt: skip
+    following = b.add(at, i64(1))
+    v.add_incoming(following, exactly)
+    b.cbranch(b.icmp_signed("<", following, vectors), begins, end)
     b.position_at_end(end)
     b.ret_void()
     return function
 
 
 def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
-    function = internal(module, name, ARGUMENTS)
+    """The bytes of vectors from `first` on, as far as float32 is sure: the number of the one that is not, or
+    of no byte, whose sums are kept; nothing is called in between, so that registers hold what all share."""
+    function = ir.Function(module, ir.FunctionType(i64, [i64, *ARGUMENTS]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
     (
-        x, table, vectors, rows, quads, row_step, _, flip, padding, weights, ones, kept, y, each, to, numbers,
-        correction, bias, scale, shift, zero, with_zeros, with_shift, ready, apart,
+        start, x, table, vectors, rows, quads, row_step, _, flip, padding, weights, ones, kept, y, _, to,
+        numbers, _, _, _, _, zero, with_zeros, _, ready, apart,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -89,11 +122,11 @@ def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
     factor, moved, sure = (b.bitcast(word, floats) for word in (factor, moved, sure))
     weight_zero = splat(b, b.load(zero, align=4))
     known = [splat(b, b.load(b.gep(weights, [i64(tap)]), align=1)) for tap in range(UNROLLED * unrolled)]
-    entered, begins, end = b.block, block("begins"), block("end")
-    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
+    entered, begins = b.block, block("begins")
+    b.branch(begins)
     b.position_at_end(begins)
     v = b.phi(i64)
-    v.add_incoming(i64(0), entered)
+    v.add_incoming(start, entered)
     told = b.gep(table, [b.mul(v, pitch)])
     x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
     here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
@@ -152,45 +185,37 @@ def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
     found = b.phi(words)
     found.add_incoming(sums, before)
     found.add_incoming(less, zeros_end)
-    bare = b.phi(words)
-    bare.add_incoming(sums, before)
-    bare.add_incoming(sums, zeros_end)
-    quick, slow, certain, following = (block(name) for name in ("quick", "slow", "certain", "following"))
-    b.cbranch(quickly, quick, slow)
+    quick, unsure, certain, following = (block(name) for name in ("quick", "unsure", "certain", "following"))
+    b.cbranch(quickly, quick, unsure)
 
     b.position_at_end(quick)
     made, near = in_bytes(module, b, b.add(found, base), factor, moved, sure, short)
     bits = b.bitcast(near, ir.IntType(LANES))
-    b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), slow, certain)
+    b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), unsure, certain)
 
-    b.position_at_end(slow)
-    b.store(bare, b.bitcast(kept, words.as_pointer()), align=4)
-    place = b.gep(y, [b.mul(y_at, each)])
-    b.call(exact(module, "kernelscope_windows_exactly", True), [
-        b.bitcast(kept, words.as_pointer()), i64(1), i64(1), place, i64(0), count, to, numbers, correction,
-        bias, scale, shift, zero, b.gep(kept, [i64(LANES)]), with_zeros, with_shift, ready, i64(0),
-    ])  # fmt: skip
-    b.branch(following)
+    b.position_at_end(unsure)
+    b.store(sums, b.bitcast(kept, words.as_pointer()), align=4)
+    b.ret(v)
 
     b.position_at_end(certain)
-    goal = b.gep(y, [y_at])
+    goal = b.bitcast(b.gep(y, [y_at]), bytes_.as_pointer())
     full, some = block("full"), block("some")
     b.cbranch(b.icmp_signed("==", count, i64(LANES)), full, some)
     b.position_at_end(full)
-    b.store(made, b.bitcast(goal, bytes_.as_pointer()), align=1)
+    b.store(made, goal, align=1)
     b.branch(following)
     b.position_at_end(some)
     lanes = ir.Constant(words, list(range(LANES)))
-    first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
-    stored_lanes(module, b, made, b.bitcast(goal, bytes_.as_pointer()), first)
+    stored_lanes(module, b, made, goal, b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32))))
     b.branch(following)
 
     b.position_at_end(following)
     next_vector = b.add(v, i64(1))
     v.add_incoming(next_vector, following)
+    end = block("end")
     b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
     b.position_at_end(end)
-    b.ret_void()
+    b.ret(vectors)
     return function
 
 
