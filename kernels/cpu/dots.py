@@ -109,6 +109,8 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
+    left, ready, apart = behind[2], *behind[-2:]
+    begin = _begun(module, b, by_row, ready, apart, left, rows if by_row else vectors)
     kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
     entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
     if not by_row:
@@ -139,8 +141,8 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     following = b.add(k, i64(1))
     k.add_incoming(i64(0), entered)
     k.add_incoming(following, loop)
-    for total, value in zip(sums, added, strict=True):
-        total.add_incoming(ir.Constant(words, [0] * LANES), entered)
+    for (i, v), total, value in zip(pairs, sums, added, strict=True):
+        total.add_incoming(begin[i if by_row else v], entered)
         total.add_incoming(value, loop)
     b.cbranch(b.icmp_signed("<", following, quads), loop, done)
     b.position_at_end(done)
@@ -149,6 +151,19 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     b.call(finish, [kept, i64(rows), i64(vectors), *behind])
     b.ret_void()
     return function
+
+
+def _begun(module: Any, b: Any, by_row: bool, ready: Any, apart: Any, left: Any, channels: int) -> list[Any]:
+    """What the sums of rows or of vectors begin with, where bytes are made of them in float32; else 0."""
+    is_ready, none = b.icmp_signed(">", apart, i64(0)), ir.Constant(words, [0] * LANES)
+    found = []
+    for k in range(channels):
+        if by_row:
+            value = splat(b, b.load(b.gep(ready, [i64(k)]), align=4))
+        else:
+            value = _lanes(module, b, b.gep(ready, [i64(k * LANES)]), words, _count(b, left, i64(k)))
+        found.append(b.select(is_ready, value, none))
+    return found
 
 
 def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
@@ -193,12 +208,12 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
         at = b.gep(pointer, [channel])
         return splat(b, b.load(at, align=4)) if by_row else _lanes(module, b, at, words, counts[0])
 
-    base, *reals_of = (of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in range(4))
+    reals_of = [of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in (1, 2, 3)]
     factor, moved_by, sure = (b.bitcast(word, floats) for word in reals_of)
     pairs = [(outer, k) if by_row else (k, outer) for k in each]
     of = [b.gep(kept, [b.add(b.mul(i, vectors), v)]) for i, v in pairs]
     places = [b.gep(y, [b.add(b.mul(i, y_row), b.mul(v, i64(LANES)))]) for i, v in pairs]
-    sums = [b.add(read(b, pointer, words), base) for pointer in of]
+    sums = [read(b, pointer, words) for pointer in of]
     before, zeros, summed = b.block, block("zeros"), block("summed")
     b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, summed)
     b.position_at_end(zeros)
@@ -216,16 +231,19 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     for phi, one, other in zip(found, sums, less, strict=True):
         phi.add_incoming(one, before)
         phi.add_incoming(other, zeros)
-    told = [in_bytes(module, b, total, factor, moved_by, sure, short) for total in found]
-    made = [one for one, _ in told]
-    any_near = told[0][1]
-    for _, other in told[1:]:
-        any_near = b.or_(any_near, other)
-    bits = b.bitcast(any_near, ir.IntType(LANES))
+    told = [in_bytes(module, b, total, factor, moved_by, short) for total in found]
+    made, furthest = [one for one, _ in told], told[0][1]
+    for _, off in told[1:]:
+        furthest = b.select(b.fcmp_ordered(">", off, furthest), off, furthest)
+    bits = b.bitcast(b.fcmp_unordered(">", furthest, sure), ir.IntType(LANES))
     certain, again, following = block("certain"), block("again"), block("following")
     b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), again, certain)
 
     b.position_at_end(again)
+    begun = of_channel(ready)
+    for pointer in of:  # without what they began with
+        kept_sum = b.bitcast(pointer, words.as_pointer())
+        b.store(b.sub(read(b, pointer, words), begun), kept_sum)
     behind = [b.gep(pointer, [channel]) for pointer in (correction, bias, scale)]
     at_shift = b.gep(shift, [b.select(b.icmp_signed("!=", with_shift, i64(0)), channel, i64(0))])
     for (i, v), pointer, place in zip(pairs, of, places, strict=True):
@@ -284,20 +302,21 @@ def stored_lanes(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
 def _of(module: Any, b: Any, name: str, value: Any) -> Any:
     """A function of LLVM's of each lane."""
     kind = value.type
-    own = f"{name}.v{LANES}{'f32' if kind is floats else 'f64'}"
+    own = f"{name}.v{LANES}{'f32' if kind == floats else 'f64'}"
     return b.call(llvm_own(module, own, kind, [kind]), [value])
 
 
 def in_bytes(
-    module: Any, b: Any, total: Any, factor: Any, moved_by: Any, sure: Any, short: list[Any]
+    module: Any, b: Any, total: Any, factor: Any, moved_by: Any, short: list[Any]
 ) -> tuple[Any, Any]:
-    """The bytes of these sums, worked out in float32, and which of them are not sure
-    (kernels.cpu.quantized.in_float32)."""
+    """The bytes of these sums, worked out in float32, and how far each was from a whole number: none where it
+    is held at an end (kernels.cpu.quantized.in_float32)."""
     fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
     step = b.call(fma, [b.sitofp(total, floats), factor, moved_by])
-    rounded = _of(module, b, "rint", step)
-    off = _of(module, b, "fabs", b.fsub(step, rounded))
-    return _held(b, rounded, short), b.fcmp_unordered(">", off, sure)
+    step = b.select(b.fcmp_ordered("<", step, short[LOW]), short[LOW], step)
+    step = b.select(b.fcmp_ordered(">", step, short[HIGH]), short[HIGH], step)
+    whole = b.fptosi(_of(module, b, "rint", step), words)  # one instruction
+    return b.trunc(whole, bytes_), _of(module, b, "fabs", b.fsub(step, b.sitofp(whole, floats)))
 
 
 def _held(b: Any, step: Any, behind: list[Any]) -> Any:

@@ -124,15 +124,15 @@ def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, wei
 
 
 @inlined
-def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, shift, with_shift, out_scale):
+def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, shift, with_shift, numbers):
     """What bytes are made by in float32, of the channels `first` to `first + count`: ready[k · apart + i] is
-    what is added to a sum, by which that is multiplied, what is added then, and up to which distance from a
-    whole number the byte is sure. Returns `apart`, or 0 where no byte is asked for, or where a sum and its
-    bias may be beyond 32 bits.
+    what a sum begins with, by which it is multiplied, what is added then, the zero point too, and up to which
+    distance from a whole number the byte is sure. Returns `apart`, or 0 where no byte is asked for, or where
+    a sum and its bias may be beyond 32 bits.
 
-    With u = 2⁻²⁴, the sum, the factor and the shift are in float32 each off by at most u of themselves, and
-    so is what is made of them: a number q of steps by 6u |q| + 4u |shift|. From 512 steps on it is held at an
-    end whatever it is. So q is sure where it lies 8u (512 + |shift|) from half-way between two steps."""
+    With u = 2⁻²⁴, the sum, the factor and what is added are in float32 each off by at most u of themselves,
+    and so is what is made of them: a number q of steps by 6u |q| + 4u |added|. From 512 steps on it is held
+    at an end whatever it is. So q is sure where it lies 8u (512 + |added|) from half-way between steps."""
     if to != BYTES:
         return 0
     room = 2**31 - 1 - terms * LARGEST * LARGEST
@@ -140,14 +140,14 @@ def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, s
         simd.as_floats(simd.shifted(ready, apart)),
         simd.as_floats(simd.shifted(ready, 2 * apart)),
     )
-    sure, per_step = simd.as_floats(simd.shifted(ready, 3 * apart)), 1 / out_scale
+    sure, per_step = simd.as_floats(simd.shifted(ready, 3 * apart)), 1 / numbers[0]
     for i in range(count):
         own = bias[first + i]
         if own > room or own < -room:
             return 0
         ready[i] = correction[i] + own
         factors[i] = np.float32(scale[first + i] * per_step)
-        by = np.float32(shift[first + i] * per_step) if with_shift == 1 else np.float32(0)
+        by = np.float32((shift[first + i] * per_step if with_shift == 1 else 0.0) + numbers[1])
         moved[i] = by
         sure[i] = np.float32(0.5 - 2.0**-21 * (512 + abs(np.float64(by))))
     return apart

@@ -189,8 +189,8 @@ def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
     b.cbranch(quickly, quick, unsure)
 
     b.position_at_end(quick)
-    made, near = in_bytes(module, b, b.add(found, base), factor, moved, sure, short)
-    bits = b.bitcast(near, ir.IntType(LANES))
+    made, off = in_bytes(module, b, b.add(found, base), factor, moved, short)
+    bits = b.bitcast(b.fcmp_unordered(">", off, sure), ir.IntType(LANES))
     b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), unsure, certain)
 
     b.position_at_end(unsure)

@@ -69,7 +69,7 @@ def sums(p: Quantized, x: Array, weight: Array, x_zero: Array, weight_zero: Arra
 
 
 def run(p: Quantized, inputs: list[Array]) -> Array:
-    kernel = load(registry.find("cpu", p.op, rung))
+    kernel = load(registry.find("cpu", p.op, "dot_tiles"))
     y = np.zeros(p.output_shape, p.out_dtype)
     scratch = np.full(-(-kernel.workspace(p) // 4), np.nan, np.float32)
     packed = zip(inputs, kernel.pack(p, list(inputs)), strict=True)

@@ -192,7 +192,7 @@ def step(a, low, high, scratch):
         0, maps, a[45], x_zero ^ flip, simd.octets(a[33]), a[39], a[35], weight_sums, correction, zero
     )
     apart = in_float32(
-        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])[0]
+        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])
     )  # fmt: skip
     start, stop, end = 0, a[44], a[44] * groups * channels * a[2] * a[3]
     own, per, there = maps // groups, groups * bands * slices, -1

@@ -56,7 +56,7 @@ def step(a, low, high, scratch):
     )  # fmt: skip
     apart = in_float32(
         simd.shifted(ready, first), maps, first, last - first, terms, to, simd.shifted(correction, first),
-        bias, scale, shift, with_shift, numbers_behind[0],
+        bias, scale, shift, with_shift, numbers_behind,
     )  # fmt: skip
     for part in range(low, high):
         image, m = part // maps, part % maps
