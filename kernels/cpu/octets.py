@@ -156,13 +156,20 @@ def weaver(module: Any) -> Any:
         b.position_at_end(loop)
         at = b.phi(i64)
         at.add_incoming(i64(0), begins)
-        word = each
-        for place, source in enumerate(sources):
-            some = _some(b, source, b.mul(at, i64(apart)), LANES * apart)
-            if apart > 1:
-                places = ir.Constant(words, list(range(0, LANES * apart, apart)))
-                some = b.shuffle_vector(some, ir.Constant(some.type, ir.Undefined), places)
-            word = b.xor(word, b.shl(b.zext(some, words), filled(words, 8 * place)))
+        rows = [_some(b, source, b.mul(at, i64(apart)), LANES * apart) for source in sources]
+        kind = ir.VectorType(i32, LANES)
+        while len(rows) > 1:  # one behind the other, of each every byte or every second one
+            kind = ir.VectorType(i32, 2 * kind.count)
+            step = apart if len(rows) == len(sources) else 1
+            if len(rows) == 2:  # the last time: byte after byte of each
+                places = [k + LANES * row for k in range(LANES) for row in range(len(sources))]
+            else:
+                places = list(range(0, kind.count * step, step))
+            rows = [
+                b.shuffle_vector(rows[k], rows[k + 1], ir.Constant(kind, places))
+                for k in range(0, len(rows), 2)
+            ]
+        word = b.xor(b.bitcast(rows[0], words), each)
         b.store(word, b.bitcast(b.gep(to, [at]), words.as_pointer()), align=4)
         following = b.add(at, i64(LANES))
         at.add_incoming(following, loop)

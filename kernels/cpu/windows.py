@@ -41,6 +41,8 @@ ARGUMENTS = [
     _pi32, _pf64, _pf64, _pi32, i64, i64, _pi32, i64,
 ]  # fmt: skip
 UNROLLED = 3  # rows of a window, a word each: the most frequent one
+ANY, PLAIN, FLIPPED = range(3)  # windows; those of that many rows, of unsigned bytes; and of signed ones
+KINDS = 3
 
 
 def planes(module: Any) -> Any:
@@ -50,12 +52,14 @@ def planes(module: Any) -> Any:
         return module.globals[name]
     function = internal(module, name, ARGUMENTS)
     (
-        _, table, vectors, rows, quads, _, stride, *_, kept, y, each, to, numbers,
+        _, table, vectors, rows, quads, _, stride, flip, _, _, _, kept, y, each, to, numbers,
         correction, bias, scale, shift, zero, with_zeros, with_shift, ready, _,
     ) = function.args  # fmt: skip
     b = ir.IRBuilder(function.append_basic_block("entry"))
     is_known = b.and_(b.icmp_signed("==", rows, i64(UNROLLED)), b.icmp_signed("==", quads, i64(1)))
-    which = b.add(b.mul(stride, i64(2)), b.zext(is_known, i64))
+    is_known = b.and_(is_known, b.icmp_signed("<=", stride, i64(2)))
+    kind = b.select(is_known, b.select(b.icmp_signed("==", flip, i64(0)), i64(PLAIN), i64(FLIPPED)), i64(ANY))
+    which = b.add(b.mul(stride, i64(KINDS)), kind)
     pitch = b.add(b.mul(rows, quads), i64(MASKS))
     entered, begins, exactly, end = (
         b.block,
@@ -68,11 +72,11 @@ def planes(module: Any) -> Any:
     chosen = b.switch(which, end)
     reached = []
     for apart in STRIDES:
-        for unrolled in (0, 1):
-            block = function.append_basic_block(f"of_{apart}_{unrolled}")
-            chosen.add_case(i64(2 * apart + unrolled), block)
+        for kind in (ANY, PLAIN, FLIPPED) if apart <= 2 else (ANY,):
+            block = function.append_basic_block(f"of_{apart}_{kind}")
+            chosen.add_case(i64(KINDS * apart + kind), block)
             b.position_at_end(block)
-            of_stride = _plane(module, f"{name}_{apart}_{unrolled}", apart, bool(unrolled))
+            of_stride = _plane(module, f"{name}_{apart}_{kind}", apart, kind)
             stopped = b.call(of_stride, [v, *function.args])
             reached.append((stopped, block))
             b.cbranch(b.icmp_signed("<", stopped, vectors), exactly, end)
@@ -95,7 +99,7 @@ def planes(module: Any) -> Any:
     return function
 
 
-def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
+def _plane(module: Any, name: str, stride: int, kind: int) -> Any:
     """The bytes of vectors from `first` on, as far as float32 is sure: the number of the one that is not, or
     of no byte, whose sums are kept; nothing is called in between, so that registers hold what all share."""
     function = ir.Function(module, ir.FunctionType(i64, [i64, *ARGUMENTS]), name)
@@ -121,7 +125,9 @@ def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
     )
     factor, moved, sure = (b.bitcast(word, floats) for word in (factor, moved, sure))
     weight_zero = splat(b, b.load(zero, align=4))
-    known = [splat(b, b.load(b.gep(weights, [i64(tap)]), align=1)) for tap in range(UNROLLED * unrolled)]
+    known = [
+        splat(b, b.load(b.gep(weights, [i64(tap)]), align=1)) for tap in range(0 if kind == ANY else UNROLLED)
+    ]
     entered, begins = b.block, block("begins")
     b.branch(begins)
     b.position_at_end(begins)
@@ -133,14 +139,14 @@ def _plane(module: Any, name: str, stride: int, unrolled: bool) -> Any:
 
     def seen(row: Any, quad: Any, tap: Any) -> Any:
         place = b.gep(here, [b.add(b.mul(row, row_step), b.mul(quad, i64(4)))])
-        under = b.xor(_spread(b, place, stride), flips)
         inside = b.bitcast(b.load(b.gep(masks, [tap])), BITS)
-        return b.bitcast(b.select(inside, under, padded), words)
+        under = b.select(inside, _spread(b, place, stride), padded)
+        return b.bitcast(under if kind == PLAIN else b.xor(under, flips), words)
 
     def summed(word_of: Callable[[Any], Any]) -> Any:
         """Of every row and quad of the window, the words seen there times these."""
         none = ir.Constant(words, [0] * LANES)
-        if unrolled:
+        if kind != ANY:
             total = none
             for tap in range(UNROLLED):
                 total = dot(module, b, total, seen(i64(tap), i64(0), i64(tap)), word_of(tap))

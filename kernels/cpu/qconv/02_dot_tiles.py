@@ -96,9 +96,18 @@ def by_words(a, x, images, first, high, plane, line, to, zero, end):
     right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
     padding, reach = (zero ^ flip) * 0x01010101, 3 * area + (right - left) * stride + WOVEN
     row = to
+    follow = stride == 1 and a[22] == 1 and left == 0 and right == pitch and pitch == w
     for image in range(images):
         y = first * a[22] + sources[1] - a[24]
         start = image * between + sources[0] * area + left * stride + dx - pad
+        if follow and y >= 0 and y + high <= h and start + y * w + 3 * area + high * w + WOVEN <= end:
+            of = simd.shifted(x, start + y * w)  # all rows are one
+            simd.woven(
+                row, of, simd.shifted(of, area), simd.shifted(of, 2 * area), simd.shifted(of, 3 * area),
+                high * w, flip, 1,
+            )  # fmt: skip
+            row = simd.shifted(row, high * pitch)
+            continue
         for _ in range(high):
             begin, stop = left, right
             if y < 0 or y >= h:

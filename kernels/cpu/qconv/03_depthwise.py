@@ -66,7 +66,7 @@ def step(a, low, high, scratch):
             simd.copied(alone, plane, of_plane, 1)
             plane = alone
         simd.under_windows(
-            plane, table, vectors, rows, quads, row_step, stride, flip, x_zero ^ flip,
+            plane, table, vectors, rows, quads, row_step, stride, flip, x_zero,
             simd.shifted(weights, m * rows * quads), ones, kept, simd.shifted(y, part * of_answer * each),
             each, to, numbers_behind, simd.shifted(correction, m), simd.shifted(bias, m),
             simd.shifted(scale, m), simd.shifted(shift, m), simd.shifted(zero, m), with_zeros, with_shift,
