@@ -311,13 +311,19 @@ def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
 
 
 @intrinsic
-def largest(typing: Any, to: Any, of: Any, count: Any, flip: Any) -> Any:
-    """So many bytes: to[k] = the larger of to[k] and of[k] ^ flip, which do not overlap."""
+def largest_of_windows(
+    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any, column_step: Any,
+    stride: Any, signed: Any, y: Any,
+) -> Any:  # fmt: skip
+    """Of the outputs of one plane, by vectors of 4 LANES // stride, the largest of x at +
+    r · row_step + c · column_step + k · stride. The table: as of `under_windows`; for each r and c, which
+    of the 4 LANES bytes that are read are of the image. A stride is one of kernels.cpu.octets.STRIDES."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.call(octets_of.maximum(builder.module), arguments)
+        builder.call(windows_of.maxima(builder.module), arguments)
 
-    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+    whole = types.int64
+    return types.void(_OCTETS, INTEGERS, *[whole] * 7, _OCTETS), made
 
 
 @intrinsic

@@ -16,6 +16,7 @@ from kernels.cpu import simd
 from kernels.cpu.common import Array
 from kernels.cpu.compiled import inlined
 from kernels.ops._quantized import EIGHT_BITS, LARGEST, Quantized
+from kernels.ops.qadd import QAdd
 
 INT32, FLOAT32, BYTES = range(3)  # what becomes of a sum in a compiled rung (kernels.cpu.dots)
 FLOAT32_HOLDS = 2**24 // 255**2  # products of two factors of up to 255 whose sum float32 holds
@@ -105,6 +106,22 @@ def behind(p: Quantized, inputs: Sequence[Array]) -> list[Array]:
     """bias, scale and shift, or what is never read."""
     given = [array.reshape(-1) for array in inputs[4:]]
     return [*given, *(NO_WORDS, NO_REALS, NO_REALS)[len(given) :]]
+
+
+def of_sum(p: QAdd, flips: Sequence[int]) -> Array:
+    """What a sum of two bytes is told (kernels.cpu.octets.adder), whose zero points are those of unsigned
+    numbers; with the steps of one of each, what is added to these, and up to which distance from a whole
+    number the byte is sure.
+
+    With u = 2⁻²⁴, the three numbers are in float32 each off by at most u of themselves, and each of the two
+    sums of float32 by u of itself: together by at most 3u (255 (x_steps + z_steps) + |added|)."""
+    x_scale, z_scale, scale = (float(np.float32(value)) for value in (p.a_scale, p.b_scale, p.out_scale))
+    x_zero, z_zero = p.a_zero + flips[0], p.b_zero + flips[1]
+    steps = [x_scale / scale, z_scale / scale]
+    added = p.out_zero - x_zero * steps[0] - z_zero * steps[1]
+    sure = 0.5 - 2.0**-22 * (255 * (abs(steps[0]) + abs(steps[1])) + abs(added))
+    zeros = [x_zero, z_zero]
+    return np.array([x_scale, z_scale, scale, p.out_zero, p.low, p.high, *zeros, *steps, added, sure])
 
 
 @inlined

@@ -1,5 +1,5 @@
-"""A plane of bytes under the windows of one map, in vector registers, written in LLVM's own language.
-`under_windows` of kernels.cpu.intrinsics says what it does.
+"""A plane of bytes under windows, in vector registers, written in LLVM's own language: what one map makes of
+it, and the largest of each. kernels.cpu.intrinsics says what `under_windows` and `largest_of_windows` do.
 
 Of a row of a window four bytes that lie side by side are a word. The words of LANES outputs are brought
 about by two permutations of what is loaded once: words first, then bytes within four words. So a window of
@@ -17,6 +17,7 @@ from kernels.cpu.dots import HIGH, dot, exact, in_bytes, stored_lanes
 from kernels.cpu.octets import STRIDES
 from kernels.cpu.quantized import BYTES
 from kernels.cpu.simd import LANES, OF_VECTOR
+from kernels.cpu.tiles import llvm_own
 from kernels.cpu.vectors import (
     bytes_,
     f32,
@@ -245,3 +246,97 @@ def _spread(b: Any, pointer: Any, stride: int) -> Any:
     places = [lane // 4 * 16 + lane % 4 * stride + k for lane in range(LANES) for k in range(4)]
     kinds = ir.VectorType(i32, 4 * LANES)
     return b.shuffle_vector(near, ir.Constant(WHOLE, ir.Undefined), ir.Constant(kinds, places))
+
+
+# --- the largest ---
+
+MOST = [_pi8, _pi64, i64, i64, i64, i64, i64, i64, i64, _pi8]
+
+
+def maxima(module: Any) -> Any:
+    """The function for every stride, of unsigned and of signed bytes, in this module."""
+    name = "kernelscope_maxima"
+    if name in module.globals:
+        return module.globals[name]
+    function = internal(module, name, MOST)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    stride, signed = function.args[7:9]
+    end = function.append_basic_block("end")
+    chosen = b.switch(b.add(b.mul(stride, i64(2)), signed), end)
+    for apart in STRIDES:
+        for sign in (0, 1):
+            block = function.append_basic_block(f"of_{apart}_{sign}")
+            chosen.add_case(i64(2 * apart + sign), block)
+            b.position_at_end(block)
+            b.call(_largest(module, f"{name}_{apart}_{sign}", apart, bool(sign)), function.args)
+            b.branch(end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _largest(module: Any, name: str, stride: int, signed: bool) -> Any:
+    function = internal(module, name, MOST)
+    x, table, vectors, rows, columns, row_step, column_step, _, _, y = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    begins, loop, done, following, end = map(
+        function.append_basic_block, ("begins", "loop", "done", "following", "end")
+    )
+    taps = b.mul(rows, columns)
+    pitch = b.add(taps, i64(MASKS))
+    lowest = ir.Constant(WHOLE, [-128 if signed else 0] * WHOLE.count)
+    entered = b.block
+    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
+    b.position_at_end(begins)
+    v = b.phi(i64)
+    v.add_incoming(i64(0), entered)
+    told = b.gep(table, [b.mul(v, pitch)])
+    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
+    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
+    b.branch(loop)
+    b.position_at_end(loop)
+    row, column, tap, most = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(WHOLE)
+    place = b.add(b.mul(row, row_step), b.mul(column, column_step))
+    of_image = b.bitcast(b.load(b.gep(masks, [tap])), BITS)
+    seen = b.select(of_image, read(b, b.gep(here, [place]), WHOLE), lowest)
+    compared = b.icmp_signed if signed else b.icmp_unsigned
+    larger = b.select(compared(">", seen, most), seen, most)
+    next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
+    wraps = b.icmp_signed("==", next_column, columns)
+    for phi, first, further in (
+        (row, i64(0), b.add(row, b.zext(wraps, i64))),
+        (column, i64(0), b.select(wraps, i64(0), next_column)),
+        (tap, i64(0), next_tap),
+        (most, lowest, larger),
+    ):
+        phi.add_incoming(first, begins)
+        phi.add_incoming(further, loop)
+    b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
+    b.position_at_end(done)
+    lanes = WHOLE.count // stride
+    kind = ir.VectorType(i8, lanes)
+    places = ir.Constant(ir.VectorType(i32, lanes), list(range(0, lanes * stride, stride)))
+    picked = b.shuffle_vector(larger, ir.Constant(WHOLE, ir.Undefined), places)
+    goal = b.bitcast(b.gep(y, [y_at]), kind.as_pointer())
+    full, some = function.append_basic_block("full"), function.append_basic_block("some")
+    b.cbranch(b.icmp_signed("==", count, i64(lanes)), full, some)
+    b.position_at_end(full)
+    b.store(picked, goal, align=1)
+    b.branch(following)
+    b.position_at_end(some)
+    bits = ir.VectorType(ir.IntType(1), lanes)
+    number = ir.Constant(kind, list(range(lanes)))
+    one = b.insert_element(ir.Constant(kind, ir.Undefined), b.trunc(count, i8), i32(0))
+    every = b.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
+    store = llvm_own(
+        module, f"masked.store.v{lanes}i8.p0", ir.VoidType(), [kind, kind.as_pointer(), i32, bits]
+    )
+    b.call(store, [picked, goal, i32(1), b.icmp_unsigned("<", number, every)])
+    b.branch(following)
+    b.position_at_end(following)
+    next_vector = b.add(v, i64(1))
+    v.add_incoming(next_vector, following)
+    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function

@@ -12,17 +12,16 @@
 # stride_max = 4
 """Nothing is laid out before: a window of few numbers costs less than its copy (kernels.cpu.windows).
 
-Where an image is as wide as its answer, outputs of several rows are one vector, for their windows lie as far
-apart as they do; else a vector has outputs of one row. A table, the same for every plane, says where each
-vector's windows begin and which of their bytes lie outside the image. What is read beside a plane is other
-planes'; the first and the last of all are copied, with room around.
+A table, the same for every plane, says where each vector's windows begin and which of their bytes lie outside
+the image (kernels.cpu.planes). What is read beside a plane is other planes'; the first and the last of all
+are copied, with room around.
 """
 
 from functools import cache
 
 import numpy as np
 
-from kernels.cpu import simd
+from kernels.cpu import planes, simd
 from kernels.cpu.compiled import Call, compiled
 from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
@@ -81,34 +80,16 @@ def _quads(c):
 
 @cache
 def _table(c):
-    """(vectors, 3 + words of a window): see kernels.cpu.intrinsics.under_windows."""
-    if c.out_w == c.w and c.stride_h == c.stride_w == 1:
-        begins = np.arange(0, c.out_h * c.out_w, LANES)
-        counts = np.minimum(LANES, c.out_h * c.out_w - begins)
-    else:
-        columns = np.arange(0, c.out_w, LANES)
-        begins = (np.arange(c.out_h)[:, None] * c.out_w + columns).reshape(-1)
-        counts = np.tile(np.minimum(LANES, c.out_w - columns), c.out_h)
-    row, column = np.divmod(begins, c.out_w)
-    at = (row * c.stride_h - c.pad_top) * c.w + column * c.stride_w - c.pad_left
-    output = begins[:, None] + np.arange(LANES)
-    # Where the four bytes of each word are taken from: (vectors, rows, quads, lanes, 4).
-    k = np.arange(4 * _quads(c)).reshape(1, 1, -1, 1, 4)
-    down = (output // c.out_w * c.stride_h - c.pad_top)[:, None, None, :, None]
-    down = down + np.arange(c.kh)[:, None, None, None]
-    across = (output % c.out_w * c.stride_w - c.pad_left)[:, None, None, :, None] + k
-    inside = (down >= 0) & (down < c.h) & (across >= 0) & (across < c.w) & (k < c.kw)
-    inside &= (np.arange(LANES) < counts[:, None])[:, None, None, :, None]
-    masks = np.packbits(inside.reshape(len(begins), -1, 4 * LANES), axis=-1, bitorder="little")
-    told = np.stack([at, begins, counts], axis=1).astype("<i8")
-    return np.ascontiguousarray(np.concatenate([told, masks.view("<i8")[..., 0]], axis=1), np.int64)
+    """See kernels.cpu.intrinsics.under_windows."""
+    rows, columns = np.divmod(np.arange(c.kh * 4 * _quads(c)), 4 * _quads(c))
+    seen = planes.inside(c, LANES, rows, columns) & (columns < c.kw)[:, None]
+    # (vectors, rows, quads, 4, lanes): the four bytes of a lane lie side by side.
+    seen = seen.reshape(len(seen), -1, 4, LANES).swapaxes(2, 3)
+    return planes.told(c, LANES, seen.reshape(*seen.shape[:2], -1))
 
 
 def _room(c):
-    """Bytes before a plane, and behind it, that may be read."""
-    at = _table(c)[:, 0]
-    furthest = int(at.max()) + (c.kh - 1) * c.w + 4 * (_quads(c) - 1) + REACH
-    return max(0, -int(at.min())), max(0, furthest - c.h * c.w)
+    return planes.room(c, LANES, (c.kh - 1) * c.w + 4 * (_quads(c) - 1) + REACH)
 
 
 def workspace(p):
