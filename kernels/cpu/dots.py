@@ -2,8 +2,8 @@
 not make them of loops. `dots_by_row` of kernels.cpu.intrinsics says what a tile does.
 
 Four numbers along the sum lie in a word. Where the processor can (VNNI), one instruction multiplies 16 words
-of unsigned numbers with 16 of signed ones and adds the four products of each to a sum in 32 bits; elsewhere
-this is written in pairs of 16 bits, which hold such products whole. Sums are exact in both.
+of unsigned numbers with 16 of signed ones, or 8 with 8, and adds the four products of each to a sum in 32
+bits; elsewhere this is written in pairs of 16 bits, which hold such products whole. Sums are exact in both.
 
 Behind the sum comes what kernels.ops._quantized defines, in double precision. A number of eight bits is first
 worked out in float32, whose error is known: only where that lies too near half-way between two steps is it
@@ -53,6 +53,7 @@ _BEHIND = [
 ARGUMENTS = [_pi32, _pi64, _pi64, _pi32, i64, *_BEHIND]
 
 
+HALF_VECTORS = 6  # vectors of sums where it takes two of a processor's 16 registers to hold one
 SIZES = tuple((rows, v) for rows in DOT_ROWS for v in range(1, DOT_VECTORS[rows] + 1))
 
 
@@ -90,6 +91,15 @@ def dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
     if has.get("avx512vnni"):
         kinds = [words] * 3
         return b.call(llvm_own(module, "x86.avx512.vpdpbusd.512", words, kinds), [sums, unsigned, signed])
+    if has.get("avxvnni"):
+        half = ir.VectorType(i32, LANES // 2)
+        own = llvm_own(module, "x86.avx512.vpdpbusd.256", half, [half] * 3)
+        halves = [ir.Constant(half, list(range(first, first + LANES // 2))) for first in (0, LANES // 2)]
+        parts = [
+            b.call(own, [b.shuffle_vector(of, of, places) for of in (sums, unsigned, signed)])
+            for places in halves
+        ]
+        return b.shuffle_vector(*parts, ir.Constant(words, list(range(LANES))))
     shorts = ir.VectorType(i16, 2 * LANES)
     eight, low = (ir.Constant(shorts, [value] * 2 * LANES) for value in (8, 255))
     u, s = b.bitcast(unsigned, shorts), b.bitcast(signed, shorts)
@@ -112,42 +122,44 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     left, ready, apart = behind[2], *behind[-2:]
     begin = _begun(module, b, by_row, ready, apart, left, rows if by_row else vectors)
     kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
-    entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
     if not by_row:
         panel = b.mul(quads, i64(LANES))
         panels = [b.gep(across, [b.mul(panel, i64(v))]) for v in range(vectors)]
         from_rows = [b.gep(spread, [b.load(b.gep(starts, [i64(i)]))]) for i in range(rows)]
-    b.branch(loop)
-    b.position_at_end(loop)
-    k = b.phi(i64)
-    sums = [b.phi(words) for _ in pairs]
-    next_word = b.load(b.gep(along, [k]))
-    if by_row:
-        here = b.gep(across, [next_word])
-        places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
-        own = b.gep(spread, [b.mul(k, i64(rows))])
-        rows_at = [b.gep(own, [i64(i)]) for i in range(rows)]
-    else:
-        place = b.mul(k, i64(LANES))
-        places = [b.gep(pointer, [place]) for pointer in panels]
-        rows_at = [b.gep(pointer, [next_word]) for pointer in from_rows]
-    seen = [read(b, pointer, words) for pointer in places]
-    added = []
-    for i in range(rows):
-        word = splat(b, b.load(rows_at[i], align=1))
-        for v in range(vectors):
+    together = rows if features().get("avx512f") else max(1, HALF_VECTORS // vectors)
+    for first in range(0, rows, together):  # as many sums as there are registers for
+        some = [pair for pair in pairs if first <= pair[0] < first + together]
+        entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        k = b.phi(i64)
+        sums = [b.phi(words) for _ in some]
+        next_word = b.load(b.gep(along, [k]))
+        if by_row:
+            here = b.gep(across, [next_word])
+            places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
+            own = b.gep(spread, [b.mul(k, i64(rows))])
+        else:
+            place = b.mul(k, i64(LANES))
+            places = [b.gep(pointer, [place]) for pointer in panels]
+        seen = [read(b, pointer, words) for pointer in places]
+        added: list[Any] = []
+        for (i, v), total in zip(some, sums, strict=True):
+            if v == 0:
+                of_row = b.gep(own, [i64(i)]) if by_row else b.gep(from_rows[i], [next_word])
+                word = splat(b, b.load(of_row, align=1))
             unsigned, signed = (seen[v], word) if by_row else (word, seen[v])
-            added.append(dot(module, b, sums[i * vectors + v], unsigned, signed))
-    following = b.add(k, i64(1))
-    k.add_incoming(i64(0), entered)
-    k.add_incoming(following, loop)
-    for (i, v), total, value in zip(pairs, sums, added, strict=True):
-        total.add_incoming(begin[i if by_row else v], entered)
-        total.add_incoming(value, loop)
-    b.cbranch(b.icmp_signed("<", following, quads), loop, done)
-    b.position_at_end(done)
-    for n, value in enumerate(added):
-        b.store(value, b.gep(kept, [i64(n)]))
+            added.append(dot(module, b, total, unsigned, signed))
+        following = b.add(k, i64(1))
+        k.add_incoming(i64(0), entered)
+        k.add_incoming(following, loop)
+        for (i, v), total, value in zip(some, sums, added, strict=True):
+            total.add_incoming(begin[i if by_row else v], entered)
+            total.add_incoming(value, loop)
+        b.cbranch(b.icmp_signed("<", following, quads), loop, done)
+        b.position_at_end(done)
+        for (i, v), value in zip(some, added, strict=True):
+            b.store(value, b.gep(kept, [i64(i * vectors + v)]))
     b.call(finish, [kept, i64(rows), i64(vectors), *behind])
     b.ret_void()
     return function

@@ -166,14 +166,21 @@ def test_every_sum_of_two_bytes_is_rounded_right(dtype: str, other: str, to: str
 
 
 @pytest.mark.sampled(3, "long")
-def test_a_processor_without_such_an_instruction_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dots.features()
+@pytest.mark.parametrize(
+    ("has", "p"),
+    [({}, PRODUCTS[-2]), ({"avxvnni": True}, PRODUCTS[3])],
+    ids=["none", "of 256 bits"],
+)
+def test_a_processor_without_the_widest_instruction_gets_the_same(
+    has: dict[str, bool], p: Quantized, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has.items() <= dots.features().items():
+        pytest.skip("this processor has no such instruction")
     asked = []
-    monkeypatch.setattr(dots, "features", lambda: asked.append(1) or {})
+    monkeypatch.setattr(dots, "features", lambda: asked.append(1) or has)
     monkeypatch.setattr(compiled, "object_file", lambda name, make, most=0: make())
     monkeypatch.setitem(globals(), "load", load.__wrapped__)
-    p = replace(PRODUCTS[-2], dtype="int8")
-    p = replace(p, weight_zeros=p.channels)
+    p = replace(p, dtype="int8", weight_zeros=p.channels)
     inputs = drawn_inputs(p, 0)
     np.testing.assert_array_equal(run(p, inputs), sums(p, *inputs).reshape(p.output_shape))
     assert asked, "it was not compiled anew"
