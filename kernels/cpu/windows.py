@@ -16,7 +16,7 @@ from llvmlite import ir
 from kernels.cpu.dots import HIGH, dot, exact, in_bytes, stored_lanes
 from kernels.cpu.octets import STRIDES
 from kernels.cpu.quantized import BYTES
-from kernels.cpu.simd import LANES, OF_VECTOR
+from kernels.cpu.simd import LANES, OF_VECTOR, RELU, RELU6
 from kernels.cpu.tiles import llvm_own
 from kernels.cpu.vectors import (
     bytes_,
@@ -36,7 +36,7 @@ WHOLE = ir.VectorType(i8, 4 * LANES)
 BITS = ir.VectorType(ir.IntType(1), 4 * LANES)
 X_AT, Y_AT, COUNT, MASKS = range(OF_VECTOR + 1)  # of a vector: what the table says of it
 
-_pi8, _pi32, _pi64, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f64))
+_pi8, _pi32, _pi64, _pf32, _pf64 = (kind.as_pointer() for kind in (i8, i32, i64, f32, f64))
 ARGUMENTS = [
     _pi8, _pi64, i64, i64, i64, i64, i64, i64, i64, _pi32, _pi32, _pi32, _pi8, i64, i64, _pf64, _pi32,
     _pi32, _pf64, _pf64, _pi32, i64, i64, _pi32, i64,
@@ -340,3 +340,130 @@ def _largest(module: Any, name: str, stride: int, signed: bool) -> Any:
     b.position_at_end(end)
     b.ret_void()
     return function
+
+
+# --- sums of float32 ---
+
+SUMS = [_pf32, _pi64, i64, i64, i64, i64, i64, i64, _pf32, _pf32, i64, _pf32]
+SHORT = ir.VectorType(ir.IntType(1), LANES)
+SQUARES = (3, 5)  # windows of so many rows and columns have their weights in registers
+LARGER = 0
+
+
+def sums(module: Any) -> Any:
+    """The function for every stride, in this module."""
+    name = "kernelscope_window_sums"
+    if name in module.globals:
+        return module.globals[name]
+    function = internal(module, name, SUMS)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    rows, columns, stride = (function.args[place] for place in (3, 4, 7))
+    side = i64(LARGER)
+    for square in SQUARES:
+        fits = b.and_(b.icmp_signed("==", rows, i64(square)), b.icmp_signed("==", columns, i64(square)))
+        side = b.select(b.and_(fits, b.icmp_signed("<=", stride, i64(2))), i64(square), side)
+    end = function.append_basic_block("end")
+    chosen = b.switch(b.add(b.mul(stride, i64(8)), side), end)
+    for apart in STRIDES:
+        for of_side in (LARGER, *SQUARES) if apart <= 2 else (LARGER,):
+            block = function.append_basic_block(f"of_{apart}_{of_side}")
+            chosen.add_case(i64(8 * apart + of_side), block)
+            b.position_at_end(block)
+            b.call(_summed(module, f"{name}_{apart}_{of_side}", apart, of_side), function.args)
+            b.branch(end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _summed(module: Any, name: str, stride: int, side: int) -> Any:
+    function = internal(module, name, SUMS)
+    x, table, vectors, rows, columns, row_step, column_step, _, weights, bias, after, y = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def block(name: str) -> Any:
+        return function.append_basic_block(name)
+
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    taps = b.mul(rows, columns)
+    pitch = b.add(taps, i64(MASKS + 1))
+    begin = splat(b, b.load(bias))
+    zero, six = (ir.Constant(floats, [value] * LANES) for value in (0.0, 6.0))
+    relu, relu6 = b.icmp_signed(">=", after, i64(RELU)), b.icmp_signed("==", after, i64(RELU6))
+    known = [splat(b, b.load(b.gep(weights, [i64(tap)]))) for tap in range(side * side)]
+    entered, begins, end = b.block, block("begins"), block("end")
+    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
+    b.position_at_end(begins)
+    v = b.phi(i64)
+    v.add_incoming(i64(0), entered)
+    told = b.gep(table, [b.mul(v, pitch)])
+    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
+    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
+    wide = ir.VectorType(f32, LANES * stride)
+    picks = ir.Constant(words, list(range(0, LANES * stride, stride)))
+
+    def added(total: Any, row: Any, column: Any, tap: Any, weight: Any, cut: bool) -> Any:
+        place = b.gep(here, [b.add(b.mul(row, row_step), b.mul(column, column_step))])
+        seen = b.load(b.bitcast(place, wide.as_pointer()), align=4)
+        if stride > 1:
+            seen = b.shuffle_vector(seen, ir.Constant(wide, ir.Undefined), picks)
+        made = b.call(fma, [weight, seen, total])
+        return b.select(_lanes_of(b, masks, tap), made, total) if cut else made
+
+    def window(cut: bool) -> Any:
+        """The sums; cut: where something of a window lies outside the image."""
+        if side:
+            total = begin
+            for tap in range(side * side):
+                row, column = divmod(tap, side)
+                total = added(total, i64(row), i64(column), i64(tap), known[tap], cut)
+            return total
+        before, loop, done = b.block, block("loop"), block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        row, column, tap, so_far = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(floats)
+        total = added(so_far, row, column, tap, splat(b, b.load(b.gep(weights, [tap]))), cut)
+        next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
+        wraps = b.icmp_signed("==", next_column, columns)
+        for phi, first, further in (
+            (row, i64(0), b.add(row, b.zext(wraps, i64))),
+            (column, i64(0), b.select(wraps, i64(0), next_column)),
+            (tap, i64(0), next_tap),
+            (so_far, begin, total),
+        ):
+            phi.add_incoming(first, before)
+            phi.add_incoming(further, loop)
+        b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
+        b.position_at_end(done)
+        return total
+
+    everywhere = _lanes_of(b, masks, taps)
+    inner, edge, written = block("inner"), block("edge"), block("written")
+    bits = b.bitcast(everywhere, ir.IntType(LANES))
+    b.cbranch(b.icmp_unsigned("==", bits, ir.Constant(bits.type, -1)), inner, edge)
+    made = []
+    for of, cut in ((inner, False), (edge, True)):
+        b.position_at_end(of)
+        made.append((window(cut), b.block))
+        b.branch(written)
+    b.position_at_end(written)
+    value = b.phi(floats)
+    for one, before in made:
+        value.add_incoming(one, before)
+    # so that NaN stays what it is
+    value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
+    value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
+    lanes = ir.Constant(words, list(range(LANES)))
+    first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
+    stored_lanes(module, b, value, b.bitcast(b.gep(y, [y_at]), floats.as_pointer()), first)
+    next_vector = b.add(v, i64(1))
+    v.add_incoming(next_vector, written)
+    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function
+
+
+def _lanes_of(b: Any, masks: Any, tap: Any) -> Any:
+    word = b.load(b.bitcast(b.gep(masks, [tap]), ir.IntType(LANES).as_pointer()))
+    return b.bitcast(word, SHORT)
