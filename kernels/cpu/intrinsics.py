@@ -10,6 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
@@ -137,10 +138,55 @@ def pause(typing: Any) -> Any:
     """What a thread does while it waits for another of the same core."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if llvm.get_process_triple().startswith(("x86_64", "i686")):
+        if _is_x86():
             builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
 
     return types.void(), made
+
+
+# Of the register that says how floating point is computed: numbers too small for full precision are zeros.
+_ZEROS = 0x8040
+
+
+def _control(builder: Any, name: str, slot: Any) -> None:
+    pointer = ir.IntType(8).as_pointer()
+    own = llvm_own(builder.module, f"x86.sse.{name}", ir.VoidType(), [pointer])
+    builder.call(own, [builder.bitcast(slot, pointer)])
+
+
+def _is_x86() -> bool:
+    return bool(llvm.get_process_triple().startswith(("x86_64", "i686")))
+
+
+@intrinsic
+def without_subnormals(typing: Any) -> Any:
+    """From here on numbers below 2⁻¹²⁶, which take as long as a hundred products each, are zeros, where the
+    processor can: what `as_before` is told to have them again."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_x86():
+            return _i64(0)
+        slot = cgutils.alloca_once(builder, ir.IntType(32))
+        _control(builder, "stmxcsr", slot)
+        before = builder.load(slot)
+        builder.store(builder.or_(before, ir.IntType(32)(_ZEROS)), slot)
+        _control(builder, "ldmxcsr", slot)
+        return builder.zext(before, _i64)
+
+    return types.int64(), made
+
+
+@intrinsic
+def as_before(typing: Any, state: Any) -> Any:
+    """Floating point as it was when `without_subnormals` said so."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _is_x86():
+            slot = cgutils.alloca_once(builder, ir.IntType(32))
+            builder.store(builder.trunc(arguments[0], ir.IntType(32)), slot)
+            _control(builder, "ldmxcsr", slot)
+
+    return types.void(types.int64), made
 
 
 @intrinsic

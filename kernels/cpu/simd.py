@@ -21,6 +21,7 @@ In a compiled function
     invoke(address, a, low, high, scratch)   another compiled function, by its address
     load, store, add, swap      of an int64 that several threads see
     pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time
+    without_subnormals, as_before   the smallest numbers as zeros, and as they were
     doze, rouse                 sleep at an int64 for as long as it has a value; wake who sleeps there
 
 Nothing here checks a bound: as in C, what is read and written beyond an array is the kernel's fault.

@@ -1,7 +1,7 @@
 # op = "conv"
 # rung = 10
 # name = "packed_pixels"
-# idea = "Windows of one element: 48 pixels of all channels, packed once, meet the weights of all maps in a cache."
+# idea = "Windows of one element: 48 pixels of all channels, packed once, are multiplied with all maps."
 # compiled = true
 # packs = true
 # [needs]
@@ -9,9 +9,9 @@
 # group = 1
 # pad = 0
 """A matrix product by tiles of registers (kernels.cpu.tiles), of as many pixels at a time as half of a core's
-own cache holds: a channel's pixels lie far from the next one's, in an image and in no cache's favour. So they are
-copied side by side, those that a stride leaves out not at all, and read as often as there are tiles of maps.
-What threads share is first the pixels, then the maps.
+own cache holds. One channel's pixels lie far from the next one's in an image: they are copied side by side,
+those that a stride leaves out not at all, and then read as often as there are tiles of maps. Threads divide
+the pixels, and the maps where pixels are few.
 """
 
 import numpy as np
