@@ -18,7 +18,8 @@ any key that is not here):
                                  the convolution's
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
-    depthwise = true             conv: whether each of several channels is a group of its own
+    stride_max = 4               conv, qconv: at most this stride on both axes
+    depthwise = true             conv, qconv: whether each of several channels is a group of its own
     rank_max = 6                 binary, compare, where, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv, conv_pool: at most so many rows or channels of y
     m_min = 9                    gemm, conv, conv_pool: at least so many
@@ -100,6 +101,7 @@ _EXACTLY: dict[str, tuple[str, ...]] = {
 _FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log")
 _AT_MOST: dict[str, tuple[str, ...]] = {
     "kernel_max": ("kh", "kw"),
+    "stride_max": ("stride_h", "stride_w"),
     "axis_max": ("axis",),
     "size_max": ("size",),
     "rank_max": ("shape",),

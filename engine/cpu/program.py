@@ -82,7 +82,9 @@ def wait_until(counter, count):
 @inlined
 def take_part(program, thread):
     """Run this program's tasks, phase by phase, as thread number `thread` (0: the caller). A phase begins
-    when all tasks of the one before have ended; returns when the last phase has ended."""
+    when all tasks of the one before have ended; returns when the last phase has ended. Numbers below 2⁻¹²⁶
+    are zeros meanwhile: a net that lets its activations fade would take several times as long."""
+    before = simd.without_subnormals()
     phases = program[0]
     rows = simd.shifted(program, HEAD + phases * PHASE)
     local = program[LOCAL] + thread * program[LOCAL_STRIDE]
@@ -105,6 +107,7 @@ def take_part(program, thread):
             simd.add(simd.shifted(phase, DONE), 1)
             task = simd.add(simd.shifted(phase, NEXT), 1)
         wait_until(simd.shifted(phase, DONE), tasks)
+    simd.as_before(before)
 
 
 @inlined

@@ -2,8 +2,8 @@
 not make them of loops. `dots_by_row` of kernels.cpu.intrinsics says what a tile does.
 
 Four numbers along the sum lie in a word. Where the processor can (VNNI), one instruction multiplies 16 words
-of unsigned numbers with 16 of signed ones and adds the four products of each to a sum in 32 bits; elsewhere
-this is written in pairs of 16 bits, which hold such products whole. Sums are exact in both.
+of unsigned numbers with 16 of signed ones, or 8 with 8, and adds the four products of each to a sum in 32
+bits; elsewhere this is written in pairs of 16 bits, which hold such products whole. Sums are exact in both.
 
 Behind the sum comes what kernels.ops._quantized defines, in double precision. A number of eight bits is first
 worked out in float32, whose error is known: only where that lies too near half-way between two steps is it
@@ -53,6 +53,7 @@ _BEHIND = [
 ARGUMENTS = [_pi32, _pi64, _pi64, _pi32, i64, *_BEHIND]
 
 
+HALF_VECTORS = 6  # vectors of sums where it takes two of a processor's 16 registers to hold one
 SIZES = tuple((rows, v) for rows in DOT_ROWS for v in range(1, DOT_VECTORS[rows] + 1))
 
 
@@ -84,12 +85,21 @@ def features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def _dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
+def dot(module: Any, b: Any, sums: Any, unsigned: Any, signed: Any) -> Any:
     """sums + the four products of each word."""
     has = features()
     if has.get("avx512vnni"):
         kinds = [words] * 3
         return b.call(llvm_own(module, "x86.avx512.vpdpbusd.512", words, kinds), [sums, unsigned, signed])
+    if has.get("avxvnni"):
+        half = ir.VectorType(i32, LANES // 2)
+        own = llvm_own(module, "x86.avx512.vpdpbusd.256", half, [half] * 3)
+        halves = [ir.Constant(half, list(range(first, first + LANES // 2))) for first in (0, LANES // 2)]
+        parts = [
+            b.call(own, [b.shuffle_vector(of, of, places) for of in (sums, unsigned, signed)])
+            for places in halves
+        ]
+        return b.shuffle_vector(*parts, ir.Constant(words, list(range(LANES))))
     shorts = ir.VectorType(i16, 2 * LANES)
     eight, low = (ir.Constant(shorts, [value] * 2 * LANES) for value in (8, 255))
     u, s = b.bitcast(unsigned, shorts), b.bitcast(signed, shorts)
@@ -109,53 +119,70 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
+    left, ready, apart = behind[2], *behind[-2:]
+    begin = _begun(module, b, by_row, ready, apart, left, rows if by_row else vectors)
     kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
-    entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
     if not by_row:
         panel = b.mul(quads, i64(LANES))
         panels = [b.gep(across, [b.mul(panel, i64(v))]) for v in range(vectors)]
         from_rows = [b.gep(spread, [b.load(b.gep(starts, [i64(i)]))]) for i in range(rows)]
-    b.branch(loop)
-    b.position_at_end(loop)
-    k = b.phi(i64)
-    sums = [b.phi(words) for _ in pairs]
-    next_word = b.load(b.gep(along, [k]))
-    if by_row:
-        here = b.gep(across, [next_word])
-        places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
-        own = b.gep(spread, [b.mul(k, i64(rows))])
-        rows_at = [b.gep(own, [i64(i)]) for i in range(rows)]
-    else:
-        place = b.mul(k, i64(LANES))
-        places = [b.gep(pointer, [place]) for pointer in panels]
-        rows_at = [b.gep(pointer, [next_word]) for pointer in from_rows]
-    seen = [read(b, pointer, words) for pointer in places]
-    added = []
-    for i in range(rows):
-        word = splat(b, b.load(rows_at[i], align=1))
-        for v in range(vectors):
+    together = rows if features().get("avx512f") else max(1, HALF_VECTORS // vectors)
+    for first in range(0, rows, together):  # as many sums as there are registers for
+        some = [pair for pair in pairs if first <= pair[0] < first + together]
+        entered, loop, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        k = b.phi(i64)
+        sums = [b.phi(words) for _ in some]
+        next_word = b.load(b.gep(along, [k]))
+        if by_row:
+            here = b.gep(across, [next_word])
+            places = [b.gep(here, [i64(v * LANES)]) for v in range(vectors)]
+            own = b.gep(spread, [b.mul(k, i64(rows))])
+        else:
+            place = b.mul(k, i64(LANES))
+            places = [b.gep(pointer, [place]) for pointer in panels]
+        seen = [read(b, pointer, words) for pointer in places]
+        added: list[Any] = []
+        for (i, v), total in zip(some, sums, strict=True):
+            if v == 0:
+                of_row = b.gep(own, [i64(i)]) if by_row else b.gep(from_rows[i], [next_word])
+                word = splat(b, b.load(of_row, align=1))
             unsigned, signed = (seen[v], word) if by_row else (word, seen[v])
-            added.append(_dot(module, b, sums[i * vectors + v], unsigned, signed))
-    following = b.add(k, i64(1))
-    k.add_incoming(i64(0), entered)
-    k.add_incoming(following, loop)
-    for total, value in zip(sums, added, strict=True):
-        total.add_incoming(ir.Constant(words, [0] * LANES), entered)
-        total.add_incoming(value, loop)
-    b.cbranch(b.icmp_signed("<", following, quads), loop, done)
-    b.position_at_end(done)
-    for n, value in enumerate(added):
-        b.store(value, b.gep(kept, [i64(n)]))
+            added.append(dot(module, b, total, unsigned, signed))
+        following = b.add(k, i64(1))
+        k.add_incoming(i64(0), entered)
+        k.add_incoming(following, loop)
+        for (i, v), total, value in zip(some, sums, added, strict=True):
+            total.add_incoming(begin[i if by_row else v], entered)
+            total.add_incoming(value, loop)
+        b.cbranch(b.icmp_signed("<", following, quads), loop, done)
+        b.position_at_end(done)
+        for (i, v), value in zip(some, added, strict=True):
+            b.store(value, b.gep(kept, [i64(i * vectors + v)]))
     b.call(finish, [kept, i64(rows), i64(vectors), *behind])
     b.ret_void()
     return function
 
 
+def _begun(module: Any, b: Any, by_row: bool, ready: Any, apart: Any, left: Any, channels: int) -> list[Any]:
+    """What the sums of rows or of vectors begin with, where bytes are made of them in float32; else 0."""
+    is_ready, none = b.icmp_signed(">", apart, i64(0)), ir.Constant(words, [0] * LANES)
+    found = []
+    for k in range(channels):
+        if by_row:
+            value = splat(b, b.load(b.gep(ready, [i64(k)]), align=4))
+        else:
+            value = _lanes(module, b, b.gep(ready, [i64(k * LANES)]), words, _count(b, left, i64(k)))
+        found.append(b.select(is_ready, value, none))
+    return found
+
+
 def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     """What is written of the sums of a tile, which lie row after row: of eight bits in float32, where that
-    is sure (kernels.cpu.quantized.in_float32), all else by `_exactly`. inner: vectors of a row, or rows where
+    is sure (kernels.cpu.quantized.in_float32), all else by `exact`. inner: vectors of a row, or rows where
     a lane is a channel: what has a channel in common is done at once."""
-    exactly = _exactly(module, f"{name}_exactly", by_row)
+    exactly = exact(module, f"{name}_exactly", by_row)
     name = f"{name}_{inner}"
     if name in module.globals:
         return module.globals[name]
@@ -193,12 +220,12 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
         at = b.gep(pointer, [channel])
         return splat(b, b.load(at, align=4)) if by_row else _lanes(module, b, at, words, counts[0])
 
-    base, *reals_of = (of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in range(4))
+    reals_of = [of_channel(b.gep(ready, [b.mul(apart, i64(k))])) for k in (1, 2, 3)]
     factor, moved_by, sure = (b.bitcast(word, floats) for word in reals_of)
     pairs = [(outer, k) if by_row else (k, outer) for k in each]
     of = [b.gep(kept, [b.add(b.mul(i, vectors), v)]) for i, v in pairs]
     places = [b.gep(y, [b.add(b.mul(i, y_row), b.mul(v, i64(LANES)))]) for i, v in pairs]
-    sums = [b.add(read(b, pointer, words), base) for pointer in of]
+    sums = [read(b, pointer, words) for pointer in of]
     before, zeros, summed = b.block, block("zeros"), block("summed")
     b.cbranch(b.icmp_signed("!=", with_zeros, i64(0)), zeros, summed)
     b.position_at_end(zeros)
@@ -216,22 +243,19 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     for phi, one, other in zip(found, sums, less, strict=True):
         phi.add_incoming(one, before)
         phi.add_incoming(other, zeros)
-    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
-    steps = [b.call(fma, [b.sitofp(total, floats), factor, moved_by]) for total in found]
-    rounded = [_of(module, b, "rint", step) for step in steps]
-    off = [
-        _of(module, b, "fabs", b.fsub(step, to_whole)) for step, to_whole in zip(steps, rounded, strict=True)
-    ]
-    near = [b.fcmp_unordered(">", distance, sure) for distance in off]
-    any_near = near[0]
-    for other in near[1:]:
-        any_near = b.or_(any_near, other)
-    bits = b.bitcast(any_near, ir.IntType(LANES))
-    made = [_held(b, step, short) for step in rounded]
+    told = [in_bytes(module, b, total, factor, moved_by, short) for total in found]
+    made, furthest = [one for one, _ in told], told[0][1]
+    for _, off in told[1:]:
+        furthest = b.select(b.fcmp_ordered(">", off, furthest), off, furthest)
+    bits = b.bitcast(b.fcmp_unordered(">", furthest, sure), ir.IntType(LANES))
     certain, again, following = block("certain"), block("again"), block("following")
     b.cbranch(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), again, certain)
 
     b.position_at_end(again)
+    begun = of_channel(ready)
+    for pointer in of:  # without what they began with
+        kept_sum = b.bitcast(pointer, words.as_pointer())
+        b.store(b.sub(read(b, pointer, words), begun), kept_sum)
     behind = [b.gep(pointer, [channel]) for pointer in (correction, bias, scale)]
     at_shift = b.gep(shift, [b.select(b.icmp_signed("!=", with_shift, i64(0)), channel, i64(0))])
     for (i, v), pointer, place in zip(pairs, of, places, strict=True):
@@ -253,7 +277,7 @@ def _finish(module: Any, name: str, by_row: bool, inner: int) -> Any:
     b.branch(following)
     b.position_at_end(some)
     for value, goal, count in zip(made, goals, counts, strict=True):
-        _stored(module, b, value, goal, count)
+        stored_lanes(module, b, value, goal, count)
     b.branch(following)
 
     b.position_at_end(following)
@@ -279,7 +303,7 @@ def _lanes(module: Any, b: Any, pointer: Any, kind: Any, mask: Any) -> Any:
     return b.call(load, [b.bitcast(pointer, kind.as_pointer()), i32(4), mask, zeros])
 
 
-def _stored(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
+def stored_lanes(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
     """Those lanes of a vector, where `at` points to."""
     kind = value.type
     word = {bytes_: "i8", words: "i32", floats: "f32"}[kind]
@@ -290,8 +314,21 @@ def _stored(module: Any, b: Any, value: Any, at: Any, mask: Any) -> None:
 def _of(module: Any, b: Any, name: str, value: Any) -> Any:
     """A function of LLVM's of each lane."""
     kind = value.type
-    own = f"{name}.v{LANES}{'f32' if kind is floats else 'f64'}"
+    own = f"{name}.v{LANES}{'f32' if kind == floats else 'f64'}"
     return b.call(llvm_own(module, own, kind, [kind]), [value])
+
+
+def in_bytes(
+    module: Any, b: Any, total: Any, factor: Any, moved_by: Any, short: list[Any]
+) -> tuple[Any, Any]:
+    """The bytes of these sums, worked out in float32, and how far each was from a whole number: none where it
+    is held at an end (kernels.cpu.quantized.in_float32)."""
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    step = b.call(fma, [b.sitofp(total, floats), factor, moved_by])
+    step = b.select(b.fcmp_ordered("<", step, short[LOW]), short[LOW], step)
+    step = b.select(b.fcmp_ordered(">", step, short[HIGH]), short[HIGH], step)
+    whole = b.fptosi(_of(module, b, "rint", step), words)  # one instruction
+    return b.trunc(whole, bytes_), _of(module, b, "fabs", b.fsub(step, b.sitofp(whole, floats)))
 
 
 def _held(b: Any, step: Any, behind: list[Any]) -> Any:
@@ -302,7 +339,7 @@ def _held(b: Any, step: Any, behind: list[Any]) -> Any:
     return b.trunc(b.fptosi(step, words), bytes_)
 
 
-def _exactly(module: Any, name: str, by_row: bool) -> Any:
+def exact(module: Any, name: str, by_row: bool) -> Any:
     """What is written of the sums of a tile, which lie row after row, in double precision."""
     if name in module.globals:
         return module.globals[name]
@@ -338,7 +375,7 @@ def _exactly(module: Any, name: str, by_row: bool) -> Any:
 
     def stored(value: Any, nbytes: int) -> None:
         place = b.gep(y, [b.mul(b.add(y_at, lane), i64(nbytes))])
-        _stored(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
+        stored_lanes(module, b, value, b.bitcast(place, value.type.as_pointer()), mask)
 
     def choice(condition: Any, name: str, value: Any, other: Any) -> Any:
         """`value`, or where the condition holds what `other` makes of it."""

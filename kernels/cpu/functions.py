@@ -40,17 +40,17 @@ def _erf(x: Array, y: Array, t: Array, alpha: float = 0, beta: float = 0) -> Non
     inside, square, bottom = t
     _clip(x, inside, t, -4, 4)
     np.multiply(inside, inside, square)
-    _polynomial(_TOP, square, y)
+    _polynomial(ERF_TOP, square, y)
     np.multiply(y, inside, y)
-    _polynomial(_BOTTOM, square, bottom)
+    _polynomial(ERF_BOTTOM, square, bottom)
     np.divide(y, bottom, y)
 
 
-_TOP = (
+ERF_TOP = (
     *(-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05),
     *(-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02),
 )
-_BOTTOM = (
+ERF_BOTTOM = (
     *(-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03),
     *(-7.37332916720468e-03, -1.42647390514189e-02),
 )

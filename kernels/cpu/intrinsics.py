@@ -10,10 +10,12 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
 from kernels.cpu import octets as octets_of
+from kernels.cpu import windows as windows_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -136,10 +138,55 @@ def pause(typing: Any) -> Any:
     """What a thread does while it waits for another of the same core."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if llvm.get_process_triple().startswith(("x86_64", "i686")):
+        if _is_x86():
             builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
 
     return types.void(), made
+
+
+# Of the register that says how floating point is computed: numbers too small for full precision are zeros.
+_ZEROS = 0x8040
+
+
+def _control(builder: Any, name: str, slot: Any) -> None:
+    pointer = ir.IntType(8).as_pointer()
+    own = llvm_own(builder.module, f"x86.sse.{name}", ir.VoidType(), [pointer])
+    builder.call(own, [builder.bitcast(slot, pointer)])
+
+
+def _is_x86() -> bool:
+    return bool(llvm.get_process_triple().startswith(("x86_64", "i686")))
+
+
+@intrinsic
+def without_subnormals(typing: Any) -> Any:
+    """From here on numbers below 2⁻¹²⁶, which take as long as a hundred products each, are zeros, where the
+    processor can: what `as_before` is told to have them again."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_x86():
+            return _i64(0)
+        slot = cgutils.alloca_once(builder, ir.IntType(32))
+        _control(builder, "stmxcsr", slot)
+        before = builder.load(slot)
+        builder.store(builder.or_(before, ir.IntType(32)(_ZEROS)), slot)
+        _control(builder, "ldmxcsr", slot)
+        return builder.zext(before, _i64)
+
+    return types.int64(), made
+
+
+@intrinsic
+def as_before(typing: Any, state: Any) -> Any:
+    """Floating point as it was when `without_subnormals` said so."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _is_x86():
+            slot = cgutils.alloca_once(builder, ir.IntType(32))
+            builder.store(builder.trunc(arguments[0], ir.IntType(32)), slot)
+            _control(builder, "ldmxcsr", slot)
+
+    return types.void(types.int64), made
 
 
 @intrinsic
@@ -272,6 +319,34 @@ _OCTETS = types.CPointer(types.uint8)
 
 
 @intrinsic
+def under_windows(
+    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, quads: Any, row_step: Any, stride: Any,
+    flip: Any, padding: Any, weights: Any, ones: Any, kept: Any, y: Any, each: Any, to: Any, numbers: Any,
+    correction: Any, bias: Any, scale: Any, shift: Any, zero: Any, with_zeros: Any, with_shift: Any,
+    ready: Any, apart: Any,
+) -> Any:  # fmt: skip
+    """Of the outputs of one map, by vectors of LANES,
+
+        sum = Σ_(r, q) dot4(weights[r · quads + q], four bytes of x at + r · row_step + 4q + lane · stride)
+
+    and of these what `dots_by_row` says, in y (elements of `each` bytes). The table tells of each vector: at,
+    where it lies in y, how many of its lanes are outputs; then, for each r and q, which of 4 LANES bytes are
+    of the image: the others are `padding`. A stride is one of kernels.cpu.octets.STRIDES; 2 LANES bytes are
+    read at once, 4 LANES where it is not 1. ones: the same words as `weights`, by which the bytes themselves
+    are added up; kept: 2 LANES words to work in. correction, bias, scale, shift, zero and ready begin with
+    those of this map."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(windows_of.planes(builder.module), arguments)
+
+    ints, reals, whole = types.CPointer(types.int32), types.CPointer(types.float64), types.int64
+    return types.void(
+        _OCTETS, INTEGERS, *[whole] * 7, ints, ints, ints, _OCTETS, whole, whole, reals, ints, ints, reals,
+        reals, ints, whole, whole, ints, whole,
+    ), made  # fmt: skip
+
+
+@intrinsic
 def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
     """So many bytes: to[k] = of[k · stride], which do not overlap."""
 
@@ -282,13 +357,36 @@ def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
 
 
 @intrinsic
-def largest(typing: Any, to: Any, of: Any, count: Any, flip: Any) -> Any:
-    """So many bytes: to[k] = the larger of to[k] and of[k] ^ flip, which do not overlap."""
+def sums_of_windows(
+    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any, column_step: Any,
+    stride: Any, weights: Any, bias: Any, after: Any, y: Any,
+) -> Any:  # fmt: skip
+    """Of the outputs of one map, by vectors of LANES, after(bias[0] + Σ_(r, c) weights[r · columns + c] ·
+    x[at + r · row_step + c · column_step + lane · stride]). The table: as of `under_windows`; for each r and
+    c, and then for all of them, of which lanes that is within the image. A stride is one of
+    kernels.cpu.octets.STRIDES; LANES · stride elements are read at once."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.call(octets_of.maximum(builder.module), arguments)
+        builder.call(windows_of.sums(builder.module), arguments)
 
-    return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+    whole = types.int64
+    return types.void(FLOATS, INTEGERS, *[whole] * 6, FLOATS, FLOATS, whole, FLOATS), made
+
+
+@intrinsic
+def largest_of_windows(
+    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any, column_step: Any,
+    stride: Any, signed: Any, y: Any,
+) -> Any:  # fmt: skip
+    """Of the outputs of one plane, by vectors of 4 LANES // stride, the largest of x at +
+    r · row_step + c · column_step + k · stride. The table: as of `under_windows`; for each r and c, which
+    of the 4 LANES bytes that are read are of the image. A stride is one of kernels.cpu.octets.STRIDES."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(windows_of.maxima(builder.module), arguments)
+
+    whole = types.int64
+    return types.void(_OCTETS, INTEGERS, *[whole] * 7, _OCTETS), made
 
 
 @intrinsic

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import inlined
+from kernels.cpu.functions import ERF_BOTTOM, ERF_TOP
 from kernels.ops import ACTIVATIONS
 
 NONE = 0
@@ -82,6 +83,21 @@ def exp(x: Any) -> Any:
     y = INFINITY if x > EXP_MOST else y
     y = ZERO if x < EXP_LEAST else y
     return y if x == x else x
+
+
+T0, T1, T2, T3, T4, T5, T6 = map(np.float32, ERF_TOP)
+B0, B1, B2, B3, B4 = map(np.float32, ERF_BOTTOM)
+ERF_END = np.float32(4)
+
+
+@inlined
+def erf(x: Any) -> Any:
+    """As kernels.cpu.functions has it."""
+    c = ERF_END if x > ERF_END else x
+    c = -ERF_END if c < -ERF_END else c
+    s = c * c
+    p = T6 + s * (T5 + s * (T4 + s * (T3 + s * (T2 + s * (T1 + s * T0)))))
+    return c * p / (B4 + s * (B3 + s * (B2 + s * (B1 + s * B0))))
 
 
 @inlined

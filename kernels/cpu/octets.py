@@ -1,4 +1,4 @@
-"""Bytes in vector registers: copied, woven into words, compared, added up. Written in LLVM's own language,
+"""Bytes in vector registers: copied, woven into words, added up. Written in LLVM's own language,
 for compilers cannot know that what is read and what is written lie apart. kernels.cpu.simd names them."""
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from kernels.cpu.vectors import (
     bytes_,
     f32,
     f64,
-    filled,
     floats,
     i8,
     i32,
@@ -108,33 +107,6 @@ def _in_blocks(b: Any, count: Any, widths: Sequence[int], end: Any, body: Callab
         b.position_at_end(less)
 
 
-def maximum(module: Any) -> Any:
-    """void(to, of, count, flip): to[k] = the larger of to[k] and of[k] ^ flip, as unsigned numbers; the two
-    do not overlap."""
-    name = "kernelscope_larger"
-    if name in module.globals:
-        return module.globals[name]
-    function = internal(module, name, [pi8, pi8, i64, i64])
-    to, of, count, flip = function.args
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    end = function.append_basic_block("end")
-    flips = {}
-    for width in (32, 16, 8, 4, 1):
-        kind = ir.VectorType(i8, width)
-        one = b.insert_element(ir.Constant(kind, ir.Undefined), b.trunc(flip, i8), i32(0))
-        flips[width] = b.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, width), [0] * width))
-
-    def body(at: Any, width: int) -> None:
-        old, new = _some(b, to, at, width), b.xor(_some(b, of, at, width), flips[width])
-        _kept(b, b.select(b.icmp_unsigned(">", new, old), new, old), to, at)
-
-    _in_blocks(b, count, tuple(flips), end, body)
-    b.branch(end)
-    b.position_at_end(end)
-    b.ret_void()
-    return function
-
-
 def weaver(module: Any) -> Any:
     """void(to, first, second, third, fourth, count, flip, stride): words of a byte of each, with flip in each
     byte, of every byte or every second one; 16 words at a time, so that more than `count` are written, and up
@@ -156,13 +128,20 @@ def weaver(module: Any) -> Any:
         b.position_at_end(loop)
         at = b.phi(i64)
         at.add_incoming(i64(0), begins)
-        word = each
-        for place, source in enumerate(sources):
-            some = _some(b, source, b.mul(at, i64(apart)), LANES * apart)
-            if apart > 1:
-                places = ir.Constant(words, list(range(0, LANES * apart, apart)))
-                some = b.shuffle_vector(some, ir.Constant(some.type, ir.Undefined), places)
-            word = b.xor(word, b.shl(b.zext(some, words), filled(words, 8 * place)))
+        rows = [_some(b, source, b.mul(at, i64(apart)), LANES * apart) for source in sources]
+        kind = ir.VectorType(i32, LANES)
+        while len(rows) > 1:  # one behind the other, of each every byte or every second one
+            kind = ir.VectorType(i32, 2 * kind.count)
+            step = apart if len(rows) == len(sources) else 1
+            if len(rows) == 2:  # the last time: byte after byte of each
+                places = [k + LANES * row for k in range(LANES) for row in range(len(sources))]
+            else:
+                places = list(range(0, kind.count * step, step))
+            rows = [
+                b.shuffle_vector(rows[k], rows[k + 1], ir.Constant(kind, places))
+                for k in range(0, len(rows), 2)
+            ]
+        word = b.xor(b.bitcast(rows[0], words), each)
         b.store(word, b.bitcast(b.gep(to, [at]), words.as_pointer()), align=4)
         following = b.add(at, i64(LANES))
         at.add_incoming(following, loop)
@@ -173,8 +152,7 @@ def weaver(module: Any) -> Any:
 
 
 # Places of the numbers that a sum is told.
-X_SCALE, Z_SCALE, OUT_SCALE, OUT_ZERO, LOW, HIGH, X_ZERO, Z_ZERO = range(8)
-NEAR = 2.0**-21
+X_SCALE, Z_SCALE, OUT_SCALE, OUT_ZERO, LOW, HIGH, X_ZERO, Z_ZERO, X_STEPS, Z_STEPS, ADDED, SURE = range(12)
 
 
 def adder(module: Any) -> Any:
@@ -182,21 +160,18 @@ def adder(module: Any) -> Any:
     · x_scale + (z − z_zero) · z_scale) / out_scale) + out_zero, between low and high. A flip makes a signed
     byte the unsigned number that it is read as; its zero point is one, too.
 
-    Worked out in float32, in which the factors, products and sum are each off by 2⁻²⁴ of themselves, NEAR of
-    both products together at most; and again in double precision where one of LANES lies nearer than that to
-    half-way between two steps."""
+    Worked out in float32, as x · x_steps + (z · z_steps + added), and again in double precision where one of
+    LANES lies further than `sure` from a whole number (kernels.cpu.quantized.of_sum)."""
     name = "kernelscope_added"
     if name in module.globals:
         return module.globals[name]
     function = internal(module, name, [pi8, pi8, pi8, i64, i64, i64, pf64])
     x, z, y, count, x_flip, z_flip, numbers = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    told = [b.load(b.gep(numbers, [i64(place)])) for place in range(8)]
-    wide = [splat(b, number) for number in told]
+    told = [b.load(b.gep(numbers, [i64(place)])) for place in range(SURE + 1)]
+    wide = [splat(b, number) for number in told[:X_STEPS]]
     short = [splat(b, b.fptrunc(number, f32)) for number in told]
-    factors = [splat(b, b.fptrunc(b.fdiv(told[place], told[OUT_SCALE]), f32)) for place in (X_SCALE, Z_SCALE)]
     flips = [splat(b, b.trunc(flip, i8)) for flip in (x_flip, z_flip)]
-    zeros = [splat(b, b.fptosi(told[place], i32)) for place in (X_ZERO, Z_ZERO)]
     last = b.sub(count, i64(LANES))
     entered, loop, exact, written, end = (
         b.block,
@@ -208,34 +183,33 @@ def adder(module: Any) -> Any:
     at.add_incoming(i64(0), entered)
 
     def of(function: str, value: Any) -> Any:
-        bits = "f32" if value.type is floats else "f64"
+        bits = "f32" if value.type == floats else "f64"
         own = llvm_own(module, f"{function}.v{LANES}{bits}", value.type, [value.type])
         return b.call(own, [value])
 
-    def held(step: Any, numbers: list[Any]) -> Any:
-        step = b.fadd(step, numbers[OUT_ZERO])
-        step = b.select(b.fcmp_ordered("<", step, numbers[LOW]), numbers[LOW], step)
-        step = b.select(b.fcmp_ordered(">", step, numbers[HIGH]), numbers[HIGH], step)
-        return b.trunc(b.fptosi(step, words), bytes_)
+    def held(value: Any, numbers: list[Any]) -> Any:
+        value = b.select(b.fcmp_ordered("<", value, numbers[LOW]), numbers[LOW], value)
+        return b.select(b.fcmp_ordered(">", value, numbers[HIGH]), numbers[HIGH], value)
 
-    off = [
-        b.sub(b.zext(b.xor(read(b, b.gep(source, [at]), bytes_), flip), words), zero)
-        for source, flip, zero in zip((x, z), flips, zeros, strict=True)
+    given = [
+        b.zext(b.xor(read(b, b.gep(source, [at]), bytes_), flip), words)
+        for source, flip in zip((x, z), flips, strict=True)
     ]
-    left, right = (b.fmul(b.sitofp(each, floats), factor) for each, factor in zip(off, factors, strict=True))
-    total = b.fadd(left, right)
-    whole = of("rint", total)
-    apart = of("fabs", b.fsub(of("fabs", b.fsub(total, whole)), filled(floats, 0.5)))
-    much = b.fmul(b.fadd(of("fabs", left), of("fabs", right)), filled(floats, NEAR))
-    near = b.bitcast(b.fcmp_unordered("<=", apart, much), ir.IntType(LANES))
-    quick = held(whole, short)
-    b.cbranch(b.icmp_unsigned("!=", near, ir.Constant(near.type, 0)), exact, written)
+    fma = llvm_own(module, f"fmuladd.v{LANES}f32", floats, [floats] * 3)
+    total = b.call(fma, [b.uitofp(given[1], floats), short[Z_STEPS], short[ADDED]])
+    total = held(b.call(fma, [b.uitofp(given[0], floats), short[X_STEPS], total]), short)
+    whole = b.fptosi(of("rint", total), words)  # one instruction
+    off = of("fabs", b.fsub(total, b.sitofp(whole, floats)))
+    unsure = b.bitcast(b.fcmp_unordered(">", off, short[SURE]), ir.IntType(LANES))
+    quick = b.trunc(whole, bytes_)
+    b.cbranch(b.icmp_unsigned("!=", unsure, ir.Constant(unsure.type, 0)), exact, written)
     b.position_at_end(exact)
     products = [
-        b.fmul(b.sitofp(each, reals), wide[place])
-        for each, place in zip(off, (X_SCALE, Z_SCALE), strict=True)
+        b.fmul(b.fsub(b.sitofp(each, reals), wide[zero]), wide[scale])
+        for each, zero, scale in zip(given, (X_ZERO, Z_ZERO), (X_SCALE, Z_SCALE), strict=True)
     ]
-    slow = held(of("rint", b.fdiv(b.fadd(*products), wide[OUT_SCALE])), wide)
+    steps = of("rint", b.fdiv(b.fadd(*products), wide[OUT_SCALE]))
+    slow = b.trunc(b.fptosi(held(b.fadd(steps, wide[OUT_ZERO]), wide), words), bytes_)
     b.branch(written)
     b.position_at_end(written)
     made = b.phi(bytes_)

@@ -16,6 +16,7 @@ from kernels.cpu import simd
 from kernels.cpu.common import Array
 from kernels.cpu.compiled import inlined
 from kernels.ops._quantized import EIGHT_BITS, LARGEST, Quantized
+from kernels.ops.qadd import QAdd
 
 INT32, FLOAT32, BYTES = range(3)  # what becomes of a sum in a compiled rung (kernels.cpu.dots)
 FLOAT32_HOLDS = 2**24 // 255**2  # products of two factors of up to 255 whose sum float32 holds
@@ -107,6 +108,22 @@ def behind(p: Quantized, inputs: Sequence[Array]) -> list[Array]:
     return [*given, *(NO_WORDS, NO_REALS, NO_REALS)[len(given) :]]
 
 
+def of_sum(p: QAdd, flips: Sequence[int]) -> Array:
+    """What a sum of two bytes is told (kernels.cpu.octets.adder), whose zero points are those of unsigned
+    numbers; with the steps of one of each, what is added to these, and up to which distance from a whole
+    number the byte is sure.
+
+    With u = 2⁻²⁴, the three numbers are in float32 each off by at most u of themselves, and each of the two
+    sums of float32 by u of itself: together by at most 3u (255 (x_steps + z_steps) + |added|)."""
+    x_scale, z_scale, scale = (float(np.float32(value)) for value in (p.a_scale, p.b_scale, p.out_scale))
+    x_zero, z_zero = p.a_zero + flips[0], p.b_zero + flips[1]
+    steps = [x_scale / scale, z_scale / scale]
+    added = p.out_zero - x_zero * steps[0] - z_zero * steps[1]
+    sure = 0.5 - 2.0**-22 * (255 * (abs(steps[0]) + abs(steps[1])) + abs(added))
+    zeros = [x_zero, z_zero]
+    return np.array([x_scale, z_scale, scale, p.out_zero, p.low, p.high, *zeros, *steps, added, sure])
+
+
 @inlined
 def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, weight_sums, correction, zero):
     """What comes off the sums of the channels `first` to `first + count`, into `correction`, and their
@@ -124,15 +141,15 @@ def zero_points(first, count, terms, x_zero, weight_zero, each, weight_flip, wei
 
 
 @inlined
-def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, shift, with_shift, out_scale):
+def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, shift, with_shift, numbers):
     """What bytes are made by in float32, of the channels `first` to `first + count`: ready[k · apart + i] is
-    what is added to a sum, by which that is multiplied, what is added then, and up to which distance from a
-    whole number the byte is sure. Returns `apart`, or 0 where no byte is asked for, or where a sum and its
-    bias may be beyond 32 bits.
+    what a sum begins with, by which it is multiplied, what is added then, the zero point too, and up to which
+    distance from a whole number the byte is sure. Returns `apart`, or 0 where no byte is asked for, or where
+    a sum and its bias may be beyond 32 bits.
 
-    With u = 2⁻²⁴, the sum, the factor and the shift are in float32 each off by at most u of themselves, and
-    so is what is made of them: a number q of steps by 6u |q| + 4u |shift|. From 512 steps on it is held at an
-    end whatever it is. So q is sure where it lies 8u (512 + |shift|) from half-way between two steps."""
+    With u = 2⁻²⁴, the sum, the factor and what is added are in float32 each off by at most u of themselves,
+    and so is what is made of them: a number q of steps by 6u |q| + 4u |added|. From 512 steps on it is held
+    at an end whatever it is. So q is sure where it lies 8u (512 + |added|) from half-way between steps."""
     if to != BYTES:
         return 0
     room = 2**31 - 1 - terms * LARGEST * LARGEST
@@ -140,14 +157,14 @@ def in_float32(ready, apart, first, count, terms, to, correction, bias, scale, s
         simd.as_floats(simd.shifted(ready, apart)),
         simd.as_floats(simd.shifted(ready, 2 * apart)),
     )
-    sure, per_step = simd.as_floats(simd.shifted(ready, 3 * apart)), 1 / out_scale
+    sure, per_step = simd.as_floats(simd.shifted(ready, 3 * apart)), 1 / numbers[0]
     for i in range(count):
         own = bias[first + i]
         if own > room or own < -room:
             return 0
         ready[i] = correction[i] + own
         factors[i] = np.float32(scale[first + i] * per_step)
-        by = np.float32(shift[first + i] * per_step) if with_shift == 1 else np.float32(0)
+        by = np.float32((shift[first + i] * per_step if with_shift == 1 else 0.0) + numbers[1])
         moved[i] = by
         sure[i] = np.float32(0.5 - 2.0**-21 * (512 + abs(np.float64(by))))
     return apart

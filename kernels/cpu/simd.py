@@ -13,11 +13,15 @@ In a compiled function
     bits(f), from_bits(i)       a float32 as the int32 of its bits, and back
     tile(...)                   rows × vectors of LANES outputs, all products of a sum, in registers
     dots_by_row(...), dots_by_lane(...)   the same of eight-bit numbers, with what is behind the sums
-    copied, largest(...)        bytes to where others lie; the larger ones of two rows of bytes
+    under_windows(...)          a plane of bytes under the windows of a map, the same behind the sums
+    sums_of_windows(...)        the same of float32
+    largest_of_windows(...)     a plane of bytes, the largest under each window
+    copied(...)                 bytes to where others lie
     woven, added(...)           four rows of bytes as one of words; sums of bytes between two scales
     invoke(address, a, low, high, scratch)   another compiled function, by its address
     load, store, add, swap      of an int64 that several threads see
     pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time
+    without_subnormals, as_before   the smallest numbers as zeros, and as they were
     doze, rouse                 sleep at an int64 for as long as it has a value; wake who sleeps there
 
 Nothing here checks a bound: as in C, what is read and written beyond an array is the kernel's fault.
@@ -33,6 +37,7 @@ ROWS = 8  # of a tile, at most
 WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
 """Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
 
+OF_VECTOR = 3  # numbers that a table tells of a vector, before its masks (kernels.cpu.planes)
 WOVEN = 2 * LANES  # bytes beyond the last that `woven` may read
 DOT_ROWS = (8, 4, 2, 1)
 DOT_VECTORS = {8: 3, 4: 3, 2: 4, 1: 4}  # of a tile of eight-bit numbers of so many rows, at most

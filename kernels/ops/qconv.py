@@ -29,6 +29,27 @@ class QConv(Quantized):
     def product(self) -> Conv:
         return self.conv
 
+    @property
+    def depthwise(self) -> bool:
+        """As of the convolution, and so are its strides and dilations."""
+        return self.conv.depthwise
+
+    @property
+    def stride_h(self) -> int:
+        return self.conv.stride_h
+
+    @property
+    def stride_w(self) -> int:
+        return self.conv.stride_w
+
+    @property
+    def dilation_h(self) -> int:
+        return self.conv.dilation_h
+
+    @property
+    def dilation_w(self) -> int:
+        return self.conv.dilation_w
+
     def of(self, product: Conv) -> QConv:
         return replace(self, conv=product, weight_zeros=product.m if self.weight_zeros > 1 else 1)
 

@@ -251,9 +251,11 @@ def test_a_convolution_too_large_for_one_block(rung: Rung, group: int) -> None:
 def test_products_of_eight_bit_numbers_too_large_for_one_block(p: QConv | QGemm, several: bool) -> None:
     """By rows of the output, and by columns of b."""
     p = replace(p, to="uint8", shifted=True, out_scale=100.0, weight_zeros=p.channels if several else 1)
+    inputs = inputs_for(p)
+    expected = quantized_cases.answer(p, *inputs)
     for rung in registry.rungs("cpu", p.op):
-        inputs = inputs_for(p)
-        np.testing.assert_array_equal(run(rung, p, inputs), quantized_cases.answer(p, *inputs))
+        if rung.refusal(p) is None:
+            np.testing.assert_array_equal(run(rung, p, inputs), expected)
 
 
 @pytest.mark.sampled(4)

@@ -6,7 +6,7 @@
 # packs = true
 """A tile of sums stays in registers over all channels and kernel positions; it is written once, finished.
 
-The image lies padded in scratch, for a stride s along the rows as s images of every s-th column, so that 16
+The image lies padded in scratch, for a stride s as s · s images of every s-th row and column, so that 16
 outputs side by side read 16 inputs side by side, whatever the window: where a window's element lies is a
 table's to say. Weights are packed as they are read: for up to 8 maps, one after the other for each element of
 the window. Rows too short for vectors are computed with the padding between them, and picked out.
@@ -27,9 +27,9 @@ from kernels.ops.gemm import Gemm
 
 @inlined
 def lay_out(a, x, to):
-    """Some channels of an image, padded and divided by columns."""
+    """Some channels of an image, padded and divided by rows and columns."""
     channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
-    pad_top, pad_left = a[8], a[9]
+    pad_top, pad_left, down = a[8], a[9], a[31]
     if phases == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
         for k in range(channels * h * w):
             to[k] = x[k]
@@ -41,7 +41,7 @@ def lay_out(a, x, to):
             right = max(left, right)
             for at in range(high):
                 row = simd.shifted(to, ((c * phases + phase) * high + at) * pitch)
-                y = at - pad_top
+                y = at % (high // down) * down + at // (high // down) - pad_top
                 if y < 0 or y >= h:
                     for k in range(pitch):
                         row[k] = ZERO
@@ -134,10 +134,10 @@ def _gemm():
 
 
 def _padded(p):
-    """(rows, elements of a row, divided by columns)"""
+    """(rows, in as many parts as a stride is long; elements of a row, divided by columns)"""
     high = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
     wide = (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1
-    return high, -(-wide // p.stride_w)
+    return -(-high // p.stride_h) * p.stride_h, -(-wide // p.stride_w)
 
 
 def _vectors(p):
@@ -146,12 +146,12 @@ def _vectors(p):
     by_row = -(-p.out_w // LANES)
     count = (p.out_h - 1) * pitch + p.out_w
     flat = -(-count // LANES)
-    if p.stride_h == p.stride_w == 1 and flat * 11 <= by_row * p.out_h * 10:
+    if flat * 11 <= by_row * p.out_h * 10:
         places = np.arange(flat) * LANES
         return places, places, np.full(flat, LANES), pitch
     row, column = np.divmod(np.arange(p.out_h * by_row), by_row)
     column = column * LANES
-    bases = row * p.stride_h * pitch + column
+    bases = row * pitch + column
     return bases, row * p.out_w + column, np.minimum(LANES, p.out_w - column), 0
 
 
@@ -207,6 +207,7 @@ def bind(p, inputs, output, workspace):
     high, pitch = _padded(p)
     c, i, j = np.meshgrid(*map(np.arange, (p.c // p.group, p.kh, p.kw)), indexing="ij")
     row, column = i * p.dilation_h, j * p.dilation_w
+    row = row % p.stride_h * (high // p.stride_h) + row // p.stride_h
     offsets = ((c * p.stride_w + column % p.stride_w) * high + row) * pitch + column // p.stride_w
     bases, columns, lanes, between = _vectors(p)
     blocks = _blocks(p)
@@ -216,7 +217,7 @@ def bind(p, inputs, output, workspace):
         np.ascontiguousarray(offsets.reshape(-1)), bases, columns, lanes, len(bases), p.out_h * p.out_w,
         between, p.out_h, p.out_w, IN_TILE.get(p.activation, simd.PLAIN),
         0 if p.activation in IN_TILE else KINDS[p.activation], _scratch(p)[0],
-        tiles(),
+        tiles(), p.stride_h,
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * len(blocks), weights.nbytes)
     if late is None:

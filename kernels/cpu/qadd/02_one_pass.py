@@ -8,11 +8,9 @@
 # to = ["uint8", "int8"]
 """An int8 is read as the uint8 that is larger by 128, and its zero point with it (kernels.cpu.octets)."""
 
-import numpy as np
-
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled
-from kernels.cpu.quantized import FLIP
+from kernels.cpu.quantized import FLIP, of_sum
 from kernels.cpu.simd import LANES
 
 BLOCK = 1 << 14  # elements of a part
@@ -45,8 +43,5 @@ def workspace(p):
 
 def bind(p, inputs, output, workspace):
     flips = [FLIP if name == "int8" else 0 for name in p.input_dtypes]
-    scales = [np.float64(np.float32(scale)) for scale in (p.a_scale, p.b_scale, p.out_scale)]
-    zeros = [p.a_zero + flips[0], p.b_zero + flips[1]]
-    numbers = np.array([*scales, p.out_zero, p.low, p.high, *zeros], np.float64)
-    arguments = [p.size, *flips, inputs[0], inputs[1], output, numbers]
+    arguments = [p.size, *flips, inputs[0], inputs[1], output, of_sum(p, flips)]
     return Call(step, arguments, workspace, 0, -(-p.size // BLOCK))

@@ -11,10 +11,11 @@
 which a tile multiplies 48 columns with 8 maps at a time where they lie (kernels.cpu.dots).
 
 A word holds four numbers of an image, and a plane these of one place after the other, padded with the zero
-point. There are three ways to choose the four:
+point. There are four ways to choose the four:
 
     channels    of one place: a plane serves all elements of a window that lie a stride apart. Rows are wider
                 than those of the output; what is computed between these is left out.
+    shifted     the same, a plane for each column of a window: nothing lies between the rows.
     columns     of one row, under one window: a plane serves a window's rows. Nothing lies between the rows.
     windows     any four under one window: planes are the matrix that im2col makes. Images follow each other.
 
@@ -47,6 +48,8 @@ WORDS = 1 << 16  # of a part's planes, as many as half of a core's own cache hol
 PLACES = 1 << 12  # of a plane
 PARTS = 4  # at least: else threads would wait for the last
 NOTHING = -1  # instead of a channel
+OF_CHANNELS = ("channels", "shifted")
+WAYS = (*OF_CHANNELS, "columns", "windows")
 WIDE = 3 * LANES  # maps of a tile whose lanes are maps
 
 
@@ -85,9 +88,10 @@ def by_bytes(a, x, images, first, high, plane, line, to, zero):
 
 
 @inlined
-def by_words(a, x, images, first, high, plane, line, to, zero, end):
+def by_words(a, x, images, first, high, plane, line, to, zero, begin_of_x, end):
     """The same of four channels at the same place, of every column or every second one: rows become words at
-    once. What is written beyond a row is written again. end: how much of x may be read."""
+    once. What is written beyond a row is written again. begin_of_x, end: from where on x may be read, and
+    how far."""
     h, w, size, pitch, stride, pad = a[2], a[3], a[15], a[16], a[23], a[25]
     area, flip = h * w, a[34]
     between, sources = a[4] * a[1] * area, simd.shifted(simd.integers(a[19]), plane * 12)
@@ -96,9 +100,32 @@ def by_words(a, x, images, first, high, plane, line, to, zero, end):
     right = max(left, min(pitch, (w + pad - dx + stride - 1) // stride))
     padding, reach = (zero ^ flip) * 0x01010101, 3 * area + (right - left) * stride + WOVEN
     row = to
+    follow = stride == 1 and a[22] == 1 and pitch == w
     for image in range(images):
         y = first * a[22] + sources[1] - a[24]
-        start = image * between + sources[0] * area + left * stride + dx - pad
+        start = image * between + sources[0] * area + dx - pad
+        top = min(high, max(0, -y))
+        bottom = max(top, min(high, h - y))
+        at, count = start + (y + top) * w, (bottom - top) * w
+        if follow and at >= begin_of_x and at + 3 * area + count + WOVEN <= end:
+            of = simd.shifted(x, at)  # all rows are one, but for what is not of the image
+            simd.woven(
+                simd.shifted(row, top * w), of, simd.shifted(of, area), simd.shifted(of, 2 * area),
+                simd.shifted(of, 3 * area), count, flip, 1,
+            )  # fmt: skip
+            for k in range(top * w):
+                row[k] = padding
+            for k in range(bottom * w, high * w):
+                row[k] = padding
+            for k in range(left):
+                for r in range(top, bottom):
+                    row[r * w + k] = padding
+            for k in range(right, w):
+                for r in range(top, bottom):
+                    row[r * w + k] = padding
+            row = simd.shifted(row, high * w)
+            continue
+        start += left * stride
         for _ in range(high):
             begin, stop = left, right
             if y < 0 or y >= h:
@@ -192,7 +219,7 @@ def step(a, low, high, scratch):
         0, maps, a[45], x_zero ^ flip, simd.octets(a[33]), a[39], a[35], weight_sums, correction, zero
     )
     apart = in_float32(
-        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])[0]
+        ready, maps, 0, maps, a[45], a[41], correction, bias, scale, shift, a[42], simd.doubles(a[40])
     )  # fmt: skip
     start, stop, end = 0, a[44], a[44] * groups * channels * a[2] * a[3]
     own, per, there = maps // groups, groups * bands * slices, -1
@@ -212,7 +239,7 @@ def step(a, low, high, scratch):
             for plane in range(planes):
                 to, of = simd.shifted(laid, plane * size), simd.shifted(x, at)
                 if a[43] == 1 and simd.integers(a[19])[plane * 12 + 9] >= 0:
-                    by_words(a, of, images, first, tall, plane, line, to, x_zero, end - at)
+                    by_words(a, of, images, first, tall, plane, line, to, x_zero, -at, end - at)
                 else:
                     by_bytes(a, of, images, first, tall, plane, line, to, x_zero)
         count = ((images - 1) * tall + rows - 1) * pitch + out_w
@@ -296,10 +323,10 @@ class _Way(NamedTuple):
 
 
 def _places(c, fours):
-    """Words of a window, and the planes in which they lie. fours: "channels", "columns" or "windows"."""
+    """Words of a window, and the planes in which they lie. fours: one of WAYS."""
     channels, rows, columns = np.meshgrid(*map(np.arange, (c.c // c.group, c.kh, c.kw)), indexing="ij")
     index = (channels * c.kh + rows) * c.kw + columns
-    if fours == "channels":  # (words, 4), windows row after row within four channels
+    if fours in OF_CHANNELS:  # (words, 4), windows row after row within four channels
         taps = _filled(index.reshape(len(index), -1), 0).transpose(0, 2, 1)
     elif fours == "columns":
         taps = _filled(index.transpose(0, 2, 1).reshape(-1, c.kh), 0).transpose(0, 2, 1)
@@ -335,7 +362,7 @@ def _filled(index, axis):
 def _way(c):
     """The way that seems to take the fewest cycles."""
     ways = []
-    for fours in ("channels", "columns", "windows"):
+    for fours in WAYS:
         taps, sources, words = _places(c, fours)
         down = max(word[1] for word in words)
         pitch = c.out_w + max(word[2] for word in words)
@@ -359,7 +386,7 @@ def _way(c):
     places = ((image * (band + down) + i) * pitch + j).reshape(-1) if by_maps else np.zeros(1, np.int64)
     return _Way(
         merged, band, bands, down, -(-own // of_slice), of_slice, size, pitch, sources,
-        np.array(along, np.int64), taps, fours == "channels" and c.stride_w <= 2, by_maps,
+        np.array(along, np.int64), taps, fours in OF_CHANNELS and c.stride_w <= 2, by_maps,
         places,
     )  # fmt: skip
 
@@ -381,8 +408,10 @@ def _cycles(c, planes, quads, beyond, pitch, merged, fours, by_maps):
     vectors = -(-places // LANES)
     threes = vectors // 3 * 12 + (0, 8, 9)[vectors % 3]
     dots = -(-own // ROWS) * quads * threes + own * vectors * 10
-    if fours == "channels" and c.stride_w <= 2:
-        laying = planes * merged * high * (20 + 6 * -(-pitch // LANES))
+    if fours in OF_CHANNELS and pitch == c.w and c.stride_h == c.stride_w == 1:
+        laying = planes * merged * (40 + high * (4 + pitch * 4 / LANES))
+    elif fours in OF_CHANNELS and c.stride_w <= 2:
+        laying = planes * merged * high * (20 + 4 * -(-pitch // LANES))
     else:
         row = 20 + pitch / 8 * c.stride_w
         laying = planes * (4 * merged * high * row + places / 2)

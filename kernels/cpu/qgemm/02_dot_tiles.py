@@ -47,7 +47,7 @@ def columns_of(a, matrix, top, bottom, group, scratch):
     bias, scale, shift = simd.words(a[17]), simd.doubles(a[18]), simd.doubles(a[19])
     apart = in_float32(
         ready, wide * LANES, first * LANES, count, k, a[21], correction, bias, scale, shift, a[20],
-        simd.doubles(a[22])[0],
+        simd.doubles(a[22]),
     )  # fmt: skip
     rows = bottom - top
     if with_zeros == 1:
