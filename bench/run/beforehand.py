@@ -19,7 +19,6 @@ from typing import NamedTuple
 import msgspec
 
 from bench.run import nvml
-from engine.machine.host import usable_cores
 from kernels.cache import atomic_file, cache_dir
 
 LOOK_S = 0.5  # how long the machine is looked at; a worker takes longer to start
@@ -68,7 +67,7 @@ def look(seconds: float = LOOK_S) -> Looked:
     """Look at the machine for so many seconds."""
     instances = other_instances()
     used = used_by_others(seconds)
-    cores = len(usable_cores())
+    cores = len(_cores_of(os.getpid())) or os.cpu_count() or 1
     # What waits on cores that are not ours takes nothing from us: a share of it is counted.
     share = cores / (os.cpu_count() or cores)
     waiting = share * os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
@@ -205,14 +204,11 @@ def _spent() -> dict[tuple[int, float], tuple[str, float]]:
     """CPU seconds of each process, with its name, by its number and when it began."""
     import psutil
 
-    by_process, ours = {}, usable_cores()
-    asked = ["pid", "create_time", "name", "cpu_times"]
-    if hasattr(psutil.Process, "cpu_affinity"):  # not on a Mac
-        asked.append("cpu_affinity")
-    for process in psutil.process_iter(asked):
+    by_process, ours = {}, _cores_of(os.getpid())
+    for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
         info = process.info
-        theirs = info.get("cpu_affinity")
-        if theirs is not None and ours.isdisjoint(theirs):
+        theirs = _cores_of(process.pid)
+        if ours and theirs and ours.isdisjoint(theirs):
             continue
         if info["cpu_times"] is not None and info["create_time"] is not None:
             times = info["cpu_times"]
@@ -221,6 +217,16 @@ def _spent() -> dict[tuple[int, float], tuple[str, float]]:
                 times.user + times.system,
             )
     return by_process
+
+
+def _cores_of(pid: int) -> frozenset[int]:
+    """The cores, by number, that a process may run on; none where it ended or the system does not say."""
+    import psutil
+
+    try:
+        return frozenset(psutil.Process(pid).cpu_affinity())
+    except (AttributeError, psutil.Error, OSError):
+        return frozenset()
 
 
 def _own() -> set[int]:
