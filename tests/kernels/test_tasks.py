@@ -209,7 +209,7 @@ def test_findings_that_know_no_operator(tmp_path: Path) -> None:
         ("def reference(x, s):\n    return 1 / 0\n", "line 2: ZeroDivisionError"),
         ("def reference(x, s)\n", "line 1"),
         ("import os\ndef reference(x, s):\n    os._exit(3)\n", "ended without an answer"),
-        ("import os\ndef reference(x, s):\n    os.write(1, b'x' * 99); os.close(1); return x.T\n", ""),
+        ("import os\nos.write(1, b'x' * 99); os.close(1)\ndef reference(x, s):\n    return x.T\n", ""),
     ],
 )
 def test_a_reference_that_has_no_answer_is_told_in_a_sentence(tmp_path: Path, body: str, said: str) -> None:
@@ -234,10 +234,15 @@ def test_an_answer_that_no_kernel_can_be_held_against_is_told(tmp_path: Path) ->
     for value in (np.nan, np.inf):
         sample = samples.Sample(p, inputs, np.full(p.output_shape, value))
         assert not compare(np.zeros(p.output_shape, np.float32), sample, "fp32").stats.ok
-    text = SCALE.replace('name = "y"', 'name = "y"\ntype = "uint8"')
-    body = "def reference(x):\n    return (x.T * 0).astype(int) + 256\n"
-    p = tasks.find(made(tmp_path / "narrow", text, body))(n=3, m=5)
-    with pytest.raises(reference.NoAnswerError, match=r"answers 256 .* uint8 does not hold"):
+    for kind, answer in (("uint8", "(x.T * 0).astype(int) + 256"), ("float16", "x.T * 0 + 1e5")):
+        text = SCALE.replace('name = "y"', f'name = "y"\ntype = "{kind}"')
+        body = f"def reference(x):\n    return {answer}\n"
+        p = tasks.find(made(tmp_path / f"narrow_{kind}", text, body))(n=3, m=5)
+        with pytest.raises(reference.NoAnswerError, match=rf"answers (256|100000) .* {kind} does not hold"):
+            one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
+    body = "import numpy as np\n\n\ndef reference(x):\n    return x.T + np.random.rand(*x.T.shape)\n"
+    p = tasks.find(made(tmp_path / "dice", answer=body))(n=3, m=5)
+    with pytest.raises(reference.NoAnswerError, match="another answer each time"):
         one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
 
 
