@@ -39,10 +39,14 @@ _MOST_AXES = 5  # of tensors with more the order of axes is not looked for
 
 def turned(program: Program) -> Program:
     """The program without pairs of transpositions, and those before a product. Comes before `fuse`."""
-    for chain in list(_chains(program)):
+    kept: set[str] = set()
+    # Looked for anew each time: what undoes one may be undone by the next itself.
+    while (chain := next((c for c in _chains(program) if c.first.output not in kept), None)) is not None:
         found = _without(program, chain)
         if found is not None and not any(item.output.endswith(_INNER) for item in fuse(found).items):
             program = found
+        else:
+            kept.add(chain.first.output)
     for turn in [item for item in program.items if _is_turn(item)]:
         program = _by_turned_rows(program, turn) or program
     return program

@@ -163,6 +163,22 @@ def test_what_is_one_step_and_no_part_of_the_convolution_runs_in_its_order_too()
     agree(graph, {"x": X}, 3)
 
 
+def test_what_undoes_one_and_is_undone_by_the_next_goes_once() -> None:
+    twice = [
+        node("Relu", "t", "r"),
+        node("Transpose", "r", "p", perm=BACK),
+        node("Transpose", "p", "q", perm=THERE),
+        node("Add", "q channels", "u"),
+    ]
+    graph = made(twice)
+    assert steps(graph) == ["conv", "binary", "conv"]
+    agree(graph, {"x": X}, 3)
+    # What stands between the first two cannot be turned.
+    graph = made([node("Softmax", "t", "r", axis=3), *twice[1:]])
+    assert steps(graph).count("transpose") == 2
+    agree(graph, {"x": X}, 3)
+
+
 def test_a_cast_to_another_type_is_none_that_changes_nothing() -> None:
     nodes = [
         node("Conv", "x w", "c"),
