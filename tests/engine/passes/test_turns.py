@@ -115,9 +115,67 @@ def test_one_step_between_alone_runs_in_the_order_of_its_input() -> None:
         agree(graph, {"x": X[:batch]}, batch)
 
 
+def flattened(perm: list[int], *after: NodeProto, **more: np.ndarray) -> Graph:
+    """Turned → one row an image → what follows."""
+    nodes = [node("Transpose", "x", "t", perm=perm), cast("t", "k"), node("Reshape", "k rows", "f"), *after]
+    weights = {"rows": np.array([-1, 60]), "m": random((60, 7), 5), "mt": random((7, 60), 6), **more}
+    return from_proto(make_model(nodes, {"x": ("N", 2, 6, 5)}, ("y",), weights, ranks={"y": 2}), "net")
+
+
+@pytest.mark.parametrize(
+    ("perm", "product"),
+    [
+        (THERE, [node("MatMul", "f m", "y")]),
+        ([0, 3, 2, 1], [node("Gemm", "f mt bias", "g", transB=1, beta=0.5), node("Relu", "g", "y")]),
+        ([0, 1, 3, 2], [node("MatMul", "f m", "y")]),
+    ],
+    ids=["channels last", "Gemm", "images turned"],
+)
+def test_what_a_product_reads_turned_is_read_as_it_was(perm: list[int], product: list[NodeProto]) -> None:
+    graph = flattened(perm, *product, bias=random((7,), 7))
+    for batch in (1, 3):
+        (group,) = groups(graph, batch)
+        assert sorted(group.nodes) == sorted(["to_t", "to_k", "to_f", *(each.name for each in product)])
+        assert steps(graph, batch) == ["gemm"]
+        agree(graph, {"x": X[:batch]}, batch)
+
+
+@pytest.mark.parametrize(
+    ("perm", "after"),
+    [
+        ([1, 2, 3, 0], [node("MatMul", "f m", "y")]),
+        (THERE, [node("MatMul", "f m", "p"), node("ReduceMax", "f", "r"), node("Add", "p r", "y")]),
+        (THERE, [node("MatMul", "mt f", "y")]),
+        (THERE, [node("Reshape", "x columns", "z"), node("MatMul", "f z", "y")]),
+    ],
+    ids=["rows turned", "read twice", "the second factor", "weights that are not constant"],
+)
+def test_a_product_that_needs_them_turned_gets_them_turned(perm: list[int], after: list[NodeProto]) -> None:
+    more = {"mt": random((7, 3), 6)} if "mt" in after[0].input else {}
+    graph = flattened(perm, *after, columns=np.array([60, -1]), **more)
+    assert "transpose" in steps(graph)
+    agree(graph, {"x": X}, 3)
+
+
 def test_what_is_one_step_and_no_part_of_the_convolution_runs_in_its_order_too() -> None:
     graph = made([node("Add", "t columns", "a"), node("Tanh", "a", "u")])
     assert steps(graph) == ["conv", "binary", "conv"]
+    agree(graph, {"x": X}, 3)
+
+
+def test_what_undoes_one_and_is_undone_by_the_next_goes_once() -> None:
+    twice = [
+        node("Relu", "t", "r"),
+        node("Transpose", "r", "p", perm=BACK),
+        node("Transpose", "p", "q", perm=THERE),
+        node("Add", "q channels", "u"),
+    ]
+    graph = made(twice)
+    assert steps(graph) == ["conv", "binary", "conv"]
+    agree(graph, {"x": X}, 3)
+    # What stands between the first two cannot be turned.
+    graph = made([node("Softmax", "t", "r", axis=3), *twice[1:]])
+    assert steps(graph).count("transpose") == 2
     agree(graph, {"x": X}, 3)
 
 
