@@ -61,6 +61,9 @@ W_LEVEL, W_DEPTH = (
 W_SIGNAL = 904  # address + 1 of the mbarrier for whose phase a lane waits, 0: for none
 W_APART, W_DONE = 905, 906  # the block's clock when lanes last arrived at an mbarrier, and when what the warp
 # did in the background was last waited for
+W_TOGETHER = (
+    907  # and when all its lanes last exchanged registers: what one of them had read, it had got by then
+)
 W_FENCED = 912  # the block's clock at each lane's last fence
 W_WORDS = 944
 STACK, LEVELS = (
@@ -210,8 +213,8 @@ def known_of(launch, block, row):
 @inlined
 def lanes_of(launch, block, row):
     """The same lane by lane, of warps of which only some lanes have arrived at an mbarrier: 32 words of 32
-    bits a warp. Kept where a kernel has mbarriers (B_LANES)."""
-    return simd.words(block[B_LANES] + 128 * launch[L_WARPS] * row)
+    bits a warp; behind them one a warp, of what it has read. Kept where a kernel has mbarriers (B_LANES)."""
+    return simd.words(block[B_LANES] + 132 * launch[L_WARPS] * row)
 
 
 @inlined
@@ -423,6 +426,8 @@ def all_read_before(launch, block, serial, it, buffer, offset, thread, warp_epoc
             arrived = simd.shifted(lanes_of(launch, block, number), 32 * v)
             for other in range(32):
                 lanes &= ~((clock < arrived[other]) << other)
+            if clock < lanes_of(launch, block, number)[32 * warps + v]:
+                continue
         if lanes:
             return False
     return True
@@ -710,7 +715,7 @@ def plainly_before(word, it, warp, known, warps, own, who):
     lanes = simd.integers(warp[W_BLOCK])[B_LANES]
     if lanes == 0 or it & _WARP_WIDE:
         return False
-    return clock < simd.words(lanes + 128 * warps * warp[W_INDEX])[it & _TID]
+    return clock < simd.words(lanes + 132 * warps * warp[W_INDEX])[it & _TID]
 
 
 @inlined
@@ -1612,7 +1617,7 @@ def joined(launch, block, row, of):
         mine[v] = max(mine[v], its[v])
     if block[B_LANES]:
         lanes, others = lanes_of(launch, block, row), lanes_of(launch, block, of)
-        for i in range(32 * launch[L_WARPS]):
+        for i in range(33 * launch[L_WARPS]):
             lanes[i] = max(lanes[i], others[i])
 
 
@@ -1624,7 +1629,7 @@ def forgotten(launch, block, row):
         known[v] = 0
     if block[B_LANES]:
         lanes = lanes_of(launch, block, row)
-        for i in range(32 * launch[L_WARPS]):
+        for i in range(33 * launch[L_WARPS]):
             lanes[i] = 0
 
 
@@ -2753,12 +2758,15 @@ def signalled_abroad(warp, launch, block, lane, packed, value, mask):
 @inlined
 def arrives(launch, block, row, warp, lane, stamp):
     """A lane arrives at an mbarrier: it tells of what it has done, of what the lanes had done that it last
-    met, and of what the warp has waited for that was done in the background."""
+    met, of what the warp has waited for that was done in the background, and of what it had read before all
+    its lanes exchanged registers."""
     number = warp[W_INDEX]
     known, lanes = known_of(launch, block, row), simd.shifted(lanes_of(launch, block, row), 32 * number)
     known[number] = max(known[number], warp[W_EPOCH])
     lanes[0] = max(lanes[0], warp[W_DONE])
     lanes[lane] = stamp
+    has_read = simd.shifted(lanes_of(launch, block, row), 32 * launch[L_WARPS] + number)
+    has_read[0] = max(has_read[0], warp[W_TOGETHER])
     met, epoch = warp[W_LANE_MASK + lane], warp[W_LANE_EPOCH + lane]
     for other in range(32):
         if met >> other & 1:

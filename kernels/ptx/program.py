@@ -425,7 +425,7 @@ class _Room:
         rows = warps + 16 + 2 * m.SIGNALS
         known = np.zeros((resident, rows * (warps + 1)), np.int64)
         signals = {"signal", "bulk", "store_later"} & {*made.helpers}
-        lanes = np.zeros((resident if signals else 0, rows * warps * 32), np.int32)
+        lanes = np.zeros((resident if signals else 0, rows * warps * 33), np.int32)
         times = 8 * grains * warps if made.meets else 0
         readers = np.zeros(times * resident if times * resident <= MOST_READERS_NBYTES else 0, np.uint8)
         awaited = {"bulk", "store_later"} & {*made.helpers}

@@ -73,6 +73,10 @@ class Translated:
     helpers: tuple[str, ...]
 
 
+# Each lane waits here for registers of others.
+_EXCHANGES = ("shfl", "vote", "match", "redux", "mma")
+
+
 class Instructions(Protocol):
     """What each instruction is (kernels.ptx.instructions.TABLE)."""
 
@@ -126,6 +130,7 @@ class Translator:
         self.expected = _expected(each)
         self.waits = any(_MEET & {*i.op} and i.op[0] != "mbarrier" and i.op[:2] not in _APART for i in each)
         self.spins = self.waits or any(i.op[0] == "mbarrier" for i in each)
+        self.signals = any(i.op[0] == "mbarrier" for i in each)
         self.meets = any(i.op[0] == "mbarrier" or _of_some(i) for i in each)
         self.copies = any(i.op[:2] == ("cp", "async") for i in each)
         self.products = any(i.op[0] == "wgmma" for i in each)
@@ -578,12 +583,27 @@ class Translator:
         active = self.emit(f"load i32, ptr {self.word(machine.W_ACTIVE)}, align 8")
         self.line(f"%act{i} = add i32 {active}, 0")
         self._count(f"%act{i}")
+        if block.sync and self.signals and block.instructions[0].op[0] in _EXCHANGES:
+            self._exchanged(active)
         if block.called_at is not None:
             self._back_from(self.blocks[block.called_at])
         for instruction in block.instructions:
             self._do(instruction)
         self._save(i)
         self._leave(block)
+
+    def _exchanged(self, active: str) -> None:
+        """Note when all lanes of the warp exchange registers (machine.W_TOGETHER)."""
+        live = self.emit(f"load i32, ptr {self.word(machine.W_LIVE)}, align 8")
+        block = self.emit(f"load ptr, ptr {self.word(machine.W_BLOCK)}, align 8")
+        at = self.emit(f"getelementptr i64, ptr {block}, i64 {machine.B_CLOCK}")
+        now = self.emit(f"add i64 {self.emit(f'load i64, ptr {at}, align 8')}, 1")
+        self.line(f"store i64 {now}, ptr {at}, align 8")
+        last, place = self.word(machine.W_TOGETHER), self.word(machine.W_TOGETHER)
+        whole = self.emit(f"icmp eq i32 {active}, {live}")
+        then = self.emit(f"load i64, ptr {last}, align 8")
+        chosen = self.emit(f"select i1 {whole}, i64 {now}, i64 {then}")
+        self.line(f"store i64 {chosen}, ptr {place}, align 8")
 
     def _do(self, instruction: Instruction) -> None:
         self.here = instruction

@@ -1167,6 +1167,29 @@ _BODIES = {
     }
     z[i] = sum;
 }"""),
+    "a place is let go before its warp has got the sum": ("race", """
+    __shared__ float s[32];
+    __shared__ unsigned long long full, empty;
+    const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
+    const unsigned on = (unsigned)__cvta_generic_to_shared(&full);
+    const unsigned off = (unsigned)__cvta_generic_to_shared(&empty);
+    if (t == 0) { MAKE(on, 32); MAKE(off, THREADS / 32 - 1); }
+    __syncthreads();
+    float sum = 0;
+    if (t < 32) {
+        s[t] = x[i];
+        ARRIVE(on);
+        WAIT_FOR(off);
+        s[t] = 5;  //! //?
+    } else {
+        WAIT_FOR(on);
+        sum = s[t % 32];  //! //?
+        «if (t % 32 == 0) ARRIVE(off);|»
+        for (int far = 16; far; far /= 2) sum += __shfl_xor_sync(~0u, sum, far);
+        «|if (t % 32 == 0) ARRIVE(off);»
+    }
+    y[i] = sum;
+}"""),
     "half of a block meets, but not for the next tile": ("race", """
     __shared__ float s[THREADS / 2];
     const int t = threadIdx.x, i = blockIdx.x * THREADS + t;
