@@ -59,6 +59,8 @@ BESIDE = (
             "rehearsal-cpu",
             "rehearsal-h100",
             "rehearsal-h200",
+            "limit-xeon-16-cores",
+            "limit-xeon-2-cores",
             "simulated",
             "speed-h200-tried",
         )

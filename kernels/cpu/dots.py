@@ -119,7 +119,7 @@ def _tile(module: Any, name: str, rows: int, vectors: int, by_row: bool, finish:
     spread, starts, along, across, quads, *behind = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
-    left, ready, apart = behind[2], *behind[-2:]
+    left, ready, apart = behind[2], behind[-2], behind[-1]
     begin = _begun(module, b, by_row, ready, apart, left, rows if by_row else vectors)
     kept = b.gep(b.alloca(ir.ArrayType(words, len(pairs))), [i32(0), i32(0)])
     if not by_row:

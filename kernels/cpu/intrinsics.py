@@ -356,21 +356,27 @@ def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
     return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
 
 
-@intrinsic
-def sums_of_windows(
-    typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any, column_step: Any,
-    stride: Any, weights: Any, bias: Any, after: Any, y: Any,
-) -> Any:  # fmt: skip
-    """Of the outputs of one map, by vectors of LANES, after(bias[0] + Σ_(r, c) weights[r · columns + c] ·
-    x[at + r · row_step + c · column_step + lane · stride]). The table: as of `under_windows`; for each r and
-    c, and then for all of them, of which lanes that is within the image. A stride is one of
-    kernels.cpu.octets.STRIDES; LANES · stride elements are read at once."""
+def _of_windows(largest: bool) -> Any:
+    def typed(
+        typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any,
+        column_step: Any, stride: Any, weights: Any, bias: Any, after: Any, y: Any,
+    ) -> Any:  # fmt: skip
+        """Of the outputs of one map, by vectors of LANES, after(bias[0] + Σ_(r, c) weights[r · columns + c] ·
+        x[at + r · row_step + c · column_step + lane · stride]), or the largest of bias[0] and these x. The
+        table: as of `under_windows`; for each r and c, and then for all of them, of which lanes that is
+        within the image. A stride is one of kernels.cpu.octets.STRIDES; LANES · stride elements are read at
+        once."""
 
-    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.call(windows_of.sums(builder.module), arguments)
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.call(windows_of.sums(builder.module, largest), arguments)
 
-    whole = types.int64
-    return types.void(FLOATS, INTEGERS, *[whole] * 6, FLOATS, FLOATS, whole, FLOATS), made
+        whole = types.int64
+        return types.void(FLOATS, INTEGERS, *[whole] * 6, FLOATS, FLOATS, whole, FLOATS), made
+
+    return intrinsic(typed)
+
+
+sums_of_windows, maxima_of_windows = _of_windows(False), _of_windows(True)
 
 
 @intrinsic

@@ -49,6 +49,18 @@ def told(c: Any, lanes: int, seen: Array) -> Array:
     return np.ascontiguousarray(np.concatenate([np.stack(vectors(c, lanes), axis=1), bits], axis=1), np.int64)
 
 
+@cache
+def of_floats(c: Any, lanes: int) -> Array:
+    """The table of kernels.cpu.intrinsics' windows of float32: the last bits of a vector are of its outputs
+    whose windows lie within the image as a whole."""
+    rows, columns = np.divmod(np.arange(c.kh * c.kw), c.kw)
+    held = inside(c, lanes, rows * c.dilation_h, columns * c.dilation_w)
+    held = np.concatenate([held, held.all(axis=1, keepdims=True)], axis=1)
+    seen = np.zeros((*held.shape[:2], 64), bool)
+    seen[..., :lanes] = held
+    return told(c, lanes, seen)
+
+
 def room(c: Any, lanes: int, furthest: int) -> tuple[int, int]:
     """Elements before a plane, and behind it, that are read. furthest: of a vector's first window the element
     behind the last that is read, in elements of the image."""

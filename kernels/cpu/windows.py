@@ -342,7 +342,7 @@ def _largest(module: Any, name: str, stride: int, signed: bool) -> Any:
     return function
 
 
-# --- sums of float32 ---
+# --- sums and maxima of float32 ---
 
 SUMS = [_pf32, _pi64, i64, i64, i64, i64, i64, i64, _pf32, _pf32, i64, _pf32]
 SHORT = ir.VectorType(ir.IntType(1), LANES)
@@ -350,9 +350,10 @@ SQUARES = (3, 5)  # windows of so many rows and columns have their weights in re
 LARGER = 0
 
 
-def sums(module: Any) -> Any:
-    """The function for every stride, in this module."""
-    name = "kernelscope_window_sums"
+def sums(module: Any, largest: bool = False) -> Any:
+    """The function for every stride, in this module. largest: of the same arguments, but for the weights and
+    what comes after, which count for nothing, the largest in place of the sum."""
+    name = f"kernelscope_window_{'maxima' if largest else 'sums'}"
     if name in module.globals:
         return module.globals[name]
     function = internal(module, name, SUMS)
@@ -369,14 +370,15 @@ def sums(module: Any) -> Any:
             block = function.append_basic_block(f"of_{apart}_{of_side}")
             chosen.add_case(i64(8 * apart + of_side), block)
             b.position_at_end(block)
-            b.call(_summed(module, f"{name}_{apart}_{of_side}", apart, of_side), function.args)
+            of_stride = _summed(module, f"{name}_{apart}_{of_side}", apart, of_side, largest)
+            b.call(of_stride, function.args)
             b.branch(end)
     b.position_at_end(end)
     b.ret_void()
     return function
 
 
-def _summed(module: Any, name: str, stride: int, side: int) -> Any:
+def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> Any:
     function = internal(module, name, SUMS)
     x, table, vectors, rows, columns, row_step, column_step, _, weights, bias, after, y = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
@@ -390,7 +392,7 @@ def _summed(module: Any, name: str, stride: int, side: int) -> Any:
     begin = splat(b, b.load(bias))
     zero, six = (ir.Constant(floats, [value] * LANES) for value in (0.0, 6.0))
     relu, relu6 = b.icmp_signed(">=", after, i64(RELU)), b.icmp_signed("==", after, i64(RELU6))
-    known = [splat(b, b.load(b.gep(weights, [i64(tap)]))) for tap in range(side * side)]
+    known = [None if largest else splat(b, b.load(b.gep(weights, [i64(tap)]))) for tap in range(side * side)]
     entered, begins, end = b.block, block("begins"), block("end")
     b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
     b.position_at_end(begins)
@@ -407,7 +409,11 @@ def _summed(module: Any, name: str, stride: int, side: int) -> Any:
         seen = b.load(b.bitcast(place, wide.as_pointer()), align=4)
         if stride > 1:
             seen = b.shuffle_vector(seen, ir.Constant(wide, ir.Undefined), picks)
-        made = b.call(fma, [weight, seen, total])
+        if largest:  # NaN where one of them is
+            more = b.or_(b.fcmp_ordered(">", seen, total), b.fcmp_unordered("!=", seen, seen))
+            made = b.select(more, seen, total)
+        else:
+            made = b.call(fma, [weight, seen, total])
         return b.select(_lanes_of(b, masks, tap), made, total) if cut else made
 
     def window(cut: bool) -> Any:
@@ -422,7 +428,8 @@ def _summed(module: Any, name: str, stride: int, side: int) -> Any:
         b.branch(loop)
         b.position_at_end(loop)
         row, column, tap, so_far = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(floats)
-        total = added(so_far, row, column, tap, splat(b, b.load(b.gep(weights, [tap]))), cut)
+        weight = None if largest else splat(b, b.load(b.gep(weights, [tap])))
+        total = added(so_far, row, column, tap, weight, cut)
         next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
         wraps = b.icmp_signed("==", next_column, columns)
         for phi, first, further in (
@@ -450,9 +457,9 @@ def _summed(module: Any, name: str, stride: int, side: int) -> Any:
     value = b.phi(floats)
     for one, before in made:
         value.add_incoming(one, before)
-    # so that NaN stays what it is
-    value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
-    value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
+    if not largest:  # so that NaN stays what it is
+        value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
+        value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
     lanes = ir.Constant(words, list(range(LANES)))
     first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
     stored_lanes(module, b, value, b.bitcast(b.gep(y, [y_at]), floats.as_pointer()), first)

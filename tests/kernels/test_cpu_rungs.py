@@ -239,6 +239,18 @@ def test_a_convolution_too_large_for_one_block(rung: Rung, group: int) -> None:
     assert_close(run(rung, p, inputs, (1, 2)), onnx_runtime(p, inputs))
 
 
+@pytest.mark.parametrize("rung", registry.rungs("cpu", "conv"), ids=lambda rung: rung.label)
+def test_a_stride_of_rows_or_columns_alone(rung: Rung) -> None:
+    """Over an image that it divides, without padding: nothing is left over, or lies outside."""
+    for strides, sizes in (((2, 1), (6, 5)), ((1, 3), (4, 9)), ((2, 2), (8, 32))):
+        kh, kw = strides
+        plain = Conv(2, 3, *sizes, 6, kh, kw, sizes[0] // kh, sizes[1] // kw, *strides, bias=True)
+        p = fitted(replace(plain, group=3), rung) if rung.needs.get("depthwise") else fitted(plain, rung)
+        if rung.refusal(p) is None:
+            inputs = inputs_for(p)
+            assert_close(run(rung, p, inputs, (1, 2)), onnx_runtime(p, inputs))
+
+
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     "p",

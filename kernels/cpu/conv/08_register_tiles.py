@@ -30,7 +30,7 @@ def lay_out(a, x, to):
     """Some channels of an image, padded and divided by rows and columns."""
     channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
     pad_top, pad_left, down = a[8], a[9], a[31]
-    if phases == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
+    if phases == 1 and down == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
         for k in range(channels * h * w):
             to[k] = x[k]
         return

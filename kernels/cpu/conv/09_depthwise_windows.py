@@ -13,8 +13,6 @@ image (kernels.cpu.planes). What is read beside a plane is other planes'; the fi
 copied, with room around.
 """
 
-from functools import cache
-
 import numpy as np
 
 from kernels.cpu import planes, simd
@@ -48,16 +46,6 @@ def step(a, low, high, scratch):
         activate(a[15], to, of_answer)
 
 
-@cache
-def _table(p):
-    rows, columns = np.divmod(np.arange(p.kh * p.kw), p.kw)
-    held = planes.inside(p, LANES, rows * p.dilation_h, columns * p.dilation_w)
-    held = np.concatenate([held, held.all(axis=1, keepdims=True)], axis=1)
-    seen = np.zeros((*held.shape[:2], 64), bool)
-    seen[..., :LANES] = held
-    return planes.told(p, LANES, seen)
-
-
 def _room(p):
     furthest = (p.kh - 1) * p.dilation_h * p.w + (p.kw - 1) * p.dilation_w + LANES * p.stride_w
     return planes.room(p, LANES, furthest)
@@ -68,7 +56,7 @@ def workspace(p):
 
 
 def bind(p, inputs, output, workspace):
-    table = _table(p)
+    table = planes.of_floats(p, LANES)
     after = IN_TILE.get(p.activation, simd.PLAIN)
     bias = inputs[2] if p.bias else np.zeros(p.m, np.float32)
     arguments = [

@@ -1,0 +1,61 @@
+# op = "pool"
+# rung = 6
+# name = "windows"
+# idea = "16 windows side by side, read where they lie: the largest of each in one register."
+# compiled = true
+# [needs]
+# kind = ["max"]
+# stride_max = 4
+# [prefers]
+# kernel_max = 8
+"""A table, the same for every plane, says where the vectors begin and what of them lies outside the image,
+which never wins (kernels.cpu.planes). What is read beside a plane is other planes'; the first and the last of
+all are copied, with room around.
+"""
+
+import numpy as np
+
+from kernels.cpu import planes, simd
+from kernels.cpu.compiled import Call, compiled
+from kernels.cpu.loops import KINDS, activate
+from kernels.cpu.simd import LANES
+
+
+@compiled
+def step(a, low, high, scratch):
+    of_plane, of_answer, before, beyond, end = a[2], a[3], a[4], a[5], a[6]
+    x, least, y, table = simd.floats(a[14]), simd.floats(a[15]), simd.floats(a[16]), simd.integers(a[17])
+    alone = simd.shifted(scratch, before)
+    if a[0] == 1:
+        low, high = low * a[1], high * a[1]
+    for which in range(low, high):
+        at = which * of_plane
+        plane = simd.shifted(x, at)
+        if at < before or at + of_plane + beyond > end:
+            for k in range(of_plane):
+                alone[k] = plane[k]
+            plane = alone
+        to = simd.shifted(y, which * of_answer)
+        simd.maxima_of_windows(
+            plane, table, a[7], a[8], a[9], a[10], a[11], a[12], least, least, simd.PLAIN, to
+        )
+        activate(a[13], to, of_answer)
+
+
+def _room(p):
+    furthest = (p.kh - 1) * p.dilation_h * p.w + (p.kw - 1) * p.dilation_w + LANES * p.stride_w
+    return planes.room(p, LANES, furthest)
+
+
+def workspace(p):
+    return 4 * (sum(_room(p)) + p.h * p.w)
+
+
+def bind(p, inputs, output, workspace):
+    table = planes.of_floats(p, LANES)
+    arguments = [
+        p.c, p.h * p.w, p.out_h * p.out_w, *_room(p), p.n * p.c * p.h * p.w, len(table), p.kh, p.kw,
+        p.dilation_h * p.w, p.dilation_w, p.stride_w, KINDS[p.activation], inputs[0],
+        np.full(1, -np.inf, np.float32), output, table,
+    ]  # fmt: skip
+    return Call(step, arguments, workspace, p.n, p.n * p.c)
