@@ -24,7 +24,7 @@ FUNCTION = "reference"  # of a file, where the task names no other
 ANSWERS = ("float64", "int64", "float32", "int32", "uint8", "int8", "uint32", "bool", "float16")
 MOST_NBYTES = 4 << 30  # of an answer
 MOST_MIB = 8 << 10  # of memory
-MOST_WHOLE = 1 << 53  # that float64 tells from its neighbours
+MOST_WHOLE = (1 << 53) - 1  # that float64 tells from its neighbours
 
 
 def loaded(file: Path, text: str, name: str) -> Callable[..., Any]:

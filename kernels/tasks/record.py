@@ -95,10 +95,12 @@ class TaskParams(Params):
         return tuple(flat[at : at + n].view(of.type).reshape(shape) for at, n, of, shape in parts)
 
     def numbers(self, output: np.ndarray) -> np.ndarray:
-        """All elements of a buffer of several types as float64, output by output; any other as it is."""
+        """All elements of a buffer of several types, output by output, as float64, or as int64 where all are
+        whole numbers; any other as it is."""
         if not self.mixed or output.dtype.name != self.out_dtype:
             return output
-        return np.concatenate([own.reshape(-1).astype(np.float64) for own in self.split(output)])
+        wide = np.int64 if self.exact else np.float64
+        return np.concatenate([own.reshape(-1).astype(wide) for own in self.split(output)])
 
     def named(self, place: int) -> tuple[str, tuple[int, ...]]:
         """The output in which element `place` of all (one output behind the other) lies, and where in it."""

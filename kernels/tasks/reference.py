@@ -52,6 +52,7 @@ Timed = tuple[()] | tuple[int, int]  # how many answers are timed, by how many t
 
 
 AGAIN_AT_MOST = 1 << 16  # elements of an answer that is asked for twice, once of each reference
+ORDER = 1e-9  # of the largest value: what sums in another order may differ by, as libraries with threads give
 _the_same: set[tuple[str, str]] = set()
 
 
@@ -67,13 +68,21 @@ def answer(p: TaskParams, inputs: Sequence[np.ndarray]) -> np.ndarray:
     told = (str(p.task.file), p.task.answers)
     if told not in _the_same and found.size <= AGAIN_AT_MOST:
         again = _fitting(p, _found(p, given(p, inputs)))
-        if not np.array_equal(found, again, equal_nan=not p.exact):
+        if not _alike(p, found, again):
             raise NoAnswerError(
                 f"{p.task.file} gives the same inputs another answer each time ({p.words}); "
                 "it has to compute from its inputs alone, without random numbers"
             )
         _the_same.add(told)
     return found
+
+
+def _alike(p: TaskParams, one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two answers are of the same inputs: numbers with a point may differ by what rounds a sum."""
+    if p.exact:
+        return np.array_equal(one, other)
+    largest = float(np.abs(one[np.isfinite(one)]).max(initial=0.0))
+    return np.allclose(one, other, rtol=0.0, atol=ORDER * largest, equal_nan=True)
 
 
 def time_ns(p: TaskParams, arrays: Mapping[str, np.ndarray], passes: int, threads: int = 0) -> int:

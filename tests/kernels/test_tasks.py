@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -244,6 +245,32 @@ def test_an_answer_that_no_kernel_can_be_held_against_is_told(tmp_path: Path) ->
     p = tasks.find(made(tmp_path / "dice", answer=body))(n=3, m=5)
     with pytest.raises(reference.NoAnswerError, match="another answer each time"):
         one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
+    # As a library with threads rounds a sum.
+    body = "calls = [0]\n\n\ndef reference(x):\n    calls[0] += 1\n    return x.T * (1 + 1e-15 * calls[0])\n"
+    p = tasks.find(made(tmp_path / "rounded", answer=body))(n=3, m=5)
+    one_node.answer(p, one_node.draw(p, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(("other", "most"), [("int32", 1 << 60), ("float32", (1 << 53) - 1)])
+def test_large_whole_numbers_beside_another_type_are_compared_exactly(
+    tmp_path: Path, other: str, most: int
+) -> None:
+    second = f'[[output]]\nname = "z"\nshape = ["n"]\ntype = "{other}"\n'
+    text = SCALE.replace('name = "y"', 'name = "y"\ntype = "int64"') + second
+    body = "import numpy as np\n\n\ndef reference(m, n):\n    return np.full((m, n), {}), np.arange(n)\n"
+    p = tasks.find(made(tmp_path / "wide", text, body.format(most)))(n=3, m=5)
+    inputs = one_node.draw(p, np.random.default_rng(0))
+    sample = samples.Sample(p, inputs, one_node.answer(p, inputs))
+    for off in (0, 1):
+        parts = np.full((5, 3), most + off, np.int64), np.arange(3).astype(other)
+        got = np.zeros(math.prod(p.output_shape), p.out_dtype)
+        for own, part in zip(p.split(got), parts, strict=True):
+            own[...] = part
+        assert compare(got, sample, "fp32").stats.ok == (off == 0)
+    if other == "float32":  # its neighbour would be the same in float64
+        p = tasks.find(made(tmp_path / "wider", text, body.format(most + 1)))(n=3, m=5)
+        with pytest.raises(reference.NoAnswerError, match="beside numbers with a point"):
+            one_node.answer(p, inputs)
 
 
 @pytest.mark.sampled(3, "long")
