@@ -26,8 +26,9 @@ WEIGHTS = {
 }
 
 
-def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
-    return helper.make_node(op, inputs.split(), [output], f"to_{output}", **attributes)
+def node(op: str, inputs: str | list[str], output: str, **attributes: Any) -> NodeProto:
+    names = inputs.split() if isinstance(inputs, str) else inputs
+    return helper.make_node(op, names, [output], f"to_{output}", **attributes)
 
 
 def cast(source: str, output: str, to: int = TensorProto.FLOAT) -> NodeProto:
@@ -189,4 +190,24 @@ def test_a_cast_to_another_type_is_none_that_changes_nothing() -> None:
     ]
     graph = from_proto(make_model(nodes, {"x": ("N", 2, 6, 5)}, ("y",), WEIGHTS, ranks={"y": 4}), "net")
     assert steps(graph).count("cast") + steps(graph).count("unary") >= 2
+    agree(graph, {"x": X}, 3)
+
+
+@pytest.mark.parametrize("part", ["a:turned", "a:constant", "y:read", "y:turned rows"])
+def test_a_tensor_of_the_model_may_be_called_as_what_is_made_here(part: str) -> None:
+    nodes = [
+        node("Conv", ["x", part], "c"),
+        node("Transpose", "c", "t", perm=THERE),
+        node("Add", "t channels", "a"),
+        node("Relu", "a", "r"),
+        node("Transpose", "r", "b", perm=BACK),
+        node("Conv", ["b", part], "d"),
+        node("Transpose", "d", "e", perm=THERE),
+        node("Reshape", "e rows", "f"),
+        node("MatMul", "f m", "y"),
+    ]
+    weights = {"channels": random((2,), 3), "rows": np.array([-1, 60]), "m": random((60, 7), 5)}
+    weights[part] = random((2, 2, 1, 1), 8)
+    graph = from_proto(make_model(nodes, {"x": ("N", 2, 6, 5)}, ("y",), weights, ranks={"y": 2}), "net")
+    assert "transpose" not in steps(graph)
     agree(graph, {"x": X}, 3)
