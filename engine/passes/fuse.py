@@ -247,6 +247,9 @@ class _Fuser:
         return np.broadcast_to(value.reshape(-1).astype(np.float64) * before.beta, (before.n,))
 
     def _constant(self, name: str, value: np.ndarray, dtype: str) -> str:
+        """Its name: this one, or one like it that no tensor of the model has."""
+        while name in self.specs:
+            name += "'"
         self.constants[name] = value
         self.specs[name] = TensorSpec(value.shape, dtype)
         return name

@@ -194,6 +194,27 @@ def test_where_the_system_knows_no_such_sleep_threads_look_now_and_then(
         np.testing.assert_array_equal(array, expected[name], "the caller does it all")
 
 
+def test_a_pass_leaves_the_smallest_numbers_to_others(graph: Graph) -> None:
+    """They are zeros in its kernels, but neither in the thread that called it, nor in NumPy beside it."""
+    tiny = np.full(64, 1e-40, np.float32)
+    session = prepared(graph, 33, 2)
+    beside: list[bool] = []
+    ended = threading.Event()
+
+    def compute() -> None:
+        while not beside or not ended.is_set():
+            beside.append(bool((tiny + tiny > tiny).all()))
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    for _ in range(20):
+        session.run()
+    ended.set()
+    thread.join()
+    assert (tiny * np.float32(0.5) > 0).all()
+    assert all(beside)
+
+
 def _run(session: EngineCpuHere) -> EngineCpuHere:
     session.run()
     return session

@@ -305,3 +305,16 @@ def test_the_course_net_by_path(data_dir: Path) -> None:
     assert [step.op for step in made.steps] == ["conv", "pool", "conv", "pool", "gemm"]
     assert [step.params.activation for step in made.steps if step.op == "conv"] == ["relu", "relu"]
     agree(graph, {"Input3": random((1, 1, 28, 28)) * 50}, 1, tolerance=1e-4)
+
+
+@pytest.mark.parametrize(("op", "part"), [("Mul", "s:weight"), ("Add", "s:bias")])
+def test_a_tensor_of_the_model_may_be_called_as_a_factor_that_is_made_in_fusing(op: str, part: str) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node(op, ["c", "channels"], ["s"]),
+        helper.make_node("Tanh", ["s"], ["t"]),
+        helper.make_node("Mul", ["t", part], ["y"]),
+    ]
+    weights = {"w": random((4, 2, 3, 3)), "channels": random((4, 1, 1), 2), part: random((1, 1, 4, 3), 9)}
+    graph = from_proto(make_model(nodes, {"x": ("N", 2, 6, 5)}, ["y"], weights, ranks={"y": 4}), "net")
+    agree(graph, {"x": random((3, 2, 6, 5))}, 3)
