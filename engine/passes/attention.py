@@ -22,7 +22,7 @@ import numpy as np
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.ops.transpose import merge_axes
-from engine.passes.trace import Program
+from engine.passes.trace import Program, free_name
 from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.compare import Compare
@@ -229,7 +229,7 @@ class _Matcher:
             seen = condition if place == 1 else ~condition
             if value > _NOTHING or (value != -math.inf and not seen.any(axis=-1).all()):
                 continue
-            name = f"{where.output}:mask"
+            name = free_name(where.output, ":mask", self.specs)
             self.constants[name] = np.where(seen, 0, -np.inf).astype(np.float32)
             self.specs[name] = TensorSpec(seen.shape, "float32")
             return scores, name

@@ -20,7 +20,7 @@ import numpy as np
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.ops._base import contiguous_strides
-from engine.passes.trace import Program
+from engine.passes.trace import Program, free_name
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
@@ -223,13 +223,13 @@ class _Fuser:
             scaled = _scale_weight(weight, affine.scale, before)
             if scaled is None:
                 return None
-            names[1] = self._constant(f"{output}:weight", scaled, before.dtype)
+            names[1] = self._constant(free_name(output, ":weight", self.specs), scaled, before.dtype)
             bias = None if bias is None else bias * affine.scale
         if affine.shift is not None:
             bias = affine.shift if bias is None else bias + affine.shift
         after: Conv | Gemm = before
         if bias is not None:
-            names[2:] = [self._constant(f"{output}:bias", bias, before.dtype)]
+            names[2:] = [self._constant(free_name(output, ":bias", self.specs), bias, before.dtype)]
             after = replace(before, bias=True)
             if isinstance(after, Gemm):
                 after = replace(after, beta=1.0, bias_stride_m=0, bias_stride_n=1)
@@ -247,9 +247,6 @@ class _Fuser:
         return np.broadcast_to(value.reshape(-1).astype(np.float64) * before.beta, (before.n,))
 
     def _constant(self, name: str, value: np.ndarray, dtype: str) -> str:
-        """Its name: this one, or one like it that no tensor of the model has."""
-        while name in self.specs:
-            name += "'"
         self.constants[name] = value
         self.specs[name] = TensorSpec(value.shape, dtype)
         return name

@@ -32,7 +32,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.ops._base import Dequantized, Refused
 from engine.ops._quantized import Behind, Whole, quantized, scale_of, within
-from engine.passes.trace import Program, alive
+from engine.passes.trace import Program, alive, free_name
 from kernels.ops._quantized import EIGHT_BITS, FEWER_BITS
 from kernels.ops.binary import Binary
 from kernels.ops.concat import Concat
@@ -214,7 +214,7 @@ class _Pass:
             for place, (of, width) in enumerate(zip(wholes, p.widths, strict=True)):
                 part = of[0].name
                 if not self._alike(of, behind):
-                    part = f"{output}:{place}"
+                    part = free_name(output, f":{place}", self.specs)
                     self.specs[part] = TensorSpec(self.specs[names[place]].shape, behind.to)
                     made.append(self._brought(of, p.outer * width, behind, nodes, part))
                 parts.append(part)
@@ -230,7 +230,7 @@ class _Pass:
             return []
         ((one, scale),) = wholes
         alike = self._alike((one, scale), behind)
-        between = output if alike else f"{output}:bytes"
+        between = output if alike else free_name(output, ":bytes", self.specs)
         self.specs[between] = TensorSpec(self.specs[first.output].shape, one.dtype)
         if isinstance(first, View):
             made.append(View(one.name, between, nodes))
@@ -261,7 +261,7 @@ class _Pass:
         name = whole.name
         product: Conv | Gemm
         if (p.kh, p.kw) == (p.h, p.w) == padded:
-            name = f"{output}:rows"
+            name = free_name(output, ":rows", self.specs)
             product = Gemm(p.n * p.c, 1, area, trans_b=True)
             made.append(View(whole.name, name, nodes))
             self.specs[name] = TensorSpec((p.n * p.c, area), whole.dtype)
@@ -270,7 +270,7 @@ class _Pass:
             shared = {key: getattr(p, key) for key in _WINDOW}
             product = Conv(m=p.c, group=p.c, **shared)
             ones = np.ones((p.c, 1, p.kh, p.kw), np.int8)
-        weight = Whole(f"{output}:ones", "int8", None, ones)
+        weight = Whole(free_name(output, ":ones", self.specs), "int8", None, ones)
         self.constants[weight.name], self.specs[weight.name] = ones, TensorSpec(ones.shape, "int8")
         bare = Kernel(product, (name, weight.name), output, nodes)
         try:

@@ -43,6 +43,13 @@ class Program:
     dequantized: Mapping[str, Dequantized] = field(default_factory=dict)
 
 
+def free_name(tensor: str, part: str, taken: Mapping[str, TensorSpec]) -> str:
+    """A name for this part of a tensor that no tensor has."""
+    while f"{tensor}{part}" in taken:
+        tensor += "'"
+    return f"{tensor}{part}"
+
+
 def check_batch(batch: int) -> int:
     """`batch` as an int from 1 to MAX_BATCH. Raises InputError."""
     try:

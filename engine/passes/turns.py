@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -26,7 +26,7 @@ from engine.ops import Kernel, View
 from engine.ops.binary import binary_params
 from engine.ops.transpose import merge_axes
 from engine.passes.fuse import fuse
-from engine.passes.trace import Program
+from engine.passes.trace import Program, free_name
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.gemm import Gemm
@@ -113,13 +113,6 @@ def _keeps_order(item: Kernel | View, name: str, program: Program) -> bool:
     return isinstance(item.params, Binary) and len(others) == 1 and others[0] in program.constants
 
 
-def _free(tensor: str, part: str, taken: Mapping[str, TensorSpec]) -> str:
-    """The name of this part of a tensor, which no tensor of the model has."""
-    while f"{tensor}{part}" in taken:
-        tensor += "'"
-    return f"{tensor}{part}"
-
-
 def _without(program: Program, chain: _Chain) -> Program | None:
     """The program with what stands between in the order of the first one's input; None where the order of its
     axes cannot be told."""
@@ -136,7 +129,7 @@ def _without(program: Program, chain: _Chain) -> Program | None:
             nodes += item.nodes
             continue
         last = item is steps[-1]
-        target = output if last else _free(item.output, _INNER, specs)
+        target = output if last else free_name(item.output, _INNER, specs)
         nodes += item.nodes
         kernel = replace(item, output=target, nodes=nodes)
         if isinstance(item.params, Binary):
@@ -189,7 +182,7 @@ def _sides(
             continue
         value = program.constants[name]
         wide = value.reshape((1,) * (len(shape) - value.ndim) + value.shape)
-        own = _free(item.output, ":constant", specs)
+        own = free_name(item.output, ":constant", specs)
         constants[own] = np.ascontiguousarray(wide.transpose(np.argsort(perm)))
         specs[own] = TensorSpec(constants[own].shape, program.specs[name].dtype)
         sides.append((own, specs[own].shape))
@@ -221,7 +214,7 @@ def _by_turned_rows(program: Program, turn: Kernel) -> Program | None:
     else:
         turned_weight[rows] = weight
     spec = program.specs
-    read, factor = (_free(product.output, part, spec) for part in (":read", ":turned rows"))
+    read, factor = (free_name(product.output, part, spec) for part in (":read", ":turned rows"))
     specs = {**spec, read: spec[name], factor: spec[product.inputs[1]]}
     before = turn.nodes + tuple(node for view in views for node in view.nodes)
     made: dict[str, Kernel | View] = {

@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
-from engine.passes.trace import Program
+from engine.passes.trace import Program, free_name
 from kernels.ops import WIDER, Params
 from kernels.ops._quantized import EIGHT_BITS
 from kernels.ops.cast import Cast
@@ -36,7 +36,7 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
         if name not in wide:
             spec = specs[name]
             to = _wider(item.params)[spec.dtype]
-            wide[name] = copy = f"{name}:{to}"
+            wide[name] = copy = free_name(name, f":{to}", specs)
             specs[copy] = TensorSpec(spec.shape, to)
             if name in constants:
                 constants[copy] = np.asarray(constants[name]).astype(spec.dtype).astype(to)
@@ -55,7 +55,7 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
         if spec.dtype not in wider:
             items.append(replace(item, params=params, inputs=tuple(inputs)))
             continue
-        wide_output = f"{item.output}:unrounded"
+        wide_output = free_name(item.output, ":unrounded", specs)
         specs[wide_output] = TensorSpec(spec.shape, wider[spec.dtype])
         items.append(replace(item, params=params, inputs=tuple(inputs), output=wide_output))
         cast = Cast(size=math.prod(spec.shape), dtype=wider[spec.dtype], to=spec.dtype)

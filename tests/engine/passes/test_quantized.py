@@ -221,3 +221,20 @@ def test_what_is_read_elsewhere_as_well_is_not_taken_into_bytes() -> None:
     found = run_plan(graph, BATCH, fed)
     for name, right in oracle.run(graph, fed, ["y", "m"]).items():
         np.testing.assert_allclose(found[name], right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["q2:ones", "q2:rows"])
+def test_a_tensor_of_the_model_may_be_called_as_what_an_average_is_made_of(name: str) -> None:
+    node = helper.make_node
+    nodes = [
+        node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        node("GlobalAveragePool", ["d"], ["g"]),
+        node("QuantizeLinear", ["g", "scale", "zero"], ["q2"]),
+        node("DequantizeLinear", ["q2", "scale", "zero"], ["d2"]),
+        node("Mul", ["d2", name], ["y"]),
+    ]
+    constants = {"scale": np.float32(0.05), "zero": np.uint8(128), name: np.float32([[[[3]], [[-5]]]])}
+    graph = from_proto(make_model(nodes, {"x": ("N", 2, 6, 5)}, ["y"], constants, ranks={"y": 4}), "net")
+    x = np.random.default_rng(1).standard_normal((3, 2, 6, 5)).astype(np.float32)
+    np.testing.assert_allclose(run_plan(graph, 3, {"x": x})["y"], run_ort(graph, {"x": x})["y"], atol=1e-5)

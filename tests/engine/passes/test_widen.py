@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,21 @@ def _widened(model: Any, weights: dict[str, np.ndarray]) -> Any:
         if node.op_type == "Cast":
             node.attribute[0].i = TensorProto.FLOAT
     return wide
+
+
+def test_a_tensor_of_the_model_may_be_called_as_its_wider_copy() -> None:
+    """The factor of a later node, in float32."""
+    node = helper.make_node
+    for name in ("w:float32", "a:unrounded"):
+        nodes = [
+            node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+            node("Mul", ["h", "w"], ["a"]),
+            node("Erf", ["a"], ["e"]),
+            node("Cast", ["e"], ["f"], to=TensorProto.FLOAT),
+            node("Mul", ["f", name], ["y"]),
+        ]
+        weights = {"w": np.float16([1, 2, 3]), name: np.float32([4, -5, 6])}
+        graph = importer.from_proto(make_model(nodes, {"x": ("N", 3)}, ["y"], weights), "net")
+        x = np.float32([[0.5, -0.25, 1.5]])
+        expected = np.array([[math.erf(v * w) for v, w in zip(x[0], (1, 2, 3), strict=True)]]) * [4, -5, 6]
+        np.testing.assert_allclose(run_plan(graph, 1, {"x": x})["y"], expected, rtol=2e-3)
