@@ -122,6 +122,8 @@ def has_stopped(pid: int) -> bool:
 
 # So long a process that was killed may take to give its memory back; and one that is being started may run.
 ENDING_S = {"T": 1.0, "S": 0.02}
+DIES_S = 5.0  # and one that is seen to be killed: on a busy machine it waits for a turn in which to end
+_PF_EXITING = 0x4  # of a process's flags, in Linux's include/linux/sched.h
 
 
 def ending(pid: int, rests: str, waits: bool = True) -> bool:
@@ -131,7 +133,7 @@ def ending(pid: int, rests: str, waits: bool = True) -> bool:
     ended already counts. On Linux; elsewhere False."""
     if not STOPS_ITSELF:
         return False
-    until = time.monotonic() + ENDING_S[rests]
+    began = time.monotonic()
     while True:
         try:
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -140,7 +142,8 @@ def ending(pid: int, rests: str, waits: bool = True) -> bool:
             return False  # nobody's, or somebody else waits for it
         if not waits or (state := _state(pid).upper()) in (rests, "", "T"):
             return False
-        if state == "S" or time.monotonic() > until:
+        dies = state != "S" and _dies(pid)
+        if state == "S" or time.monotonic() - began > (DIES_S if dies else ENDING_S[rests]):
             if rests == "T":
                 halt(pid)
             return False
@@ -155,15 +158,31 @@ def stopped(pid: int) -> bool:
     # First what waits, then the states: a signal that waits no more has stopped the thread that took it, and
     # the others follow. One that is taken between a state read first and this would be seen by neither.
     try:
-        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            told = dict(line.split(":", 1) for line in file)
+        waiting = _waiting(pid)
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return False
-    waiting = int(told["ShdPnd"], 16) | int(told["SigPnd"], 16)
     if waiting >> (signal.SIGSTOP - 1) & 1:
         return True
     return any(_state(pid, f"/task/{thread}") == "T" for thread in threads)
+
+
+def _waiting(pid: int) -> int:
+    """The signals that a process has not taken yet, one bit each. Raises OSError where there is none."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        told = dict(line.split(":", 1) for line in file)
+    return int(told["ShdPnd"], 16) | int(told["SigPnd"], 16)
+
+
+def _dies(pid: int) -> bool:
+    """Whether a process was killed and has not ended yet: the signal waits, or it gives back what it had."""
+    try:
+        if _waiting(pid) >> (signal.SIGKILL - 1) & 1:
+            return True
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return bool(int(file.read().rpartition(")")[2].split()[6]) & _PF_EXITING)
+    except OSError:
+        return False
 
 
 def _state(pid: int, thread: str = "") -> str:

@@ -226,6 +226,28 @@ def test_a_stack_that_was_raised_here_is_nobodys_doing() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, before)
 
 
+def test_one_that_was_killed_and_waits_for_a_turn_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a process that was killed ends only when a core has time for it: here it runs only
+    where nobody else wants its core, and others do."""
+    monkeypatch.setattr(processes, "DIES_S", 60.0)
+    core = min(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    rests = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
+    try:
+        assert rests.stdout is not None
+        rests.stdout.readline()
+        os.sched_setscheduler(rests.pid, os.SCHED_IDLE, os.sched_param(0))
+        for process in (rests, *others):
+            os.sched_setaffinity(process.pid, {core})
+        assert not processes.ending(rests.pid, "S")
+        rests.kill()
+        assert processes.ending(rests.pid, "S")
+    finally:
+        for process in (*others, rests):
+            process.kill()
+            process.communicate()
+
+
 def test_one_that_lies_ready_is_not_what_the_next_one_gets(tmp_path: Path) -> None:
     first, killer = _session(tmp_path, "first", planted.HONEST), _killer_of(tmp_path)
     killer.run()
