@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ TEMPLATE = "filled"
 
 @dataclass(frozen=True)
 class Page:
-    """What is told of one kind of report. command: of `report`; source: whose figures they are ("": the
-    goals' own); pictured: whether it has figures at all; strip: what comes of it, a sentence each, with the
-    class of its colour ("ok", "slower", ""); method: the template of the words about how it was measured."""
+    """What is told of one kind of report. command: of `report`, with the report's name; source: whose
+    figures they are ("": the goals' own); pictured: whether it has figures at all; strip: what comes of it, a
+    sentence each, with the class of its colour ("ok", "slower", ""); method: the template of the words about
+    how it was measured; told: the reasons why there is no run that a table of the page tells already."""
 
     command: str
     heading: str
@@ -30,6 +32,7 @@ class Page:
     method: str
     source: str = ""
     pictured: bool = True
+    told: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,13 @@ def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
         "records": units.count(len(sources), "run"),
         "machines": list(dict.fromkeys((machine(one), versions(one)) for one in measured)),
         "sources": sources,
-        "missing": _missing(taken),
+        "missing": _missing(taken, page.told),
     }
 
 
-def _missing(taken: Taken) -> list[tuple[str, str]]:
-    """What there is no run of, those together that have the same reason."""
+def _missing(taken: Taken, told: Container[str]) -> list[tuple[str, str]]:
+    """What there is no run of, those together that have the same reason; without the reasons told already."""
     by_reason: dict[str, list[str]] = {}
     for name, why in taken.why.items():
         by_reason.setdefault(why, []).append(name)
-    return [(", ".join(names), why) for why, names in by_reason.items()]
+    return [(", ".join(names), why) for why, names in by_reason.items() if why not in told]

@@ -68,9 +68,10 @@ class Need(Words, frozen=True, kw_only=True):
 
 
 class Report(Words, frozen=True, kw_only=True):
-    """One file: what is to be measured, and what else its kind has."""
+    """One file: what is to be measured, and what else its kind has. name: the file's, as `load` knows it."""
 
     title: str
+    name: str = ""
     needs: tuple[Need, ...]
     notes: tuple[str, ...] = ()
 
@@ -91,4 +92,4 @@ def load(folder: Path, name: str, kind: type[R], what: str) -> R:
     """The report of that name. what: as one calls it. Raises InputError where there is none."""
     one_of(name, names(folder), what)
     found: Any = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
-    return msgspec.convert(found, kind)
+    return msgspec.convert(found | {"name": name}, kind)

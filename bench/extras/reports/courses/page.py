@@ -33,7 +33,7 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
     few = [f"Here {taken.images:,} images were taken where a figure names {ALL_IMAGES:,}."]
     held = [claims.held(course, claim, taken) for claim in course.claims]
     return Page(
-        command="course",
+        command=f"course {course.name}".strip(),
         heading=f"{course.title}, on {env.gpu or env.cpu or 'this machine'}",
         source=course.source,
         strip=[

@@ -1,7 +1,8 @@
 """A goal held against what was measured: reached, not reached, or open, with the figure and the reason.
 
 Reached is what the whole interval says, in the second run too where there is one; what straddles the goal is
-open, and so is a figure of one sample alone. Why a goal is not reached is derived from the records.
+open, and so is a figure of one sample alone. Why a goal is not reached is derived from the records. What is
+decided by a figure that is to be doubted is marked as that figure is, with the doubt as a reason.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ class Held:
     @property
     def at_most(self) -> bool:
         return self.goal.value in AT_MOST
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against an outcome that is decided: what does against its figures."""
+        decided = self.outcome in (REACHED, MISSED)
+        return tuple(dict.fromkeys(text for figure in self.figures for text in figure.doubts)) * decided
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import msgspec
 from bench.extras.reports import filled
 from bench.extras.reports.filled import Page
 from bench.extras.reports.goals import again, judged, machines, tables
-from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
+from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, UNKNOWN, Held
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
 from bench.results.rows import Row, by_model, rows
@@ -36,16 +36,18 @@ def write(goals: Goals, taken: Taken, out: Path, heading: str = "", drawn: bool 
 
 def page(goals: Goals, taken: Taken, form: ReportForm, drawn: bool = True) -> Page:
     held = judged.held(goals, taken)
+    lacking = [one for one in held if one.outcome == UNKNOWN]
     first = judged.measured(taken)[0]
     found = again.repeated(taken)
     repeated = [tables.repeats(found)] if any(each.changes or each.why for each in found) else []
     return Page(
-        command="goals",
+        command=f"goals {goals.name}".strip(),
         heading=machines.heading(goals, taken),
         strip=[*counted(held), ("", again.sentence(found))],
         notes=(*machines.notes(goals, taken), *goals.notes),
         tables=[
-            tables.goals(held),
+            tables.goals([one for one in held if one.outcome != UNKNOWN]),
+            *tables.lacking(lacking),
             tables.cases(goals, first, taken.limits),
             *tables.flows(goals, first),
             *repeated,
@@ -53,18 +55,22 @@ def page(goals: Goals, taken: Taken, form: ReportForm, drawn: bool = True) -> Pa
         figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()] if drawn else [],
         pictured=drawn,
         method="words_goals.j2",
+        told=frozenset({UNKNOWN, *(one.why for one in lacking)}),
     )
 
 
 def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
-    """How many goals came to what, a sentence each, with its colour."""
-    counts = Counter(one.outcome for one in held)
+    """How many goals came to what, a sentence each, with its colour; those apart, without a colour, that a
+    doubtful figure says."""
+    counts = Counter((one.outcome, bool(one.doubts)) for one in held)
     told = []
     for outcome in OUTCOMES:
-        if counts[outcome]:
-            verb = "is" if counts[outcome] == 1 else "are"
-            sentence = f"{counts[outcome]:,} of {len(held):,} goals {verb} {outcome}"
-            told.append((_KINDS.get(outcome, ""), sentence))
+        for doubtful in (False, True):
+            if count := counts[outcome, doubtful]:
+                verb = "is" if count == 1 else "are"
+                what = f"{outcome}, with a doubt (!)" if doubtful else outcome
+                sentence = f"{count:,} of {len(held):,} goals {verb} {what}"
+                told.append(("" if doubtful else _KINDS.get(outcome, ""), sentence))
     return told
 
 

@@ -20,12 +20,13 @@ from bench.views.diff import tables as diff_tables
 from bench.views.diff.records import Change
 from bench.views.sentences.limits import matrix_rates
 from bench.views.tables.comparison_tables import layer_name, seconds
-from bench.views.tables.table import Column, Table, pick
+from bench.views.tables.table import Column, Table, as_text, pick
 from bench.words import orders, units
 from kernels.precision import PRECISIONS
 
 # The fact of a tuned reference (engine.backends.ort_cuda_tuned.facts).
 _TUNED_ERROR = re.compile(r"(?P<layer>.+), relative L2 error (?P<size>\d\.\d+e[+-]\d+)")
+_WHOSE = re.compile(r" \(of [^()]+\)$")  # as bench.results.doubt.of_other ends
 # The reference as it comes, and at its best; what a machine has not is left out.
 STRICT, LENIENT = "-tuned-strict", "-tuned"
 BEYOND = "faster than its steps can be: the machine reaches more than was measured of it, or steps are one"
@@ -57,13 +58,61 @@ GOALS: tuple[Column[Held], ...] = (
     Column("wanted", cell=lambda row: judged.wanted_words(row.goal, row.wanted), title="goal"),
     Column("here", cell=_cell(0), doubts=lambda row: _figure(0)(row).doubts, title="here (95 % interval)"),
     Column("again", cell=_cell(1), doubts=lambda row: _figure(1)(row).doubts, title="second run"),
-    Column("outcome", lambda row: row.outcome, left=True, title="reached?"),
-    Column("why", lambda row: row.why if row.why not in ("", row.outcome) else None, left=True, title="why"),
+    Column("outcome", lambda row: row.outcome, doubts=lambda row: row.doubts, left=True, title="reached?"),
+    Column("why", lambda row: _why(row) or None, left=True, title="why"),
 )
+
+
+def _why(row: Held) -> str:
+    """Why a goal is not reached; and why what is decided is to be doubted."""
+    told = [] if row.why in ("", row.outcome) else [row.why]
+    if row.doubts:
+        told += [
+            *["the whole interval reaches it"] * (row.outcome == judged.REACHED),
+            f"! {_short(row.doubts)}",
+        ]
+    return "; ".join(told)
+
+
+def _short(doubts: Sequence[str]) -> str:
+    """Doubts in a few words; those of a reference, or of another that ours is beside, with its name."""
+    by_whose: dict[str, list[str]] = {}
+    for text in doubts:
+        whose = _WHOSE.search(text)
+        by_whose.setdefault(whose[0] if whose else "", []).append(text)
+    return ", ".join(doubt.in_short(texts) + whose for whose, texts in by_whose.items())
 
 
 def goals(found: Sequence[Held]) -> Table[Held]:
     return Table(GOALS, found, "Goals", key="goals")
+
+
+def _each(of: Callable[[Held], Any]) -> Callable[[Sequence[Held]], str]:
+    """What goals are of, each once."""
+    return lambda several: "; ".join(dict.fromkeys(as_text(of(one)) for one in several))
+
+
+LACKING: tuple[Column[Sequence[Held]], ...] = (
+    Column("goals", len),
+    Column("why", lambda several: _lacks(several[0].why), left=True),
+    Column("of", _each(lambda one: judged.of_words(one.goal)), left=True, title="what"),
+    Column("precision", _each(lambda one: one.goal.precision), left=True),
+    Column("batch", _each(lambda one: one.batch), left=True),
+    Column("models", lambda several: len({one.goal.model for one in several})),
+    Column("model", _each(lambda one: title(one.goal.model)), left=True, title="which"),
+)
+
+
+def _lacks(why: str) -> str:
+    return "no run of it was taken, or the run was cut short" if why == judged.UNKNOWN else why
+
+
+def lacking(found: Sequence[Held]) -> list[Table[Sequence[Held]]]:
+    """The goals that nothing was measured for, a line for each reason; none where there are no such goals."""
+    by_reason: dict[str, list[Held]] = {}
+    for one in found:
+        by_reason.setdefault(one.why, []).append(one)
+    return [Table(LACKING, list(by_reason.values()), "Not measured", key="not-measured")] if found else []
 
 
 # ---------------------------------------------------------------------------------------------------- cases

@@ -153,6 +153,58 @@ def test_the_whole_interval_decides(wanted: float, spread: float, outcome: str, 
     assert ("straddles" in found.why) == (outcome == OPEN)
 
 
+def test_a_doubt_stands_beside_what_the_interval_decides_and_is_counted_apart(tmp_path: Path) -> None:
+    told = "the GPU was throttled: 40 % of the time"
+    ours, theirs = timed("engine-cuda", 10), timed("ort-cuda-tuned", 30)
+    validity = msgspec.structs.replace(theirs.validity, warnings=(told,))
+    run = saved(tmp_path / "run", ours, msgspec.structs.replace(theirs, validity=validity))
+    wanted = (2.5, 3.5, 3.0)
+    goals = Goals(title="t", device="cuda", needs=(), goals=tuple(map(speedup, wanted)), name="mine")
+    found = judged.held(goals, needs.given([run]))
+    assert [one.outcome for one in found] == [REACHED, MISSED, OPEN]
+    assert [bool(one.doubts) for one in found] == [True, True, False], "what is open claims nothing"
+    made = page.page(goals, needs.given([run]), report_form.form_of(tmp_path / "it.md"), drawn=False)
+    counts = [(kind, text) for kind, text in made.strip if "goals" in text]
+    assert counts == [
+        ("", "1 of 3 goals is reached, with a doubt (!)"),
+        ("", "1 of 3 goals is not reached, with a doubt (!)"),
+        ("", "1 of 3 goals is open"),
+    ]
+    text = page.write(goals, needs.given([run]), tmp_path / "it.md")[0].read_text("utf-8")
+    assert "`python main.py report goals mine`" in text
+    short = "! the GPU was throttled (of the reference ort-cuda-tuned) |"
+    lines = [line.split(" | ", 6) for line in text.splitlines() if "| forward pass" in line]
+    assert [line[6].split(" | ")[0] for line in lines] == [f"{REACHED} !", f"{MISSED} !", OPEN]
+    assert [line[6].endswith(short) for line in lines] == [True, True, False]
+    clean = page.counted(judged.held(goals, needs.given([both(tmp_path / "clean", 10, 30)])))
+    assert clean[0] == ("ok", "1 of 3 goals is reached")
+
+
+def test_what_is_not_measured_is_told_once_a_reason_behind_what_is(tmp_path: Path) -> None:
+    lacking = [
+        Goal(model=model, need="other", batches=(1, 64), wanted=(1.0, 2.0), against="ort-cuda", lacks=lacks)
+        for model, lacks in (("one", "bring it"), ("two", "bring it"), ("three", ""))
+    ]
+    goals = Goals(title="t", device="cuda", needs=(), goals=(lacking[0], speedup(2.5), *lacking[1:]))
+    taken = needs.given([both(tmp_path / "run", 10, 30)])
+    taken.why = {"other": UNKNOWN, "broken": "it failed"}
+    text = page.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
+    measured, _, after = text.partition("## Not measured")
+    assert "| lenet5-digits |" in measured
+    assert not re.search(r"\| (one|two|three) \|", measured)
+    table, _, rest = after.partition("\n## ")
+    rows = [line for line in table.splitlines() if re.match(r"\| \d", line)]
+    assert [re.split(r" *\| *", row)[1:3] for row in rows] == [
+        ["4", "bring it"], ["2", "no run of it was taken, or the run was cut short"],
+    ]  # fmt: skip
+    assert rows[0].endswith("| 1; 64 | 2 | one; two |")
+    # The needs of what stands there are not listed once more; what failed is.
+    assert "other: not measured" not in rest
+    assert "broken: it failed" in rest
+    full = Goals(title="t", device="cuda", needs=(), goals=(speedup(2.5),))
+    assert "Not measured" not in page.write(full, taken, tmp_path / "full.md")[0].read_text("utf-8")
+
+
 def test_a_goal_of_time_is_met_from_below(tmp_path: Path) -> None:
     run = both(tmp_path / "run", 10, 30)
     for wanted, outcome in ((11e-6, REACHED), (9e-6, MISSED)):
@@ -600,10 +652,8 @@ def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
     came = needs.take(goals, tmp_path / "own", Limits(), measures=False, times=2)
     assert set(came.why.values()) == {needs.NOT_MEASURED}
     assert set(came.why) == {need.name for need in goals.needs} - {brought}
-    ((names, why),) = filled.context(page.page(goals, came, report_form.form_of(tmp_path / "r.md")), came)[
-        "missing"
-    ]
-    assert (names.split(", "), why) == ([*came.why], needs.NOT_MEASURED)
+    made = page.page(goals, came, report_form.form_of(tmp_path / "r.md"))
+    assert filled.context(made, came)["missing"] == [], "the goals say it"
     monkeypatch.chdir(tmp_path)
     assert main.main(["report", "goals", "speed-h200"]) == 0
     assert "speed-h200 needs a GPU: nothing was measured" in capsys.readouterr().err
