@@ -56,13 +56,13 @@ BESIDE = (
             "attack-others-h100",
             "course-reports",
             "limit-h100",
+            "limit-xeon-16-cores",
+            "limit-xeon-2-cores",
+            "speed-tried",
             "rehearsal-cpu",
             "rehearsal-h100",
             "rehearsal-h200",
-            "limit-xeon-16-cores",
-            "limit-xeon-2-cores",
             "simulated",
-            "speed-h200-tried",
         )
     ),
 )

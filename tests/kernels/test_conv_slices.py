@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_image_slices"]
 SPLIT = [rung for rung in RUNGS if "OPERANDS" in rung.defines]
 
-# µs of layers of AlexNet, one image, on an NVIDIA H100: docs/results/speed-h200-tried.md.
+# µs of layers of AlexNet, one image, on an NVIDIA H100: docs/results/speed-tried.md.
 MEASURED = {
     "slices_fp16": {"conv2": 6.1, "conv4": 5.2, "conv5": 4.1},
     "slices_tf32": {"conv2": 10.3, "conv4": 7.0, "conv5": 5.5},

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.extras.reports.needs import Taken
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.reports.report_form import Picture, ReportForm
+from bench.views.sentences import footer
 from bench.views.sentences.footer import machine, versions
 from bench.views.tables.table import Table
 from bench.words import units
 
 TEMPLATE = "filled"
+RAN_BESIDE = ("onnxruntime", *footer.RIVALS)  # whose versions cases tell
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
     """What the template tells."""
     folders = [folder for runs in taken.runs for folder in runs.values()]
     measured = [*(folder.header for folder in folders), *taken.programs.values()]
+    told = {
+        text
+        for folder in folders
+        if folder.kind is COMPARISON
+        for text in footer.rivals(folder.measurements(), RAN_BESIDE)
+    }
     sources = [
         Source(
             f"{folder.path}; {len(folder.measurements()):,} of {len(folder.cases):,} cases measured",
@@ -68,6 +77,7 @@ def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
         "page": page,
         "heading": heading or page.heading,
         "records": units.count(len(sources), "run"),
+        "rivals": sorted(told),
         "machines": list(dict.fromkeys((machine(one), versions(one)) for one in measured)),
         "sources": sources,
         "missing": _missing(taken, page.told),

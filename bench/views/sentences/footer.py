@@ -77,9 +77,16 @@ def settings(run: Run, measurements: Sequence[Measurement]) -> str:
     threads = units.count(job.threads, "thread") if job.threads else "threads: one a core"
     date = run.created_at.replace("T", " ")[:16]
     several = units.instances(m.instances for m in measurements if m.samples_ns)
-    told = {f"{name} {m.facts[name]}" for m in measurements for name in RIVALS if name in m.facts}
+    told = rivals(measurements)
     told |= {f"{m.case.backend}: {m.facts['swapped']}" for m in measurements if "swapped" in m.facts}
     return _joined([clock(measurements), f"L2 {job.l2}", threads, several, *sorted(told), date])
+
+
+def rivals(measurements: Iterable[Measurement], names: Sequence[str] | None = None) -> set[str]:
+    """The versions of rivals (None: RIVALS) as they told them when they ran; an environment knows what is
+    installed beside ours, which may be another."""
+    names = RIVALS if names is None else names
+    return {f"{name} {m.facts[name]}" for m in measurements for name in names if name in m.facts}
 
 
 def _joined(parts: Iterable[str]) -> str:

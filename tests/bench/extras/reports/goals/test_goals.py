@@ -157,7 +157,8 @@ def test_a_doubt_stands_beside_what_the_interval_decides_and_is_counted_apart(tm
     told = "the GPU was throttled: 40 % of the time"
     ours, theirs = timed("engine-cuda", 10), timed("ort-cuda-tuned", 30)
     validity = msgspec.structs.replace(theirs.validity, warnings=(told,))
-    run = saved(tmp_path / "run", ours, msgspec.structs.replace(theirs, validity=validity))
+    theirs = msgspec.structs.replace(theirs, validity=validity, facts={"onnxruntime": "1.99.0"})
+    run = saved(tmp_path / "run", ours, theirs)
     wanted = (2.5, 3.5, 3.0)
     goals = Goals(title="t", device="cuda", needs=(), goals=tuple(map(speedup, wanted)), name="mine")
     found = judged.held(goals, needs.given([run]))
@@ -172,6 +173,7 @@ def test_a_doubt_stands_beside_what_the_interval_decides_and_is_counted_apart(tm
     ]
     text = page.write(goals, needs.given([run]), tmp_path / "it.md")[0].read_text("utf-8")
     assert "`python main.py report goals mine`" in text
+    assert "Beside our engine ran: onnxruntime 1.99.0\n" in text
     short = "! the GPU was throttled (of the reference ort-cuda-tuned) |"
     lines = [line.split(" | ", 6) for line in text.splitlines() if "| forward pass" in line]
     assert [line[6].split(" | ")[0] for line in lines] == [f"{REACHED} !", f"{MISSED} !", OPEN]
