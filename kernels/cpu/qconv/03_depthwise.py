@@ -24,6 +24,7 @@ import numpy as np
 from kernels.cpu import planes, simd
 from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled
+from kernels.cpu.planes import with_room
 from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
 
@@ -61,10 +62,7 @@ def step(a, low, high, scratch):
     for part in range(low, high):
         image, m = part // maps, part % maps
         at = (image * channels + m // (maps // channels)) * of_plane
-        plane = simd.shifted(x, at)
-        if at < before or at + of_plane + beyond > images * channels * of_plane:
-            simd.copied(alone, plane, of_plane, 1)
-            plane = alone
+        plane = with_room(x, at, of_plane, before, beyond, images * channels * of_plane, alone, 1)
         simd.under_windows(
             plane, table, vectors, rows, quads, row_step, stride, flip, x_zero,
             simd.shifted(weights, m * rows * quads), ones, kept, simd.shifted(y, part * of_answer * each),
@@ -90,7 +88,7 @@ def _table(c):
 
 
 def _room(c):
-    return planes.room(c, LANES, (c.kh - 1) * c.w + 4 * (_quads(c) - 1) + REACH)
+    return planes.room(c, LANES, REACH, (c.kh - 1) * c.w + 4 * (_quads(c) - 1))
 
 
 def workspace(p):
