@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,17 @@ def sequence(calls: Sequence[Any]) -> Any:
             call()
 
     return run
+
+
+def packed_late(
+    given: Array, shape: tuple[int, ...], dtype: Any, pack: Callable[[Array], Array]
+) -> tuple[Array, list[Callable[[], None]]]:
+    """Weights as packed arrays of this shape, and the calls that come before each pass: none where they are
+    given so; else one that packs what is given, which is there at run time alone."""
+    if given.shape == shape:
+        return given, []
+    into = np.zeros(shape, dtype)
+    return into, [lambda: np.copyto(into, pack(given))]
 
 
 def activation(kind: str | None, y: Array) -> list[Any]:

@@ -1,5 +1,5 @@
 """Where the vectors of a plane's outputs begin, and what their windows see of the plane: the tables of rungs
-that read windows where they lie (kernels.cpu.windows).
+that read windows where they lie (kernels.cpu.windows), and the room around a plane that they read.
 
 Where an image is as wide as its answer, outputs of several rows are one vector, for their windows lie as far
 apart as they do; else a vector has outputs of one row.
@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from kernels.cpu import simd
 from kernels.cpu.common import Array
+from kernels.cpu.compiled import inlined
 
 
 @cache
@@ -61,8 +63,26 @@ def of_floats(c: Any, lanes: int) -> Array:
     return told(c, lanes, seen)
 
 
-def room(c: Any, lanes: int, furthest: int) -> tuple[int, int]:
-    """Elements before a plane, and behind it, that are read. furthest: of a vector's first window the element
-    behind the last that is read, in elements of the image."""
+def room(c: Any, lanes: int, at_once: int, last: int | None = None) -> tuple[int, int]:
+    """Elements before a plane, and behind it, that are read. at_once: how many are, from a place of a window
+    on; last: how far behind the window's first place its last one lies, if that is not its last tap."""
+    if last is None:
+        last = (c.kh - 1) * c.dilation_h * c.w + (c.kw - 1) * c.dilation_w
     at = vectors(c, lanes)[0]
-    return max(0, -int(at.min())), max(0, int(at.max()) + furthest - c.h * c.w)
+    return max(0, -int(at.min())), max(0, int(at.max()) + last + at_once - c.h * c.w)
+
+
+def room_of_floats(c: Any, lanes: int) -> tuple[int, int]:
+    """The same of kernels.cpu.intrinsics' windows of float32."""
+    return room(c, lanes, lanes * c.stride_w)
+
+
+@inlined
+def with_room(x: Any, at: Any, size: Any, before: Any, beyond: Any, end: Any, alone: Any, each: Any) -> Any:
+    """The plane x + at, of `size` elements of `each` bytes. Where so many elements before it, and beyond it,
+    are not all among the `end` of x: its copy in `alone`, which has room for them around."""
+    plane = simd.shifted(x, at)
+    if at < before or at + size + beyond > end:
+        simd.copied(simd.as_octets(alone), simd.as_octets(plane), size * each, 1)
+        return alone
+    return plane

@@ -8,7 +8,7 @@ about by two permutations of what is loaded once: words first, then bytes within
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -118,8 +118,8 @@ def _plane(module: Any, name: str, stride: int, kind: int) -> Any:
     taps = b.mul(rows, quads)
     pitch = b.add(taps, i64(MASKS))
     flips, padded = (_splat_bytes(b, b.trunc(value, i8)) for value in (flip, padding))
-    ends = [b.load(b.gep(numbers, [i64(place)])) for place in range(HIGH + 1)]
-    short = [splat(b, b.fptrunc(number, f32)) for number in ends]
+    told = [b.load(b.gep(numbers, [i64(place)])) for place in range(HIGH + 1)]
+    short = [splat(b, b.fptrunc(number, f32)) for number in told]
     quickly = b.and_(b.icmp_signed(">", apart, i64(0)), b.icmp_signed("==", to, i64(BYTES)))
     base, factor, moved, sure = (
         splat(b, b.load(b.gep(ready, [b.mul(apart, i64(k))]), align=4)) for k in range(4)
@@ -129,14 +129,7 @@ def _plane(module: Any, name: str, stride: int, kind: int) -> Any:
     known = [
         splat(b, b.load(b.gep(weights, [i64(tap)]), align=1)) for tap in range(0 if kind == ANY else UNROLLED)
     ]
-    entered, begins = b.block, block("begins")
-    b.branch(begins)
-    b.position_at_end(begins)
-    v = b.phi(i64)
-    v.add_incoming(start, entered)
-    told = b.gep(table, [b.mul(v, pitch)])
-    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
-    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
+    v, here, masks, y_at, count, ends = _each_vector(b, x, table, pitch, vectors, start)
 
     def seen(row: Any, quad: Any, tap: Any) -> Any:
         place = b.gep(here, [b.add(b.mul(row, row_step), b.mul(quad, i64(4)))])
@@ -152,24 +145,11 @@ def _plane(module: Any, name: str, stride: int, kind: int) -> Any:
             for tap in range(UNROLLED):
                 total = dot(module, b, total, seen(i64(tap), i64(0), i64(tap)), word_of(tap))
             return total
-        before, loop, done = b.block, block("loop"), block("done")
-        b.branch(loop)
-        b.position_at_end(loop)
-        row, quad, tap, sums = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(words)
-        total = dot(module, b, sums, seen(row, quad, tap), word_of(tap))
-        next_quad, next_tap = b.add(quad, i64(1)), b.add(tap, i64(1))
-        wraps = b.icmp_signed("==", next_quad, quads)
-        row.add_incoming(i64(0), before)
-        row.add_incoming(b.add(row, b.zext(wraps, i64)), loop)
-        quad.add_incoming(i64(0), before)
-        quad.add_incoming(b.select(wraps, i64(0), next_quad), loop)
-        tap.add_incoming(i64(0), before)
-        tap.add_incoming(next_tap, loop)
-        sums.add_incoming(none, before)
-        sums.add_incoming(total, loop)
-        b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
-        b.position_at_end(done)
-        return total
+
+        def added(row: Any, quad: Any, tap: Any, total: Any) -> Any:
+            return dot(module, b, total, seen(row, quad, tap), word_of(tap))
+
+        return _over_taps(b, quads, taps, none, added)
 
     def of(pointer: Any) -> Callable[[Any], Any]:
         def word_of(tap: Any) -> Any:
@@ -217,11 +197,7 @@ def _plane(module: Any, name: str, stride: int, kind: int) -> Any:
     b.branch(following)
 
     b.position_at_end(following)
-    next_vector = b.add(v, i64(1))
-    v.add_incoming(next_vector, following)
-    end = block("end")
-    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
-    b.position_at_end(end)
+    ends()
     b.ret(vectors)
     return function
 
@@ -248,6 +224,71 @@ def _spread(b: Any, pointer: Any, stride: int) -> Any:
     return b.shuffle_vector(near, ir.Constant(WHOLE, ir.Undefined), ir.Constant(kinds, places))
 
 
+# --- what all of them have in common ---
+
+
+def _each_vector(b: Any, x: Any, table: Any, pitch: Any, vectors: Any, first: Any = None) -> Any:
+    """Begins what is done for each vector. Of one: its number; x where its first window begins; what the
+    table says of its taps; where its outputs lie in y; how many they are; and a call to end what is done for
+    each, behind which it goes on after the last. first: one of them, to begin with; else all, if there are
+    any."""
+    entered, begins, end = b.block, *map(b.function.append_basic_block, ("begins", "end"))
+    if first is None:
+        b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
+    else:
+        b.branch(begins)
+    b.position_at_end(begins)
+    v = b.phi(i64)
+    v.add_incoming(i64(0) if first is None else first, entered)
+    told = b.gep(table, [b.mul(v, pitch)])
+    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
+
+    def ends() -> None:
+        following = b.add(v, i64(1))
+        v.add_incoming(following, b.block)
+        b.cbranch(b.icmp_signed("<", following, vectors), begins, end)
+        b.position_at_end(end)
+
+    return v, b.gep(x, [x_at]), b.gep(told, [i64(MASKS)]), y_at, count, ends
+
+
+def _over_taps(b: Any, columns: Any, taps: Any, begin: Any, body: Callable[[Any, Any, Any, Any], Any]) -> Any:
+    """What body(row, column, tap, what it made of the tap before) makes of the last tap of a window, whose
+    rows are of so many columns. begin: what it is given with the first."""
+    before, loop, done = b.block, *map(b.function.append_basic_block, ("loop", "done"))
+    b.branch(loop)
+    b.position_at_end(loop)
+    row, column, tap, so_far = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(begin.type)
+    made = body(row, column, tap, so_far)
+    next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
+    wraps = b.icmp_signed("==", next_column, columns)
+    for phi, first, further in (
+        (row, i64(0), b.add(row, b.zext(wraps, i64))),
+        (column, i64(0), b.select(wraps, i64(0), next_column)),
+        (tap, i64(0), next_tap),
+        (so_far, begin, made),
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(further, b.block)
+    b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
+    b.position_at_end(done)
+    return made
+
+
+def _one_of(b: Any, number: Any, functions: Iterable[tuple[int, Any]]) -> None:
+    """The end of a function: the one of this number, if there is one, is called with the same arguments."""
+    end = b.function.append_basic_block("end")
+    chosen = b.switch(number, end)
+    for case, function in functions:
+        block = b.function.append_basic_block(f"of_{case}")
+        chosen.add_case(i64(case), block)
+        b.position_at_end(block)
+        b.call(function, b.function.args)
+        b.branch(end)
+    b.position_at_end(end)
+    b.ret_void()
+
+
 # --- the largest ---
 
 MOST = [_pi8, _pi64, i64, i64, i64, i64, i64, i64, i64, _pi8]
@@ -261,17 +302,11 @@ def maxima(module: Any) -> Any:
     function = internal(module, name, MOST)
     b = ir.IRBuilder(function.append_basic_block("entry"))
     stride, signed = function.args[7:9]
-    end = function.append_basic_block("end")
-    chosen = b.switch(b.add(b.mul(stride, i64(2)), signed), end)
-    for apart in STRIDES:
-        for sign in (0, 1):
-            block = function.append_basic_block(f"of_{apart}_{sign}")
-            chosen.add_case(i64(2 * apart + sign), block)
-            b.position_at_end(block)
-            b.call(_largest(module, f"{name}_{apart}_{sign}", apart, bool(sign)), function.args)
-            b.branch(end)
-    b.position_at_end(end)
-    b.ret_void()
+    _one_of(b, b.add(b.mul(stride, i64(2)), signed), (
+        (2 * apart + sign, _largest(module, f"{name}_{apart}_{sign}", apart, bool(sign)))
+        for apart in STRIDES
+        for sign in (0, 1)
+    ))  # fmt: skip
     return function
 
 
@@ -279,46 +314,25 @@ def _largest(module: Any, name: str, stride: int, signed: bool) -> Any:
     function = internal(module, name, MOST)
     x, table, vectors, rows, columns, row_step, column_step, _, _, y = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    begins, loop, done, following, end = map(
-        function.append_basic_block, ("begins", "loop", "done", "following", "end")
-    )
     taps = b.mul(rows, columns)
-    pitch = b.add(taps, i64(MASKS))
     lowest = ir.Constant(WHOLE, [-128 if signed else 0] * WHOLE.count)
-    entered = b.block
-    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
-    b.position_at_end(begins)
-    v = b.phi(i64)
-    v.add_incoming(i64(0), entered)
-    told = b.gep(table, [b.mul(v, pitch)])
-    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
-    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
-    b.branch(loop)
-    b.position_at_end(loop)
-    row, column, tap, most = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(WHOLE)
-    place = b.add(b.mul(row, row_step), b.mul(column, column_step))
-    of_image = b.bitcast(b.load(b.gep(masks, [tap])), BITS)
-    seen = b.select(of_image, read(b, b.gep(here, [place]), WHOLE), lowest)
     compared = b.icmp_signed if signed else b.icmp_unsigned
-    larger = b.select(compared(">", seen, most), seen, most)
-    next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
-    wraps = b.icmp_signed("==", next_column, columns)
-    for phi, first, further in (
-        (row, i64(0), b.add(row, b.zext(wraps, i64))),
-        (column, i64(0), b.select(wraps, i64(0), next_column)),
-        (tap, i64(0), next_tap),
-        (most, lowest, larger),
-    ):
-        phi.add_incoming(first, begins)
-        phi.add_incoming(further, loop)
-    b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
-    b.position_at_end(done)
+    pitch = b.add(taps, i64(MASKS))
+    _, here, masks, y_at, count, ends = _each_vector(b, x, table, pitch, vectors)
+
+    def larger(row: Any, column: Any, tap: Any, most: Any) -> Any:
+        place = b.add(b.mul(row, row_step), b.mul(column, column_step))
+        of_image = b.bitcast(b.load(b.gep(masks, [tap])), BITS)
+        seen = b.select(of_image, read(b, b.gep(here, [place]), WHOLE), lowest)
+        return b.select(compared(">", seen, most), seen, most)
+
+    most = _over_taps(b, columns, taps, lowest, larger)
     lanes = WHOLE.count // stride
     kind = ir.VectorType(i8, lanes)
     places = ir.Constant(ir.VectorType(i32, lanes), list(range(0, lanes * stride, stride)))
-    picked = b.shuffle_vector(larger, ir.Constant(WHOLE, ir.Undefined), places)
+    picked = b.shuffle_vector(most, ir.Constant(WHOLE, ir.Undefined), places)
     goal = b.bitcast(b.gep(y, [y_at]), kind.as_pointer())
-    full, some = function.append_basic_block("full"), function.append_basic_block("some")
+    following, full, some = map(function.append_basic_block, ("following", "full", "some"))
     b.cbranch(b.icmp_signed("==", count, i64(lanes)), full, some)
     b.position_at_end(full)
     b.store(picked, goal, align=1)
@@ -334,10 +348,7 @@ def _largest(module: Any, name: str, stride: int, signed: bool) -> Any:
     b.call(store, [picked, goal, i32(1), b.icmp_unsigned("<", number, every)])
     b.branch(following)
     b.position_at_end(following)
-    next_vector = b.add(v, i64(1))
-    v.add_incoming(next_vector, following)
-    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
-    b.position_at_end(end)
+    ends()
     b.ret_void()
     return function
 
@@ -363,18 +374,11 @@ def sums(module: Any, largest: bool = False) -> Any:
     for square in SQUARES:
         fits = b.and_(b.icmp_signed("==", rows, i64(square)), b.icmp_signed("==", columns, i64(square)))
         side = b.select(b.and_(fits, b.icmp_signed("<=", stride, i64(2))), i64(square), side)
-    end = function.append_basic_block("end")
-    chosen = b.switch(b.add(b.mul(stride, i64(8)), side), end)
-    for apart in STRIDES:
-        for of_side in (LARGER, *SQUARES) if apart <= 2 else (LARGER,):
-            block = function.append_basic_block(f"of_{apart}_{of_side}")
-            chosen.add_case(i64(8 * apart + of_side), block)
-            b.position_at_end(block)
-            of_stride = _summed(module, f"{name}_{apart}_{of_side}", apart, of_side, largest)
-            b.call(of_stride, function.args)
-            b.branch(end)
-    b.position_at_end(end)
-    b.ret_void()
+    _one_of(b, b.add(b.mul(stride, i64(8)), side), (
+        (8 * apart + of_side, _summed(module, f"{name}_{apart}_{of_side}", apart, of_side, largest))
+        for apart in STRIDES
+        for of_side in ((LARGER, *SQUARES) if apart <= 2 else (LARGER,))
+    ))  # fmt: skip
     return function
 
 
@@ -393,14 +397,7 @@ def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> An
     zero, six = (ir.Constant(floats, [value] * LANES) for value in (0.0, 6.0))
     relu, relu6 = b.icmp_signed(">=", after, i64(RELU)), b.icmp_signed("==", after, i64(RELU6))
     known = [None if largest else splat(b, b.load(b.gep(weights, [i64(tap)]))) for tap in range(side * side)]
-    entered, begins, end = b.block, block("begins"), block("end")
-    b.cbranch(b.icmp_signed(">", vectors, i64(0)), begins, end)
-    b.position_at_end(begins)
-    v = b.phi(i64)
-    v.add_incoming(i64(0), entered)
-    told = b.gep(table, [b.mul(v, pitch)])
-    x_at, y_at, count = (b.load(b.gep(told, [i64(place)])) for place in (X_AT, Y_AT, COUNT))
-    here, masks = b.gep(x, [x_at]), b.gep(told, [i64(MASKS)])
+    _, here, masks, y_at, count, ends = _each_vector(b, x, table, pitch, vectors)
     wide = ir.VectorType(f32, LANES * stride)
     picks = ir.Constant(words, list(range(0, LANES * stride, stride)))
 
@@ -424,25 +421,12 @@ def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> An
                 row, column = divmod(tap, side)
                 total = added(total, i64(row), i64(column), i64(tap), known[tap], cut)
             return total
-        before, loop, done = b.block, block("loop"), block("done")
-        b.branch(loop)
-        b.position_at_end(loop)
-        row, column, tap, so_far = b.phi(i64), b.phi(i64), b.phi(i64), b.phi(floats)
-        weight = None if largest else splat(b, b.load(b.gep(weights, [tap])))
-        total = added(so_far, row, column, tap, weight, cut)
-        next_column, next_tap = b.add(column, i64(1)), b.add(tap, i64(1))
-        wraps = b.icmp_signed("==", next_column, columns)
-        for phi, first, further in (
-            (row, i64(0), b.add(row, b.zext(wraps, i64))),
-            (column, i64(0), b.select(wraps, i64(0), next_column)),
-            (tap, i64(0), next_tap),
-            (so_far, begin, total),
-        ):
-            phi.add_incoming(first, before)
-            phi.add_incoming(further, loop)
-        b.cbranch(b.icmp_signed("<", next_tap, taps), loop, done)
-        b.position_at_end(done)
-        return total
+
+        def further(row: Any, column: Any, tap: Any, total: Any) -> Any:
+            weight = None if largest else splat(b, b.load(b.gep(weights, [tap])))
+            return added(total, row, column, tap, weight, cut)
+
+        return _over_taps(b, columns, taps, begin, further)
 
     everywhere = _lanes_of(b, masks, taps)
     inner, edge, written = block("inner"), block("edge"), block("written")
@@ -463,10 +447,7 @@ def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> An
     lanes = ir.Constant(words, list(range(LANES)))
     first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
     stored_lanes(module, b, value, b.bitcast(b.gep(y, [y_at]), floats.as_pointer()), first)
-    next_vector = b.add(v, i64(1))
-    v.add_incoming(next_vector, written)
-    b.cbranch(b.icmp_signed("<", next_vector, vectors), begins, end)
-    b.position_at_end(end)
+    ends()
     b.ret_void()
     return function
 

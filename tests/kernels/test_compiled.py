@@ -62,6 +62,71 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+BETWEEN_WALLS = """
+import ctypes
+import itertools
+import mmap
+import numpy as np
+from kernels import registry
+from kernels.cpu import load
+from kernels.ops import sized
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
+from kernels.ops.qconv import QConv
+
+def placed(of, walls):
+    page = mmap.PAGESIZE
+    assert of.nbytes % page == 0
+    whole = np.frombuffer(mmap.mmap(-1, of.nbytes + 2 * page), np.uint8)
+    place = whole[page:-page].view(of.dtype).reshape(of.shape)
+    place[...] = of
+    for wall in (whole[:page], whole[-page:]) if walls else ():
+        address, size = ctypes.c_void_p(wall.ctypes.data), ctypes.c_size_t(page)
+        assert ctypes.CDLL(None).mprotect(address, size, 0) == 0
+    return place
+
+def cases(step, dtype):
+    side = 64 if dtype == "uint8" else 32
+    padded = dict(stride_h=step, stride_w=step, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1)
+    for group in (1, 4):
+        conv = sized(Conv(1, 4, side, side, 4, 3, 3, 0, 0, **padded, group=group))
+        yield (QConv(conv), 4) if dtype == "uint8" else (conv, 2)
+    if dtype == "float32":
+        yield sized(Conv(1, 4, side, side, 4, 1, 1, 0, 0, step, step)), 2
+    yield sized(Pool("max", 1, 4, side, side, 3, 3, 0, 0, **padded, dtype=dtype)), 1
+
+random, ran = np.random.default_rng(0), set()
+several = (cases(step, dtype) for step in (1, 2, 3) for dtype in ("uint8", "float32"))
+for p, inputs in itertools.chain(*several):
+    c = p.product if p.op == "qconv" else p
+    shapes = [(1, 4, c.h, c.w), (4, 4 // getattr(c, "group", 1), c.kh, c.kw), (1,), (1,)][:inputs]
+    given = [random.integers(0, 9, shape).astype(p.dtype) for shape in shapes]
+    for rung in registry.rungs("cpu", p.op):
+        if not rung.compiled or rung.refusal(p):
+            continue
+        print(rung.label, p, flush=True)
+        kernel, answers = load(rung), []
+        for walls in (False, True):
+            y = np.zeros((1, 4, c.out_h, c.out_w), p.out_dtype)
+            workspace = np.zeros(kernel.workspace(p) // 4, np.float32)
+            kernel.bind(p, [placed(given[0], walls), *given[1:]], y, workspace)()
+            answers.append(y)
+        assert (answers[0] == answers[1]).all()
+        ran.add(rung.label)
+print(*sorted(ran), sep=", ")
+"""
+
+
+@here
+@pytest.mark.skipif(os.name != "posix", reason="pages are shut in another way here")
+def test_windows_read_nothing_but_the_image() -> None:
+    """Between two pages that nobody may read, for vectors reach beyond the first and the last image."""
+    done = python(BETWEEN_WALLS)
+    assert done.returncode == 0, done.stdout.splitlines()[-1:] + done.stderr.splitlines()[-1:]
+    rungs = [rung for op in ("conv", "pool", "qconv") for rung in registry.rungs("cpu", op) if rung.compiled]
+    assert done.stdout.splitlines()[-1] == ", ".join(sorted(rung.label for rung in rungs))
+
+
 @pytest.mark.sampled(3, "long")
 @here
 def test_loops_of_ones_own_run_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,13 @@ Sums are blocked (kernels.cpu.tiles says how, and how exact they are).
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from kernels import registry
 from kernels.cpu import load, simd
+from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled, inlined, tiles
 from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES
@@ -192,18 +194,14 @@ def _packed(p, weights):
 def pack(p, inputs):
     if made := _product(p):
         return _gemm().pack(made, inputs)
-    if inputs[1] is None:
-        return list(inputs)
-    return [inputs[0], np.ascontiguousarray(_packed(p, inputs[1])), *inputs[2:]]
+    return [inputs[0], None if inputs[1] is None else _packed(p, inputs[1]), *inputs[2:]]
 
 
 def bind(p, inputs, output, workspace):
     if made := _product(p):
         return _gemm().bind(made, inputs, output, workspace)
     p = _one_row(p)
-    weights, late = inputs[1], None
-    if weights.shape != (1, 1, 1, 1, weights.size):
-        late, weights = weights, np.empty(weights.size, np.float32)
+    weights, first = packed_late(inputs[1], (1, 1, 1, 1, inputs[1].size), np.float32, partial(_packed, p))
     high, pitch = _padded(p)
     c, i, j = np.meshgrid(*map(np.arange, (p.c // p.group, p.kh, p.kw)), indexing="ij")
     row, column = i * p.dilation_h, j * p.dilation_w
@@ -220,11 +218,4 @@ def bind(p, inputs, output, workspace):
         tiles(), p.stride_h,
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * len(blocks), weights.nbytes)
-    if late is None:
-        return call
-
-    def run():
-        np.copyto(weights, _packed(p, late).reshape(-1))
-        call()
-
-    return run
+    return sequence([*first, call])

@@ -18,6 +18,7 @@ import numpy as np
 from kernels.cpu import planes, simd
 from kernels.cpu.compiled import Call, compiled
 from kernels.cpu.loops import IN_TILE, KINDS, activate
+from kernels.cpu.planes import with_room
 from kernels.cpu.simd import LANES
 
 
@@ -33,11 +34,7 @@ def step(a, low, high, scratch):
     for part in range(low, high):
         m = part % maps
         at = (part // maps * channels + m // (maps // channels)) * of_plane
-        plane = simd.shifted(x, at)
-        if at < before or at + of_plane + beyond > end:
-            for k in range(of_plane):
-                alone[k] = plane[k]
-            plane = alone
+        plane = with_room(x, at, of_plane, before, beyond, end, alone, 4)
         to = simd.shifted(y, part * of_answer)
         simd.sums_of_windows(
             plane, table, a[8], a[9], a[10], a[11], a[12], a[13], simd.shifted(weights, m * taps),
@@ -46,21 +43,16 @@ def step(a, low, high, scratch):
         activate(a[15], to, of_answer)
 
 
-def _room(p):
-    furthest = (p.kh - 1) * p.dilation_h * p.w + (p.kw - 1) * p.dilation_w + LANES * p.stride_w
-    return planes.room(p, LANES, furthest)
-
-
 def workspace(p):
-    return 4 * (sum(_room(p)) + p.h * p.w)
+    return 4 * (sum(planes.room_of_floats(p, LANES)) + p.h * p.w)
 
 
 def bind(p, inputs, output, workspace):
-    table = planes.of_floats(p, LANES)
+    table, room = planes.of_floats(p, LANES), planes.room_of_floats(p, LANES)
     after = IN_TILE.get(p.activation, simd.PLAIN)
     bias = inputs[2] if p.bias else np.zeros(p.m, np.float32)
     arguments = [
-        p.m, p.c, p.h * p.w, p.out_h * p.out_w, *_room(p), p.n * p.c * p.h * p.w, len(table), p.kh, p.kw,
+        p.m, p.c, p.h * p.w, p.out_h * p.out_w, *room, p.n * p.c * p.h * p.w, len(table), p.kh, p.kw,
         p.dilation_h * p.w, p.dilation_w, p.stride_w, after,
         0 if p.activation in IN_TILE else KINDS[p.activation], inputs[0], inputs[1], bias, output, table,
     ]  # fmt: skip

@@ -14,9 +14,12 @@ those that a stride leaves out not at all, and then read as often as there are t
 the pixels, and the maps where pixels are few.
 """
 
+from functools import partial
+
 import numpy as np
 
 from kernels.cpu import simd
+from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled, inlined, tiles
 from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES, ROWS
@@ -125,15 +128,11 @@ def _packed(p, weights):
 
 
 def pack(p, inputs):
-    if inputs[1] is None:
-        return list(inputs)
-    return [inputs[0], np.ascontiguousarray(_packed(p, inputs[1])), *inputs[2:]]
+    return [inputs[0], None if inputs[1] is None else _packed(p, inputs[1]), *inputs[2:]]
 
 
 def bind(p, inputs, output, workspace):
-    weights, late = inputs[1], None
-    if weights.shape != (1, 1, 1, 1, weights.size):
-        late, weights = weights, np.empty(weights.size, np.float32)
+    weights, first = packed_late(inputs[1], (1, 1, 1, 1, inputs[1].size), np.float32, partial(_packed, p))
     blocks, area = _blocks(p), p.out_h * p.out_w
     band, bands, slices, of_slice, vectors, panels = _parts(p)
     rows, across = np.divmod(np.arange(area), p.out_w)
@@ -147,11 +146,4 @@ def bind(p, inputs, output, workspace):
         vectors, panels,
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * bands * slices, weights.nbytes)
-    if late is None:
-        return call
-
-    def run():
-        np.copyto(weights, _packed(p, late).reshape(-1))
-        call()
-
-    return run
+    return sequence([*first, call])

@@ -21,6 +21,7 @@ import numpy as np
 
 from kernels.cpu import planes, simd
 from kernels.cpu.compiled import Call, compiled
+from kernels.cpu.planes import with_room
 from kernels.cpu.simd import LANES
 
 REACH = 4 * LANES  # bytes that are read at once
@@ -35,10 +36,7 @@ def step(a, low, high, scratch):
         low, high = low * a[1], high * a[1]
     for which in range(low, high):
         at = which * of_plane
-        plane = simd.shifted(x, at)
-        if at < before or at + of_plane + beyond > end:
-            simd.copied(alone, plane, of_plane, 1)
-            plane = alone
+        plane = with_room(x, at, of_plane, before, beyond, end, alone, 1)
         simd.largest_of_windows(
             plane, table, a[7], a[8], a[9], a[10], a[11], a[12], a[13], simd.shifted(y, which * of_answer)
         )
@@ -58,8 +56,7 @@ def _table(p):
 
 
 def _room(p):
-    furthest = (p.kh - 1) * p.dilation_h * p.w + (p.kw - 1) * p.dilation_w + REACH
-    return planes.room(p, _lanes(p), furthest)
+    return planes.room(p, _lanes(p), REACH)
 
 
 def workspace(p):

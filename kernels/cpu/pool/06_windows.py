@@ -18,6 +18,7 @@ import numpy as np
 from kernels.cpu import planes, simd
 from kernels.cpu.compiled import Call, compiled
 from kernels.cpu.loops import KINDS, activate
+from kernels.cpu.planes import with_room
 from kernels.cpu.simd import LANES
 
 
@@ -30,11 +31,7 @@ def step(a, low, high, scratch):
         low, high = low * a[1], high * a[1]
     for which in range(low, high):
         at = which * of_plane
-        plane = simd.shifted(x, at)
-        if at < before or at + of_plane + beyond > end:
-            for k in range(of_plane):
-                alone[k] = plane[k]
-            plane = alone
+        plane = with_room(x, at, of_plane, before, beyond, end, alone, 4)
         to = simd.shifted(y, which * of_answer)
         simd.maxima_of_windows(
             plane, table, a[7], a[8], a[9], a[10], a[11], a[12], least, least, simd.PLAIN, to
@@ -42,19 +39,14 @@ def step(a, low, high, scratch):
         activate(a[13], to, of_answer)
 
 
-def _room(p):
-    furthest = (p.kh - 1) * p.dilation_h * p.w + (p.kw - 1) * p.dilation_w + LANES * p.stride_w
-    return planes.room(p, LANES, furthest)
-
-
 def workspace(p):
-    return 4 * (sum(_room(p)) + p.h * p.w)
+    return 4 * (sum(planes.room_of_floats(p, LANES)) + p.h * p.w)
 
 
 def bind(p, inputs, output, workspace):
-    table = planes.of_floats(p, LANES)
+    table, room = planes.of_floats(p, LANES), planes.room_of_floats(p, LANES)
     arguments = [
-        p.c, p.h * p.w, p.out_h * p.out_w, *_room(p), p.n * p.c * p.h * p.w, len(table), p.kh, p.kw,
+        p.c, p.h * p.w, p.out_h * p.out_w, *room, p.n * p.c * p.h * p.w, len(table), p.kh, p.kw,
         p.dilation_h * p.w, p.dilation_w, p.stride_w, KINDS[p.activation], inputs[0],
         np.full(1, -np.inf, np.float32), output, table,
     ]  # fmt: skip

@@ -25,12 +25,13 @@ side read words side by side. Behind the packed weights lie their sums for each 
 point comes off, and a map of ones: its sums are those of the windows, by which the weights' comes off.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kernels.cpu import simd
+from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled, inlined
 from kernels.cpu.quantized import (
     BYTES,
@@ -474,16 +475,12 @@ def _nbytes(p):
 
 
 def pack(p, inputs):
-    if inputs[1] is None:
-        return list(inputs)
-    return [inputs[0], _packed(p, inputs[1]), *inputs[2:]]
+    return [inputs[0], None if inputs[1] is None else _packed(p, inputs[1]), *inputs[2:]]
 
 
 def bind(p, inputs, output, workspace):
     c, way = p.product, _way(p.product)
-    weights, late = inputs[1], None
-    if weights.shape != (_nbytes(p),):
-        late, weights = weights, np.zeros(_nbytes(p), np.int8)
+    weights, first = packed_late(inputs[1], (_nbytes(p),), np.int8, partial(_packed, p))
     quads, area = len(way.taps), c.out_h * c.out_w
     of_maps = 4 * c.group * _lanes(c) * quads
     held, sums, ones = weights[:of_maps], weights[of_maps:][: 4 * c.m], weights[of_maps + 4 * c.m :]
@@ -499,11 +496,4 @@ def bind(p, inputs, output, workspace):
     ]  # fmt: skip
     parts = -(-c.n // way.merged) * c.group * way.bands * way.slices
     call = Call(step, arguments, workspace, c.n, parts, weights.nbytes)
-    if late is None:
-        return call
-
-    def run():
-        weights[:] = _packed(p, late)
-        call()
-
-    return run
+    return sequence([*first, call])

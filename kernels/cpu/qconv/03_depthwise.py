@@ -17,12 +17,14 @@ the image (kernels.cpu.planes). What is read beside a plane is other planes'; th
 are copied, with room around.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from kernels.cpu import planes, simd
+from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled
+from kernels.cpu.planes import with_room
 from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
 
@@ -60,10 +62,7 @@ def step(a, low, high, scratch):
     for part in range(low, high):
         image, m = part // maps, part % maps
         at = (image * channels + m // (maps // channels)) * of_plane
-        plane = simd.shifted(x, at)
-        if at < before or at + of_plane + beyond > images * channels * of_plane:
-            simd.copied(alone, plane, of_plane, 1)
-            plane = alone
+        plane = with_room(x, at, of_plane, before, beyond, images * channels * of_plane, alone, 1)
         simd.under_windows(
             plane, table, vectors, rows, quads, row_step, stride, flip, x_zero,
             simd.shifted(weights, m * rows * quads), ones, kept, simd.shifted(y, part * of_answer * each),
@@ -89,7 +88,7 @@ def _table(c):
 
 
 def _room(c):
-    return planes.room(c, LANES, (c.kh - 1) * c.w + 4 * (_quads(c) - 1) + REACH)
+    return planes.room(c, LANES, REACH, (c.kh - 1) * c.w + 4 * (_quads(c) - 1))
 
 
 def workspace(p):
@@ -118,17 +117,13 @@ def _packed(p, weights):
 
 
 def pack(p, inputs):
-    if inputs[1] is None:
-        return list(inputs)
-    return [inputs[0], _packed(p, inputs[1]), *inputs[2:]]
+    return [inputs[0], None if inputs[1] is None else _packed(p, inputs[1]), *inputs[2:]]
 
 
 def bind(p, inputs, output, workspace):
     c = p.product
-    weights, late = inputs[1], None
     of_maps, whole = _sizes(p)
-    if weights.shape != (whole,):
-        late, weights = weights, np.zeros(whole, np.int8)
+    weights, first = packed_late(inputs[1], (whole,), np.int8, partial(_packed, p))
     held, sums, ones = weights[:of_maps], weights[of_maps:][: 4 * c.m], weights[of_maps + 4 * c.m :]
     table = _table(c)
     flip, weight_flip = flips(p)
@@ -138,11 +133,4 @@ def bind(p, inputs, output, workspace):
         weight_flip, *behind(p, inputs), int(p.weight_zeros > 1), numbers(p), kind(p), int(p.shifted),
     ]  # fmt: skip
     call = Call(step, arguments, workspace, c.n, c.n * c.m, weights.nbytes)
-    if late is None:
-        return call
-
-    def run():
-        weights[:] = _packed(p, late)
-        call()
-
-    return run
+    return sequence([*first, call])

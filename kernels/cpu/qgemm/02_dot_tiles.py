@@ -14,10 +14,13 @@ the panels lie the sums of its columns, by which a's zero point comes off. Rows 
 they lie if they can be, else from a copy.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu import simd
+from kernels.cpu.common import packed_late, sequence
 from kernels.cpu.compiled import Call, compiled, inlined
 from kernels.cpu.quantized import behind, flips, in_float32, kind, numbers, signed, zero_points
 from kernels.cpu.simd import LANES
@@ -142,17 +145,13 @@ def _packed(p, b):
 
 
 def pack(p, inputs):
-    if inputs[1] is None:
-        return list(inputs)
-    return [inputs[0], _packed(p, inputs[1]), *inputs[2:]]
+    return [inputs[0], None if inputs[1] is None else _packed(p, inputs[1]), *inputs[2:]]
 
 
 def bind(p, inputs, output, workspace):
     g, (of_panels, of_sums) = p.product, _nbytes(p)
     panels, wide, quads = _panels(g)
-    weights, late = inputs[1], None
-    if weights.shape != (of_panels + of_sums,):
-        late, weights = weights, np.zeros(of_panels + of_sums, np.int8)
+    weights, first = packed_late(inputs[1], (of_panels + of_sums,), np.int8, partial(_packed, p))
     matrices = g.batch if g.stride_b else 1
     held, sums = weights[:of_panels], weights[of_panels:]
     groups = -(-panels // wide)
@@ -167,11 +166,4 @@ def bind(p, inputs, output, workspace):
     alone = g.batch == 1
     parts = g.batch * -(-g.m // CHUNK) * groups
     call = Call(step, arguments, workspace, g.m if alone else 0, parts, weights.nbytes)
-    if late is None:
-        return call
-
-    def run():
-        weights[:] = _packed(p, late)
-        call()
-
-    return run
+    return sequence([*first, call])
