@@ -171,8 +171,11 @@ def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     told: list[object] = []
     runner.LadderRunner(Start(job=job, cases=planned.cases), told.append, lambda: False).run()
     found = [said.measurement for said in told if isinstance(said, Measured)]
-    assert len(found) == len(planned.cases) > 1
-    assert {m.disposition for m in found} == {"invalid"}
+    assert len(found) == len(planned.cases)
+    # Some rungs are for other functions.
+    ran = [m.disposition for m in found if m.disposition != "unsupported"]
+    assert len(ran) > 1
+    assert set(ran) == {"invalid"}
     shown = rows(msgspec.structs.replace(planned, limits={"cpu": slow}), found)
     assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)
 
