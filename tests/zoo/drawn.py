@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import TensorProto
 
 SEED = "weights_seed"  # the key of the file's metadata
@@ -50,8 +51,11 @@ def draw(name: str, shape: tuple[int, ...], by: Recipe, seed: int) -> np.ndarray
 
 
 def bare(path: Path) -> onnx.ModelProto:
-    """The model of a file without weights."""
-    return onnx.load(path, load_external_data=False)
+    """The model of a file without weights. Raises ValueError where it is no model."""
+    try:
+        return onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise ValueError(f"{path} is truncated or is not an ONNX model") from error
 
 
 def emptied(proto: onnx.ModelProto, recipes: Mapping[str, Recipe], seed: int) -> onnx.ModelProto:

@@ -101,6 +101,12 @@ def test_what_a_weight_is_for_must_be_known() -> None:
         scaling.recipes(proto, 0)
 
 
+def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r"net\.onnx is truncated or is not an ONNX model"):
+        bare(tmp_path / "net.onnx")
+
+
 def test_a_model_without_a_seed_is_told() -> None:
     with pytest.raises(ValueError, match="seed"):
         filled(deep(1))
