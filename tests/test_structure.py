@@ -45,7 +45,7 @@ def test_a_circle_is_found(imports: dict[str, set[str]], found: int) -> None:
     assert len(circle(imports)) == found
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.slow
 def test_a_comparison_needs_no_satellite(tmp_path: Path) -> None:
     """In a copy of the program without bench/extras all else works, and what needed it says so."""

@@ -157,7 +157,7 @@ def test_a_run_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch) -> 
     assert run.path == ROOT / "bench"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_is_no_run_and_a_wrong_command_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(ks.KernelscopeError, match="holds no run") as none:
         ks.open(tmp_path)
@@ -367,7 +367,7 @@ def test_a_judgement_is_held_against_an_earlier_one(one_server: None) -> None:
         judge(hostile.RIGHT.format(harm="pass"), speed=2)
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_examples_of_the_page_run_as_they_stand(
     here: list[Sequence[str]], one_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

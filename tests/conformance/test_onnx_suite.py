@@ -73,7 +73,7 @@ def test_no_answer_is_wrong_what_is_claimed_is_answered_and_the_page_says_so(bac
         assert page == report.text(), f"write it anew: {report.COMMAND}"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_wrong_answer_is_seen() -> None:
     case = next(case for case in of_conv() if case.name == "test_conv_with_strides_padding")
     assert came_of("engine-cpu", case).kind == "right"

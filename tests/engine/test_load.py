@@ -19,7 +19,7 @@ def spin(seconds):
         pass
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_runs_here_is_ours_and_what_runs_elsewhere_is_others():
     other = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
     try:

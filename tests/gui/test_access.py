@@ -169,7 +169,7 @@ def cut(window):
     return found
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_with_text_twice_as_large_no_words_are_cut(shared, pages):
     shared.resize(1920, 1080)
     for _ in pages():

@@ -20,7 +20,7 @@ def _lightness(picture):
     return picture.convert("L").resize((1, 1)).getpixel((0, 0))
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
     monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.02)))
@@ -67,7 +67,7 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
         assert _lightness(dark) < 70
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_picture_with_too_much_in_it_gets_fewer_colours(tmp_path, monkeypatch):
     y, x = np.mgrid[:200, :300]
     colours = np.stack([x * y, x * 7 + y * y, x * x + y], axis=2).astype(np.uint8)  # below 256 by overflow

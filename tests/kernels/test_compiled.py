@@ -127,7 +127,7 @@ def test_windows_read_nothing_but_the_image() -> None:
     assert done.stdout.splitlines()[-1] == ", ".join(sorted(rung.label for rung in rungs))
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @here
 def test_loops_of_ones_own_run_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And whoever finds them kept imports no Numba."""

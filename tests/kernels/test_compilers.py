@@ -52,7 +52,7 @@ def there(rung: Rung, defines: dict[str, object]) -> bool:
     return nvrtc._cubin(rung, ARCH, defines)[0].exists()  # type: ignore[arg-type]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_all_are_in_the_cache_but_what_does_not_compile() -> None:
     told: list[tuple[int, int]] = []
     pids: set[int] = set()
@@ -72,7 +72,7 @@ def test_all_are_in_the_cache_but_what_does_not_compile() -> None:
         nvrtc.compile_rung(items[1][0], ARCH)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_who_ends_it_waits_for_none_of_them() -> None:
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def test_a_few_are_not_worth_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert there(*items[0])
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_strangers_file_is_compiled_where_no_other_file_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

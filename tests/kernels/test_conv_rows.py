@@ -73,7 +73,7 @@ def test_what_lies_beside_a_window_has_no_say(hosted: on_the_host.Hosted) -> Non
         assert np.isfinite(found[..., 21:]).all()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("rung", [r for r in RUNGS if "OPERANDS" in r.defines], ids=lambda rung: rung.name)
 def test_images_of_sums_of_two_are_scaled_each_by_its_own(rung: Rung, hosted: on_the_host.Hosted) -> None:
     case = cuda_cases.conv_case(

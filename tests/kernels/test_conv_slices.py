@@ -119,7 +119,7 @@ def test_every_activation_leaves_zeros_where_a_chunk_is_filled_up(
         assert cuda_cases.differs(found, case, rung.precision) == ""
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_lies_beside_a_window_has_no_say(hosted: on_the_host.Hosted) -> None:
     case = _case(replace(CASES["alexnet-3"], bias=False, activation=None))
     x = case.inputs[0]

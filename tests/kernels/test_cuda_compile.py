@@ -132,7 +132,7 @@ def test_every_rung_compiles_for_the_layouts_between_steps(rung: registry.Rung) 
         assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_every_sliced_tile_compiles_and_two_blocks_fit_beside_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -148,7 +148,7 @@ def test_every_sliced_tile_compiles_and_two_blocks_fit_beside_each_other(
         assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_every_spread_of_a_cluster_compiles_and_keeps_its_sums_in_registers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

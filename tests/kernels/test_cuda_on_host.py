@@ -60,7 +60,7 @@ def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:
         assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several planes a block, tiles of one, outputs below each other, strides, several maps a channel."""
     rung = registry.find("cuda", "conv", "depthwise")

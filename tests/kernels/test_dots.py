@@ -165,7 +165,7 @@ def test_every_sum_of_two_bytes_is_rounded_right(dtype: str, other: str, to: str
     assert told >= 5, "none of these is lost where float32 alone decides"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize(
     ("has", "p"),
     [({}, PRODUCTS[-2]), ({"avxvnni": True}, PRODUCTS[3])],

@@ -188,7 +188,7 @@ WRONG = {
 }
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_findings_that_know_no_operator(tmp_path: Path) -> None:
     """Each planted mistake is found, and told by what was done."""
     folder = made(
@@ -273,7 +273,7 @@ def test_large_whole_numbers_beside_another_type_are_compared_exactly(
             one_node.answer(p, inputs)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = tmp_path / "trace"
     body = f"def reference(x, s):\n    open({str(trace)!r}, 'w').write('here')\n    return x.T\n"
@@ -292,7 +292,7 @@ def test_a_reference_is_given_up_and_writes_nothing(tmp_path: Path, monkeypatch:
     assert reference.answer(p, inputs).shape == (5, 3)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_whole_numbers_are_exact_and_open_orders_are_compared_in_one(tmp_path: Path) -> None:
     text = SCALE.replace('name = "y"', 'name = "y"\ntype = "int32"').replace(
         'name = "s"\nshape = ["n"]',
@@ -484,7 +484,7 @@ def test_a_watch_follows_the_files_of_a_task(tmp_path: Path) -> None:
         following.job(now)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_several_outputs_lie_one_behind_the_other(tmp_path: Path) -> None:
     answers = "def reference(x):\n    return x.max(1), x.min(1, keepdims=True)\n"
     folder = made(tmp_path / "edges", EDGES, answers)

@@ -129,7 +129,7 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
         assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_images_in_chunks_are_scaled_a_few_at_a_time_too(
     hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def test_course_nets_are_as_good_and_as_bad_as_the_course_had_them(
     assert least <= accuracy <= most
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("name", ACCURATE if sampling.whole() else ACCURATE[:1])
 def test_an_alexnet_has_a_real_accuracy(name: str, request: pytest.FixtureRequest) -> None:
     least, within = TRAINED[name]
@@ -132,7 +132,7 @@ def test_alexnet_is_the_net_of_2012() -> None:
     assert [n.name for n in net.nodes] == wanted.split()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_alexnets_share_their_body() -> None:
     files = [onnx.load(catalogue.path(name)) for name in DRAWN]
     bodies = [

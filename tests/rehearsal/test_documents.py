@@ -140,7 +140,7 @@ def test_commands_are_made_small_and_it_is_said(text: str, instead: str, told: s
     assert (" ".join(words), said) == (instead, told)
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.parametrize("machine", [WITHOUT, WITH], ids=["cpu", "gpu"])
 def test_the_plan_has_everything_there_is_once_and_what_it_needs_before(machine):
     steps = plan.plan(machine)

@@ -52,7 +52,7 @@ print("all right")
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_timed_passes_of_another_process_are_rebuilt_in_this_one(machine: Machine) -> None:
     out, _ = machine.python("-c", PASSES)
     assert out == "all right\n"

@@ -289,7 +289,7 @@ def test_every_way_to_lay_weights_out_is_known() -> None:
     assert {rung.launch for rung in rungs} == set(unpacking.LAYOUTS)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_an_answer_is_that_of_the_memory_it_is_given() -> None:
     memory = Device(Settings(memory_mib=8)).memory
     x, y = memory.allocate(4 * 6), memory.allocate(4 * 6)

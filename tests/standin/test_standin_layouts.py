@@ -80,7 +80,7 @@ print("alike")
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_layouts_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 
@@ -142,7 +142,7 @@ print("kept and alike")
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_rungs_that_are_faster_in_a_layout_are_tried_and_kept(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

@@ -63,7 +63,7 @@ print("within")
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_mix_is_found_held_against_float64_and_checked_layer_by_layer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

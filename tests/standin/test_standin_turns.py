@@ -51,7 +51,7 @@ print("alike")
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_turns_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 

@@ -19,7 +19,7 @@ def doubled(p, inputs, output, workspace):  # type: ignore[no-untyped-def]
     return run
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.slow
 def test_a_task_is_judged_as_an_operator_is(tmp_path: Path) -> None:
     folder = made(tmp_path / "turned", right="output[...] = (x * s[:, None]).T", tail="output[:] = 0")

@@ -93,7 +93,7 @@ def net(path: Path, op_type: str, batch: int | str) -> None:
     onnx.save(emptied(proto, {"w": Recipe(0.0, 0.4)}, 1), path)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_folder_is_measured_and_what_was_kept_of_other_nets_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

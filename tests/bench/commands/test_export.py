@@ -32,7 +32,7 @@ def export(*arguments: object) -> int:
     return main.main(["export", *map(str, arguments)])
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_one_chart_goes_into_one_file_of_any_kind(run: Path, tmp_path: Path) -> None:
     for ending in ("png", "svg", "pdf", "csv"):
         assert export(run, "--chart", "op-time", "--file", tmp_path / f"time.{ending}") == 0

@@ -75,7 +75,7 @@ while True:
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     wanted = {
         "sleeps": ("ok",),
@@ -107,7 +107,7 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     assert "exit code 75" in found["exits_75_when_warm"].reason
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_comparison_finds_a_kernel_that_skips_its_work(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "90_lazy.py").write_text(LAZY)
@@ -289,7 +289,7 @@ def test_a_worker_is_not_started_anew_for_ever() -> None:
     assert f"{RESTART_LIMIT} times" in settled.reason
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @LINUX
 def test_two_interrupts_end_the_program_and_all_that_a_kernel_started(tmp_path: Path) -> None:
     told = tmp_path / "told"

@@ -143,7 +143,7 @@ def test_direct_float32_is_exact_in_any_order(p: Params) -> None:
         assert digits.error(right + 1e-6 * size, sample, np.random.default_rng(1)) > digits.EXACT
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_fewer_bits_on_the_shape_that_is_timed_alone_are_found(tmp_path: Path) -> None:
     """The sums of the small shapes are shorter, which a kernel could ask for."""
     bits = "right.{op}(p, cut(x, 21), cut(w, 21), *rest) if p.k > 1000 else right.{op}(p, x, w, *rest)"

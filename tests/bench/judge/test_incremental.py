@@ -290,7 +290,7 @@ def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(name: str) -> 
         assert trial.renewal.told or name == "honest_for_a_while"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_relu_whose_branches_a_processor_learns_is_not_accused() -> None:
     honest = corpus.find("branches")
     with judge.examine(honest.rung, honest.params, threads=1, quick=True) as trial:

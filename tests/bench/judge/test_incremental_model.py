@@ -81,7 +81,7 @@ def _measured(
     return found
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     """The kernel waits for as long as its share of changed inputs says. The comparison tells so, and the
@@ -100,7 +100,7 @@ def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     assert statistics.median(found.samples_ns) > 0.9e9 * WAIT_S
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_who_does_all_its_work_is_let_be(tmp_path: Path) -> None:
     found = _measured(tmp_path, "honest")
     assert found.disposition == "ok", found.reason
@@ -108,7 +108,7 @@ def test_who_does_all_its_work_is_let_be(tmp_path: Path) -> None:
     assert len(found.samples_ns) > 1
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_who_is_wrong_over_new_inputs_alone_is_found(tmp_path: Path) -> None:
     found = _measured(tmp_path, "gives_up", factor="0.0 if counted() > 40 and share > 0.9 else 1.0")
     assert found.disposition == "incorrect", found.reason

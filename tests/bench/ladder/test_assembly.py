@@ -107,7 +107,7 @@ def tool(folder: Path, name: str, prints: str) -> Path:
     return path
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @needs_nvrtc
 def test_a_kernel_of_the_user_s_is_compiled_in_a_process_that_ends(mine, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

@@ -91,7 +91,7 @@ def test_an_array_of_the_kernel_s_is_shown_as_stack_and_not_as_spills(
     assert shown.index("stack") < shown.index("spills")
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @needs_nvrtc
 def test_each_rung_is_told_for_each_architecture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(tmp_path / "own")

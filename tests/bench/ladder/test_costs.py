@@ -162,7 +162,7 @@ def test_a_mistake_is_told_with_what_ends_it(
     assert check.findings(tmp_path, mistake, mistake.right) == []
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_each_line_of_a_rung_is_counted_in_a_process_that_ends() -> None:
     job = ladder_plan.job_of(ladder_plan.conv_of((2, 3, 12, 12, 4, 5)), "cuda")
     asked = msgspec.json.encode(CountsQuestion(job=job, rung="shared_image")) + b"\n"

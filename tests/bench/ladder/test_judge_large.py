@@ -86,7 +86,7 @@ def test_what_goes_wrong_later_is_found_in_the_part_that_is_looked_at(tmp_path: 
     assert failure.finding.when == "during timing"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_float64_says_of_one_row_is_named_by_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

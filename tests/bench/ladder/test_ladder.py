@@ -93,7 +93,7 @@ def climb(
 # --------------------------------------------------------------------------------------- a ladder in a worker
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +137,7 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(
     assert LADDER.open(folder.path).header == folder.header
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main.main(
         ["ladder", "conv", "--model", DEFAULT_MODEL, "--node", "1", "--device", "cpu", "--rung", "2",
@@ -249,7 +249,7 @@ def test_what_a_new_template_says_to_try_names_a_model_where_the_default_one_has
         ladder_plan.model_with("lrn", "cpu", (DEFAULT_MODEL,))
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_a_watch_names_saved_mistakes_and_times_what_is_right_beside_what_it_is_compared_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -543,7 +543,7 @@ def test_charts_show_the_reference_as_the_line_to_beat() -> None:
 # ------------------------------------------------------------------------------------- limits and occupancy
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_probes_compile_without_a_gpu() -> None:
     if nvrtc.unavailable() is not None:
         pytest.skip(str(nvrtc.unavailable()))

@@ -31,7 +31,7 @@ def saved(path: Path) -> LadderFolder:
     return folder
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_ladder_that_was_killed_goes_on_with_the_cases_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

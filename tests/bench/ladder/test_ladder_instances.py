@@ -116,7 +116,7 @@ def climb(job: LadderJob) -> dict[str, RungMeasurement]:
     return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, Measured)}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path: Path) -> None:
     job = job_of(tmp_path, RIGHT, instances=3)
     found = climb(job)
@@ -137,7 +137,7 @@ def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path
     assert mine.speedup != other.speedup
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None:
     alone = climb(job_of(tmp_path, BY_POINTER, TIRES, instances=1))
     # The first is found without: on other inputs of the same shape it has other pointers, too.
@@ -189,14 +189,14 @@ def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_wit
     assert whole.notes == ("is faster where few of its inputs changed",)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
     for one in climb(in_a_model("im2col", instances=2)).values():
         assert one.disposition == "ok", one.reason
         assert set(one.instances) >= {0, 1}, one.case.words
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_whole_model_says_where_memory_holds_not_all_of_its_instances(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -210,7 +210,7 @@ def _is_whole(one: RungMeasurement, rung: str) -> bool:
     return (one.case.scope, one.case.rung) == ("model", rung)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_where_memory_ends_a_rung_is_timed_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +225,7 @@ def test_where_memory_ends_a_rung_is_timed_all_the_same(
         assert "timed in 1 instance: memory did not suffice for 2" in one.validity.warnings
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_reference_whose_second_session_answers_otherwise_is_incorrect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

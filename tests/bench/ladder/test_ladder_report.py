@@ -122,7 +122,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
     return folder
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_report_of_two_batch_sizes_of_one_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

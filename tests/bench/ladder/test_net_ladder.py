@@ -40,7 +40,7 @@ def climb(path: Path, **fields: object) -> dict[str, RungMeasurement]:
     return {m.case.key: m for m in folder.measurements()}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_each_way_of_running_it_is_checked_and_timed_beside_the_reference(tmp_path: Path) -> None:
     found = climb(tmp_path / "ladder")
     assert list(found) == ["numpy_call_a_step", *COMPILED, "reference"]

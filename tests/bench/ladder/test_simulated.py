@@ -42,7 +42,7 @@ def mine(folder: Path) -> list[str]:
     return [*SHAPE, "--kernels", str(folder), "--rung", "mine"]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_without_a_gpu_a_right_kernel_is_right_and_its_cost_is_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,7 +79,7 @@ def test_what_takes_a_gpu_is_refused_in_a_sentence(
     assert len(said.strip().splitlines()) == 1
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_missing_barrier_is_named_with_its_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_missing_barrier_is_named_with_its_lines(
     assert "90_mine.cu:" in said
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_from_python_the_same_is_found_and_there_is_no_time(tmp_path: Path) -> None:
     path = own(tmp_path, "shared_image") / "90_mine.cu"
     with ks.Judge(simulated=True, shape=(2, 3, 12, 12, 4, 5)) as judge:
@@ -111,7 +111,7 @@ def test_from_python_the_same_is_found_and_there_is_no_time(tmp_path: Path) -> N
     assert not racy.counted
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_kernel_that_cannot_be_run_is_not_called_right(tmp_path: Path) -> None:
     loop = "    for (int om = 0;"
     does = "{ .reg .u32 t; vmad.u32.u32.u32 t, %0, %1, %2; }"

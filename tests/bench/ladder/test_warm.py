@@ -28,7 +28,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_check_in_a_warm_worker_loads_nothing_more():
     made = subprocess.run(
         [sys.executable, "-c", CHECK], capture_output=True, text=True, env=client.worker_environment()

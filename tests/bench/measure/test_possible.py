@@ -162,7 +162,7 @@ def test_an_invalid_time_says_why_and_is_compared_with_nothing() -> None:
     assert possible.held(model, work, None) is model
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = msgspec.structs.replace(CPU, bytes_per_s=1.0, cache_nbytes=1)
     monkeypatch.setattr(runner.limits, "limits", lambda *_: slow)

@@ -23,7 +23,7 @@ def test_a_file_of_another_tool_is_right(name, tmp_path):
     assert "not be checked alone" not in told
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("name", ["resnet, operators, int8", "squeezenet"])
 def test_a_sum_or_a_join_that_is_one_step_off_is_found(name, tmp_path, monkeypatch):
     zero_of = quantized._zero_of

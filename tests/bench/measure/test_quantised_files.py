@@ -55,7 +55,7 @@ def quantised(seed, softmax=True):
     return make_model(nodes, {"x": ("N", 8, 32)}, ["y"], constants, 13, {"y": 3})
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_the_optimiser_changes_is_told_of_the_reference_and_of_no_kernel(tmp_path):
     told = []
     for seed in range(2):

@@ -56,7 +56,7 @@ def measured(folder: Path) -> Measurement:
     return one
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_its_answers_are_judged_and_it_has_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not by_default(backends.get(NAME))
     found = measured(tmp_path)

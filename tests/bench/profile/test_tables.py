@@ -509,7 +509,7 @@ def test_what_holds_an_operator_back_can_be_read_in_80_columns() -> None:
         assert ("FLOP/s" in out.getvalue()) == rates
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     paths = []
     for name, warm_up in (("passes", 3), ("table", 0)):

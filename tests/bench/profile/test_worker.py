@@ -117,7 +117,7 @@ def test_a_profile_is_shown_again(made, capsys):
     assert (folder.path / "charts" / "profile-timeline.svg").is_file()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_backend_that_cannot_run_here_is_told_and_the_rest_goes_on(tmp_path, capsys):
     job = ProfileJob(model="lenet5-digits", backends=("no-such",), batches=(1,))
     folder = PROFILE.create(tmp_path / "p", Profile(job=job, cases=planned(job)))

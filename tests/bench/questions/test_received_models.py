@@ -112,7 +112,7 @@ def test_a_file_that_takes_all_memory_costs_a_sentence(
     assert confined.MEMORY_VARIABLE in told
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_check_of_a_file_against_itself_is_made_by_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_check_of_a_file_against_itself_is_made_by_another_process(
     assert Path("kept.json").exists()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_ctrl_c_ends_the_wait_at_once(endless: Path) -> None:
     text = (
         "import sys, bench.questions.model_questions as questions, main; from bench.words import streams; "
@@ -188,7 +188,7 @@ def _run(
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_in_the_worker_it_costs_the_models_own_cases_once(
     endless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +214,7 @@ def test_in_the_worker_it_costs_the_models_own_cases_once(
     assert outcome.reason == ""
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
     bad, good = _case(vast), _case(names.DEFAULT_MODEL)
     _, came = _run((bad, good), tmp_path / "run")
@@ -223,7 +223,7 @@ def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
     assert "takes more than 300 MiB of memory to read" in came[bad][1]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_worker_that_plans_asks_a_process_of_its_own(vast: Path, tmp_path: Path) -> None:
     """As the window has it, which plans nothing itself."""
     job = Job(models=(str(vast),), backends=("engine-cpu",), timeout_s=60)

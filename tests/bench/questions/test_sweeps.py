@@ -78,7 +78,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_every_file_ends_as_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(str(path) for path in folder.iterdir() if path.suffix != ".bin")
     assert [Path(file).name for file in files] == list(EXPECTED)
@@ -103,7 +103,7 @@ def test_every_file_ends_as_what_it_is(folder: Path, capsys: pytest.CaptureFixtu
         assert reason in " ".join(told.out.split()), "the reason stands below the table"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_file_that_harms_its_reader_does_not_stop_the_plan(
     endless: Path,  # noqa: F811
     tmp_path: Path,
@@ -117,7 +117,7 @@ def test_a_file_that_harms_its_reader_does_not_stop_the_plan(
     assert [case.model for case in model_questions.cases(job)] == list(models)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_the_window_sweeps_too(folder: Path) -> None:
     """Which plans nothing itself: its worker does."""
     models = tuple(str(folder / name) for name in ("c_truncated.onnx", "a_good.onnx"))
@@ -127,7 +127,7 @@ def test_the_window_sweeps_too(folder: Path) -> None:
     assert [m.disposition for m in outcome.measurements] == ["failed", "ok"]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_refusal_of_the_only_engine_asked_for_is_no_success(folder: Path) -> None:
     refused = str(folder / "b_refused.onnx")
     common = (*QUICK, "--charts", "none", "--no-layer-pass")

@@ -303,7 +303,7 @@ def hollow(drawn: Any) -> list[Any]:
     return [each for each in marks if all(tuple(face[:3]) == (1, 1, 1) for face in each.get_facecolor())]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_paper_draws_what_is_doubtful_hollow_or_hatched(referred: Any) -> None:
     run, measured = referred
     found = by_kind(run, measured)

@@ -126,7 +126,7 @@ def test_everything_killed_at_once_loses_nothing_measured(planned):
     assert {m.disposition for m in after} == {"ok"}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_ctrl_c_ends_in_order_and_keeps_what_was_measured(planned):
     driver = drive(planned)
     read_until(driver, "measured ok")
@@ -144,7 +144,7 @@ def test_ctrl_c_ends_in_order_and_keeps_what_was_measured(planned):
     assert {m.disposition for m in complete(planned)} == {"ok"}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_resumed_run_measures_only_what_is_missing(planned):
     folder = COMPARISON.resume(planned, JOB)
     client.run(JOB, folder.header.cases[:2], folder)

@@ -66,7 +66,7 @@ def tables_of(text: str) -> list[list[list[str]]]:
     return [table for table in found if not table[0][0].startswith("backend, by")]
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_a_report_has_every_case_and_charts_that_are_there_and_small(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,7 +270,7 @@ def noise(shape: Sequence[int]) -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_chart_too_full_for_its_palette_loses_pixels_and_not_the_report(tmp_path: Path) -> None:
     noise((300, 400, 3)).save(tmp_path / "full.png")
     small = report_files.small((tmp_path / "full.png").read_bytes(), most=20_000)

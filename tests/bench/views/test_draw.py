@@ -46,7 +46,7 @@ def drawn(name: str) -> Iterator[Chart]:
     yield from charts([synthetic.run(**RUNS[name])])  # type: ignore[arg-type]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_files_of_each_kind_open_and_the_same_chart_gives_the_same_bytes(tmp_path: Path) -> None:
     chart = next(drawn("full"))
     paths = draw_together.write([chart], tmp_path / "charts")
@@ -72,7 +72,7 @@ def test_many_charts_are_drawn_by_processes_of_their_own_in_order_and_the_same(
     assert all(pictures["svg"].startswith(b"<?xml") for _, pictures in made)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,7 +88,7 @@ def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     assert made == draw.render(chart, ("png", "svg"))
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_they_are_loaded_ahead_wherever_the_user_stands(tmp_path: Path) -> None:
     """Of the server, by its own environment; a process of it that had to load matplotlib would say so."""
     script = tmp_path / "there.py"
@@ -201,7 +201,7 @@ def _beyond_the_axes(figure: Figure) -> Iterator[Text]:
                     yield tick.label1
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_the_page_says_it_all() -> None:
     for chart in drawn("full"):
         with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]

@@ -126,7 +126,7 @@ def test_tasks_of_many_small_programs_are_each_done_once(graph: Graph) -> None:
             np.testing.assert_array_equal(array, expected[i % len(sessions)][name])
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_pass_wakes_as_many_threads_as_it_is_worth(graph: Graph) -> None:
     """Others sleep on, and are not waited for; those that it wakes take part soon after it."""
     many = 6

@@ -49,7 +49,7 @@ def last_pass(cupy: FakeCupy, session: EngineCudaSession) -> list[Launched]:
     return list(cupy.ran)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_pass_is_what_its_plan_says_and_allocates_nothing(prepared) -> None:
     cupy = FakeCupy()
     session = prepared(cupy)
@@ -103,7 +103,7 @@ def test_only_kernels_that_make_the_pass_faster_begin_early(prepared) -> None:
     assert session.facts["cuda_graph"] == "yes"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_which_begin_early_is_tried_once_and_kept_for_the_same_plan(
     prepared, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -102,7 +102,7 @@ def test_killed_between_writing_and_running_it_gives_its_answer(tmp_path: Path) 
     killer.close()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_onnx_runtime_goes_on(tmp_path: Path) -> None:
     job, case = ladder_plan.job_of(PARAMS, "cpu", threads=1), RungCase(rung="reference", scope="reference")
     reference = ReferenceContender(job, PARAMS, case, Reporter(print, lambda: False), "")
@@ -124,7 +124,7 @@ def test_onnx_runtime_goes_on(tmp_path: Path) -> None:
     reference.close()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_who_ends_what_others_are_forked_from_is_told(tmp_path: Path) -> None:
     pool.close_all()
     victim = _session(tmp_path, "victim", planted.HONEST)

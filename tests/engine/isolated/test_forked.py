@@ -105,7 +105,7 @@ def test_no_kernel_finds_what_another_left(tmp_path: Path) -> None:
     assert (after["sockets"], after["leads"]) == (1, True)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_one_is_told_what_a_started_one_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool.close_all()  # one that lies ready was told what held before
     before = _seen(tmp_path, "first")
@@ -127,7 +127,7 @@ def test_one_is_told_what_a_started_one_would_be(tmp_path: Path, monkeypatch: py
     pool.close_all()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_one_that_is_to_be_shut_in_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if lacking := walls.standing()[walls.UID]:
         pytest.skip(lacking)

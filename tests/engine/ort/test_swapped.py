@@ -79,7 +79,7 @@ def model(kind: int = onnx.TensorProto.FLOAT, second: bool = True) -> onnx.Model
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_without_this_program_it_answers_as_the_rung(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +129,7 @@ def test_without_this_program_it_answers_as_the_rung(
         assert np.load(tmp_path / f"y{n}.npy").tobytes() == expected.tobytes()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_several_kernels_in_one_model_as_a_backend() -> None:
     graph = importer.from_proto(model())
     x = RANDOM.standard_normal((4, 3, 40, 40)).astype(np.float32)
@@ -156,7 +156,7 @@ def test_several_kernels_in_one_model_as_a_backend() -> None:
     assert [node.name for node in made.proto.graph.node] == ["conv1", "relu1", "conv2"]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_libraries_of_one_model_stay_however_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +292,7 @@ def bind(p, inputs, output, workspace):
 """
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.parametrize("when", ["at once", "later"])
 def test_a_wrong_kernel_is_told_beside_the_reference(
     when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

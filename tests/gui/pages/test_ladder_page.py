@@ -162,7 +162,7 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     assert not page.bar.whole_model.isEnabled()
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.off_screen
 def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot, monkeypatch, tmp_path):
     window = make_window("ok")
@@ -215,7 +215,7 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     assert not window.form.rungs.isVisible()
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.off_screen
 def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qtbot, tmp_path):
     window = make_window("ok")
@@ -368,7 +368,7 @@ def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
     assert (job.node, job.op, job.batch) == ("conv2", "conv", window.state.case.batch)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.off_screen
 def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot, tmp_path):
     (tmp_path / "90_mine.py").write_text(HEADER + "raise ValueError\n")

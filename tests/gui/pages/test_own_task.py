@@ -63,7 +63,7 @@ def write(folder: Path, number: int, name: str, factor: int) -> None:
     (folder / f"{number:02d}_{name}.py").write_text(text)
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.off_screen
 def test_a_task_s_folder_is_opened_and_its_ladder_climbed_and_watched(
     make_window, qtbot, tmp_path, monkeypatch
@@ -105,7 +105,7 @@ def test_a_task_s_folder_is_opened_and_its_ladder_climbed_and_watched(
     settled(window, page, qtbot)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.off_screen
 def test_a_task_is_dropped_or_found_and_what_is_wrong_with_one_is_told(
     make_window, qtbot, tmp_path, monkeypatch

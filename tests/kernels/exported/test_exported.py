@@ -82,7 +82,7 @@ def called(path: Path, op: Operator, size: int, x: np.ndarray) -> np.ndarray:
     return output
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @compiles
 def test_machine_code_answers_as_the_rung_does(tmp_path: Path) -> None:
     conv, gemm = (registry.find("cpu", op, "register_tiles") for op in ("conv", "gemm"))
@@ -229,7 +229,7 @@ def launched(
     return told.read_text().splitlines(), done.stderr.strip()
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @nvrtc_here
 def test_launches_are_those_of_the_rung(tmp_path: Path, driver: Path) -> None:
     sizes = [conv_of(1), conv_of(5)]
@@ -257,7 +257,7 @@ def test_launches_are_those_of_the_rung(tmp_path: Path, driver: Path) -> None:
     assert "keep these files together" in launched(files[1], op, driver, tmp_path, 4, size)[1]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @nvrtc_here
 def test_scratch_memory_constants_and_packed_weights(tmp_path: Path, driver: Path) -> None:
     size = arguments.layout(Conv).itemsize
@@ -283,7 +283,7 @@ def test_scratch_memory_constants_and_packed_weights(tmp_path: Path, driver: Pat
 # -------------------------------------------------------------------------------------------------- PyTorch
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @compiles
 def test_the_module_for_torch_calls_the_library(tmp_path: Path) -> None:
     """With a stand-in for torch, of what the module uses; the GPU machine has the real one."""

@@ -244,7 +244,7 @@ def test_blocks_of_another_size_than_was_compiled_for_are_refused(tmp_path: Path
         compiling.settled(how, rung, cubin)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.usefixtures("triton")
 def test_a_file_that_never_ends_is_ended_and_one_that_ends_its_process_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -152,7 +152,7 @@ extern "C" __global__ void __cluster_dims__(2) mine(const float* x, float* y) {
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_copy_comes_to_all_blocks_of_a_cluster(seed: int, tmp_path: Path) -> None:
     x = np.arange(192, dtype=np.float32) % 23

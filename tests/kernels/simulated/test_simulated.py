@@ -65,7 +65,7 @@ SUM = """
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_instructions_do_what_the_manual_says() -> None:
     """All rows of the table in one kernel."""
     rows, given = manual.rows(), manual.inputs()
@@ -175,7 +175,7 @@ extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_products_of_wmma_are_right_in_every_order(tmp_path: Path) -> None:
     x = np.arange(32, dtype=np.float32) % 7
     i = np.arange(256)
@@ -275,7 +275,7 @@ extern "C" __global__ void mine(const float* x, float* y, float* z, int n) {
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_stmatrix_writes_what_ldmatrix_reads(tmp_path: Path) -> None:
     matrix, row, column = np.unravel_index(np.arange(256), (4, 8, 8))
     for word in ("", ".trans"):

@@ -69,7 +69,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_counts_are_thresholds_and_a_race_is_found(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its rows of 12 words of shared memory make two-way conflicts; all its loads are coalesced."""
     assert main.main(["course", "check", str(own)]) == 0

@@ -105,7 +105,7 @@ def own_task(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.sampled(2, "longest")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.parametrize("kind", OWN)
 def test_a_time_to_reach_may_be_that_of_one_s_own_reference(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

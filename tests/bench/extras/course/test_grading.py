@@ -43,7 +43,7 @@ def by_deed(base: Path) -> dict[str, Graded]:
         return {CLASS[g.case.student][g.case.exercise]: g for g in folder.measurements()}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_one_does_costs_itself_alone(graded: Path) -> None:
     found = by_deed(graded)
     assert len(found) == 8
@@ -99,7 +99,7 @@ def test_the_same_command_goes_on_and_judges_nothing_twice(graded: Path, tmp_pat
     assert json.loads((base / "out" / "gradescope" / "good" / "results.json").read_text()) == told
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_a_student_checks_before_handing_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A kernel that only the hidden shape finds passes here, and is told that there are such."""
     (tmp_path / "assignment.toml").write_text(classroom.assignment(["softmax"], budget=0.02))
@@ -113,7 +113,7 @@ def test_a_student_checks_before_handing_in(tmp_path: Path, capsys: pytest.Captu
     assert main.main(["course", "check", str(tmp_path / "90_mine.py")]) == 1
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_is_not_settled_is_measured_again_in_a_new_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +135,7 @@ def test_what_is_not_settled_is_measured_again_in_a_new_process(
     assert len(set(ran.read_text().split())) == 2, graded
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_cuda_kernel_is_compiled_where_there_is_no_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,7 +102,7 @@ def points(base: Path) -> dict[str, str]:
         return {row["student"]: row["points"] for row in csv.DictReader(file)}
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_what_is_late_or_changed_is_graded_by_itself(base: Path, quick: Quick) -> None:
     assert points(base) == {"anna": "30", "bert": "32", "Carla Müller": "20"}
     hand_in(base, "late", 1.0, ["softmax"])

@@ -119,7 +119,7 @@ def test_others_are_left_alone_and_ones_own_goes_on() -> None:
     assert len(said) == FILTERED.count("tried(") - 1 + 1  # its definition is none; the thread is one
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @LINUX
 def test_its_root_holds_python_and_the_modules_of_the_assignment_alone(tmp_path: Path) -> None:
     root = walls.tree("cpu", ("numpy",))
@@ -277,7 +277,7 @@ os.wait()
 """
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 @LINUX
 def test_who_makes_folders_without_end_fills_no_disk(tmp_path: Path) -> None:
     if lacking := walls.standing()[walls.UID]:

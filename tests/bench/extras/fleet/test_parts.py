@@ -70,7 +70,7 @@ def test_more_parts_than_images_are_refused() -> None:
         parts.jobs(Job(models=("m",), backends=()), 2, 3)
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_model_in_two_parts_is_worth_what_it_is_worth(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

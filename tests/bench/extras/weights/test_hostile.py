@@ -105,7 +105,7 @@ def test_every_byte_of_what_describes_a_file_may_be_another(
 # ----------------------------------------------------------------------------------- archives of torch
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_archives_that_are_no_weights(tmp_path: Path, torch_weights: made.Weights) -> None:
     file = tmp_path / "a.pth"
     size = 2 * sum(value.nbytes for value in torch_weights.values())

@@ -24,7 +24,7 @@ def file(tmp_path: Path, caffe_weights: made.Weights) -> Path:
     return made.npy(tmp_path / "My AlexNet.npy", made.layers_of_caffe(caffe_weights))
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_it_is_listed_shown_compared_and_removed(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -388,7 +388,7 @@ def test_what_is_no_number_widens_no_bound(monkeypatch):
     assert list(oracle.moved_along(graph, golden, ["y"])) == [{}]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_wrong_kernel_before_such_scores_is_found_all_the_same(tmp_path):
     path = tmp_path / "alike.onnx"
     with_equal_weights(path)

@@ -375,7 +375,7 @@ def test_a_tie_is_a_tie_in_every_file() -> None:
     assert otherwise > 3
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_step_too_many_where_no_tie_is_is_wrong() -> None:
     for seed in range(4):
         graph = quantised(seed)

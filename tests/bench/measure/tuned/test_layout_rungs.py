@@ -394,7 +394,7 @@ def test_of_what_could_not_be_tried_it_is_kept_why(monkeypatch: pytest.MonkeyPat
     assert refused["nhwc_tf32"] == "element (0, 1) is off"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_choice_whose_process_ended_is_gone_on_with_and_not_followed() -> None:
     timed_alone()
     chosen(Backend())

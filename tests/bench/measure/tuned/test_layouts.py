@@ -83,7 +83,7 @@ def test_no_layouts_are_taken_where_they_are_slower() -> None:
     assert any(step.writes != PLAIN for step in unkept.steps), "without times the kernels decide"
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_way_that_gives_other_answers_is_not_taken_however_fast() -> None:
     wrong = Backend(chosen=1e6, none=2e6, wrong="chosen")
     assert kept(wrong) == []

@@ -439,7 +439,7 @@ def go(job, folder="", messages=None):
     ]
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_default_and_tuned_are_rows_each_and_the_sweep_is_made_once(model, tuned):
     job = Job(
         models=(model,),

@@ -513,7 +513,7 @@ def job(tmp_path):
     )
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_comparison_times_first_what_it_does_not_know(job, monkeypatch):
     monkeypatch.setattr(
         "bench.measure.reporter.QUIET_S", -1.0
@@ -550,7 +550,7 @@ def test_a_cache_that_cannot_be_written_costs_the_choice_not_the_case(job, monke
     )
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
     import main
 

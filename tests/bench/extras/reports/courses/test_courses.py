@@ -226,7 +226,7 @@ def test_what_a_report_does_not_say_is_not_put_into_its_mouth(name: str) -> None
         assert abs(first / second - 1) < 0.02 if claim.same else first > second, claim.says
 
 
-@pytest.mark.sampled(3, "long")
+@pytest.mark.sampled(4, "long")
 def test_a_whole_program_is_measured_from_outside(tmp_path: Path) -> None:
     """Once for real: loading, images, passes, accuracy, and what the system says of it."""
     start = ProgramStart(model="lenet5-digits", backend="ort-cpu", batch=50, images=50)

@@ -687,7 +687,7 @@ SMALL = Goals(
 )
 
 
-@pytest.mark.sampled(4, "longest")
+@pytest.mark.sampled(6, "longest")
 def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
