@@ -95,6 +95,15 @@ def product_view(p: Conv, rung: Rung) -> ProductView:
     return view
 
 
+def laying_out(of: ProductView, images: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Grid and block of the stage that lays out so many images."""
+    block = (_THREADS, 1, 1)
+    if of.fold > 1:
+        return (ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1), block
+    chunks = of.chunks * of.params.group
+    return (ceil(images * of.h * of.w, _PIXELS), ceil(chunks, _THREADS // _PIXELS), 1), block
+
+
 def with_layout_stage(
     how: Launch,
     of: ProductView,
@@ -117,14 +126,9 @@ def with_layout_stage(
     def looking(images: int) -> tuple[int, int, int]:
         return SHARES * images, 1, 1
 
-    def laying_out(images: int) -> tuple[int, int, int]:
-        if of.fold > 1:
-            return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
-        return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
-
     cache_nbytes = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
     if at_once or p.n * each <= cache_nbytes:
-        stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
+        stages = [Stage("conv_lay_out", *laying_out(of, p.n))]
         if _scaled(rung):
             stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
@@ -139,7 +143,7 @@ def with_layout_stage(
         at, to = begin * input_elements, begin * answer
         if _scaled(rung):
             turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, scalars, at, to))
-        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, scalars, at, to))
+        turns.append(Stage("conv_lay_out", *laying_out(of, images), 0, scalars, at, to))
         turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, scalars, at, to))
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
 

@@ -1,0 +1,97 @@
+"""The launch shapes of products of eight-bit numbers over chunks of channels (cuda/quantized_chunks.cuh)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernels import layouts, packing
+from kernels.errors import KernelError
+from kernels.estimates import nhwc_tiles, tensor_tiles, wgmma_tiles
+from kernels.header import Define
+from kernels.launch.core import MAX_X, Launch, Pack, Stage, shape
+from kernels.launch.nhwc import ProductView, laying_out, product_view
+from kernels.occupancy import ceil
+from kernels.ops import code
+from kernels.ops._quantized import EIGHT_BITS, Quantized
+from kernels.ops.qconv import QConv
+from kernels.registry import Rung
+
+_WEIGHT = 1  # the place of the weights among the inputs
+_SHARED_NBYTES = 48 << 10  # of a block, without asking for more
+_MOST_STAGES = 4
+_ADDED_AT_ONCE = 128  # sums in parts by a block
+
+
+@shape
+def qconv_nhwc_tensor(params: QConv, rung: Rung) -> Launch:
+    """As conv_nhwc_tensor, of bytes in chunks of EACH = 16 channels; X_TYPE, W_TYPE and TO are the numbers of
+    the types of x, of the weights and of y."""
+    of = _view(params, rung)
+    p, wide = params.product, params.product.m // params.product.group
+    slabs = ceil(of.taps, packing.SLAB_NBYTES // packing.CHUNK_NBYTES)
+    tile, parts = nhwc_tiles.fit(
+        tensor_tiles.CONV_TILES, rung.precision, of.pixels, wide, slabs, p.group
+    )
+    fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+    defines: dict[str, Define] = {**tile.defines, "STAGES": min(fitting_slabs, _MOST_STAGES), "PARTS": parts}
+    rows = ceil(of.pixels, tile.rows)
+    how = Launch(
+        (rows * ceil(wide, tile.columns), 1, p.group * parts),
+        (tile.threads, 1, 1),
+        params.scalars(),
+        defines=_defines(params, of, rung) | defines,
+        workspace_nbytes=0,
+        packed={_WEIGHT: Pack(packing.byte_slabs, (p.group, of.fold, tile.columns, False))},
+    )
+    if parts > 1:
+        sums = of.pixels * ceil(p.m, packing.CHUNK_NBYTES) * packing.CHUNK_NBYTES
+        adding = Stage("qconv_reduce", (min(ceil(sums, _ADDED_AT_ONCE), MAX_X), 1, 1), (_ADDED_AT_ONCE, 1, 1))
+        how = replace(how, workspace_nbytes=4 * parts * sums, then=(adding,))
+    return _laid_out(how, of, rung, "qconv_lay_out")
+
+
+@shape
+def qconv_nhwc_wgmma(params: QConv, rung: Rung) -> Launch:
+    """As qconv_nhwc_tensor, with a warpgroup for each 64 of a block's TILE_ROWS pixels; the parts of a sum
+    are blocks of a cluster."""
+    of = _view(params, rung)
+    p, wide = params.product, params.product.m // params.product.group
+    slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES)
+    rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, 1, p.group)
+    stages, at_once = wgmma_tiles.stages(rows, columns)
+    defines: dict[str, Define] = {"TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
+    defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows), "PARTS": parts}
+    how = Launch(
+        (ceil(of.pixels, rows) * ceil(wide, columns), 1, p.group * parts),
+        (wgmma_tiles.threads(rows), 1, 1),
+        params.scalars(),
+        shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
+        defines=_defines(params, of, rung) | defines,
+        workspace_nbytes=0,
+        packed={_WEIGHT: Pack(packing.byte_slabs, (p.group, of.fold, columns, True))},
+    )
+    return _laid_out(how, of, rung, "qconv_lay_out")
+
+
+def _view(params: QConv, rung: Rung) -> ProductView:
+    """Raises KernelError as `product_view`, and where a layout is none of its types."""
+    if rung.written_layout != layouts.PLAIN and params.to not in EIGHT_BITS:
+        raise KernelError(f"{rung.label} writes {rung.written_layout}; {params} gives {params.to}")
+    return product_view(params.product, rung)
+
+
+def _defines(params: Quantized, of: ProductView, rung: Rung) -> dict[str, Define]:
+    types = {"X_TYPE": params.dtype, "W_TYPE": params.weight_dtype, "TO": params.to}
+    defines: dict[str, Define] = {name: code("DTYPE", of_type) for name, of_type in types.items()}
+    defines |= {"FOLD": of.fold, "PADDED": int(of.padded)}
+    return defines | {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+
+
+def _laid_out(how: Launch, of: ProductView, rung: Rung, stage: str) -> Launch:
+    """The launch with the stage before it that writes an x as NCHW to the beginning of the scratch memory."""
+    if not of.plain:
+        return how
+    p = of.params
+    nbytes = packing.CHUNK_NBYTES * p.n * of.h * of.w * of.chunks * p.group
+    before = Stage(stage, *laying_out(of, p.n))
+    return replace(how, before=(before,), workspace_nbytes=nbytes + (how.workspace_nbytes or 0))
