@@ -232,6 +232,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
     tile = max(1, min(p.out_w, (_MOST_SPAN - p.kw) // p.stride_w + 1))
     span = (tile - 1) * p.stride_w + p.kw
     at_once = max(1, min(chunks, _THREADS // span, define(rung, "CHUNKS_AT_ONCE")))
+    at_once = ceil(chunks, ceil(chunks, at_once))  # no more than what blocks share evenly
 
     def blocks(outs: int) -> int:
         return p.n * ceil(p.out_h, outs) * ceil(p.out_w, tile) * ceil(chunks, at_once)
@@ -243,6 +244,8 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
         raise KernelError(f"{rung.label} counts bands and pixels in 32 bits; {p} has more")
     defines = pool_defines(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
     defines |= {"OUTS": outs, "TILE": tile, "CHUNKS_AT_ONCE": at_once}
+    if "X_TYPE" in rung.defines:  # of eight bits
+        defines |= {"X_TYPE": code("DTYPE", p.dtype), "TO": code("DTYPE", p.out_dtype)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
     return Launch((blocks(outs), 1, 1), (block, 1, 1), p.scalars(), defines=defines)

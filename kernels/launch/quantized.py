@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 
 from kernels import layouts, packing
 from kernels.errors import KernelError
@@ -13,7 +16,9 @@ from kernels.launch.nhwc import ProductView, laying_out, product_view
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops._quantized import EIGHT_BITS, Quantized
+from kernels.ops.conv import Conv
 from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.registry import Rung
 
 _WEIGHT = 1  # the place of the weights among the inputs
@@ -27,27 +32,16 @@ def qconv_nhwc_tensor(params: QConv, rung: Rung) -> Launch:
     """As conv_nhwc_tensor, of bytes in chunks of EACH = 16 channels; X_TYPE, W_TYPE and TO are the numbers of
     the types of x, of the weights and of y."""
     of = _view(params, rung)
-    p, wide = params.product, params.product.m // params.product.group
-    slabs = ceil(of.taps, packing.SLAB_NBYTES // packing.CHUNK_NBYTES)
-    tile, parts = nhwc_tiles.fit(
-        tensor_tiles.CONV_TILES, rung.precision, of.pixels, wide, slabs, p.group
-    )
-    fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-    defines: dict[str, Define] = {**tile.defines, "STAGES": min(fitting_slabs, _MOST_STAGES), "PARTS": parts}
-    rows = ceil(of.pixels, tile.rows)
-    how = Launch(
-        (rows * ceil(wide, tile.columns), 1, p.group * parts),
-        (tile.threads, 1, 1),
-        params.scalars(),
-        defines=_defines(params, of, rung) | defines,
-        workspace_nbytes=0,
-        packed={_WEIGHT: Pack(packing.byte_slabs, (p.group, of.fold, tile.columns, False))},
-    )
-    if parts > 1:
-        sums = of.pixels * ceil(p.m, packing.CHUNK_NBYTES) * packing.CHUNK_NBYTES
-        adding = Stage("qconv_reduce", (min(ceil(sums, _ADDED_AT_ONCE), MAX_X), 1, 1), (_ADDED_AT_ONCE, 1, 1))
-        how = replace(how, workspace_nbytes=4 * parts * sums, then=(adding,))
-    return _laid_out(how, of, rung, "qconv_lay_out")
+    pack = partial(Pack, packing.byte_slabs)
+    return _tensor(params, of, rung, lambda tile: pack((of.params.group, of.fold, tile, False)))
+
+
+@shape
+def qgemm_nhwc_tensor(params: QGemm, rung: Rung) -> Launch:
+    """As qconv_nhwc_tensor, of the rows of a as images of one pixel; where these are no whole chunks they are
+    laid out so first."""
+    p, (rung, of) = params.product, _of_rows(params, rung)
+    return _tensor(params, of, rung, lambda tile: Pack(packing.gemm_byte_slabs, (p.trans_b, tile, False)))
 
 
 @shape
@@ -55,7 +49,46 @@ def qconv_nhwc_wgmma(params: QConv, rung: Rung) -> Launch:
     """As qconv_nhwc_tensor, with a warpgroup for each 64 of a block's TILE_ROWS pixels; the parts of a sum
     are blocks of a cluster."""
     of = _view(params, rung)
-    p, wide = params.product, params.product.m // params.product.group
+    pack = partial(Pack, packing.byte_slabs)
+    return _wgmma(params, of, rung, lambda tile: pack((of.params.group, of.fold, tile, True)))
+
+
+@shape
+def qgemm_nhwc_wgmma(params: QGemm, rung: Rung) -> Launch:
+    """As qgemm_nhwc_tensor and qconv_nhwc_wgmma."""
+    p, (rung, of) = params.product, _of_rows(params, rung)
+    return _wgmma(params, of, rung, lambda tile: Pack(packing.gemm_byte_slabs, (p.trans_b, tile, True)))
+
+
+# --- helpers ----------------------------------------------------------------------------------------------
+
+
+def _tensor(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int], Pack]) -> Launch:
+    """pack: of the weights, in tiles of so many columns."""
+    p, wide = of.params, of.params.m // of.params.group
+    slabs = ceil(of.taps, packing.SLAB_NBYTES // packing.CHUNK_NBYTES)
+    tile, parts = nhwc_tiles.fit(tensor_tiles.CONV_TILES, rung.precision, of.pixels, wide, slabs, p.group)
+    fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+    defines: dict[str, Define] = {**tile.defines, "STAGES": min(fitting_slabs, _MOST_STAGES), "PARTS": parts}
+    how = Launch(
+        (ceil(of.pixels, tile.rows) * ceil(wide, tile.columns), 1, p.group * parts),
+        (tile.threads, 1, 1),
+        params.scalars(),
+        defines=_defines(params, of, rung) | defines,
+        workspace_nbytes=0,
+        packed={_WEIGHT: pack(tile.columns)},
+    )
+    if parts > 1:
+        sums = of.pixels * ceil(p.m, packing.CHUNK_NBYTES) * packing.CHUNK_NBYTES
+        block = (_ADDED_AT_ONCE, 1, 1)
+        adding = Stage(f"{params.op}_reduce", (min(ceil(sums, _ADDED_AT_ONCE), MAX_X), 1, 1), block)
+        how = replace(how, workspace_nbytes=4 * parts * sums, then=(adding,))
+    return _laid_out(how, of, params.op)
+
+
+def _wgmma(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int], Pack]) -> Launch:
+    """As _tensor."""
+    p, wide = of.params, of.params.m // of.params.group
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES)
     rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, 1, p.group)
     stages, at_once = wgmma_tiles.stages(rows, columns)
@@ -68,9 +101,23 @@ def qconv_nhwc_wgmma(params: QConv, rung: Rung) -> Launch:
         shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
         defines=_defines(params, of, rung) | defines,
         workspace_nbytes=0,
-        packed={_WEIGHT: Pack(packing.byte_slabs, (p.group, of.fold, columns, True))},
+        packed={_WEIGHT: pack(columns)},
     )
-    return _laid_out(how, of, rung, "qconv_lay_out")
+    return _laid_out(how, of, params.op)
+
+
+def _of_rows(params: QGemm, rung: Rung) -> tuple[Rung, ProductView]:
+    """The product as one over the pixels of images, and the rung with what then holds of its chunks: rows
+    that are whole ones lie as pixels do."""
+    p = params.product
+    each = packing.CHUNK_NBYTES
+    whole = {"READS": int(p.k % each == 0), "WRITES": int(p.n % each == 0 and params.to in EIGHT_BITS)}
+    as_images = Conv(p.m, p.k, 1, 1, p.n, 1, 1, 1, 1)
+    chunks = ceil(p.k, each)
+    if max(p.m * max(chunks, p.n), p.n * chunks) > MAX_X - 4096:
+        raise KernelError(f"{rung.label} counts chunks and numbers of y in 32 bits; {params} has more")
+    rung = replace(rung, defines=MappingProxyType({**rung.defines, **whole}))
+    return rung, ProductView(as_images, not whole["READS"], 1, 1, 1, 1, 1, chunks)
 
 
 def _view(params: QConv, rung: Rung) -> ProductView:
@@ -87,11 +134,11 @@ def _defines(params: Quantized, of: ProductView, rung: Rung) -> dict[str, Define
     return defines | {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
 
 
-def _laid_out(how: Launch, of: ProductView, rung: Rung, stage: str) -> Launch:
+def _laid_out(how: Launch, of: ProductView, op: str) -> Launch:
     """The launch with the stage before it that writes an x as NCHW to the beginning of the scratch memory."""
     if not of.plain:
         return how
     p = of.params
     nbytes = packing.CHUNK_NBYTES * p.n * of.h * of.w * of.chunks * p.group
-    before = Stage(stage, *laying_out(of, p.n))
+    before = Stage(f"{op}_lay_out", *laying_out(of, p.n))
     return replace(how, before=(before,), workspace_nbytes=nbytes + (how.workspace_nbytes or 0))
