@@ -48,7 +48,7 @@ __device__ __forceinline__ Answer answered(const P& p, int sum, const Column& c,
     // Added to so large a number, q is rounded to a whole one, halves to even, which stands in the last bits.
     const float magic = 0x1.8p23f, moved = q + magic;
     int whole = __float_as_int(moved) - __float_as_int(magic) + p.out_zero;
-    if (!(fabsf(q - (moved - magic)) + error < 0.5f)) {  // also where anything is NaN, or q beyond these bits
+    if (__builtin_expect(!(fabsf(q - (moved - magic)) + error < 0.5f), 0)) {  // also where anything is NaN, or q beyond these bits
         double real = ((double)sum + (double)bias[channel]) * scale[channel];
         if (shift) real += shift[channel];
         const double exact = rint(real / (double)p.out_scale) + (double)p.out_zero;

@@ -90,11 +90,13 @@ struct Rounded {
     }
 };
 
-extern "C" __global__ void lrn_pool(const Given* __restrict__ x, Made* __restrict__ y, const LrnPoolParams p) {
+// The pointers are those of every such kernel; what lies there are bytes.
+extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restrict__ y, const LrnPoolParams p) {
     let_next_begin();
     wait_for_previous();
     x = written(x);
     const float step = p.x_scale;
-    const Rounded rounded = {x, p, p.x_scale / p.out_scale};
-    pool_band(x, y, p.scale * step * step, p.bias, p.beta, (float)p.x_zero, rounded);
+    const Given* bytes = reinterpret_cast<const Given*>(x);
+    const Rounded rounded = {bytes, p, p.x_scale / p.out_scale};
+    pool_band(bytes, reinterpret_cast<Made*>(y), p.scale * step * step, p.bias, p.beta, (float)p.x_zero, rounded);
 }
