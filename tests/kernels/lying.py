@@ -22,10 +22,10 @@ def of_case(layout: str, dtype: np.dtype) -> np.dtype:
 
 
 def brought_back(held: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """A tensor that lies as NHWC as ONNX has it, in float32."""
+    """A tensor that lies as NHWC as ONNX has it, in float32, or in eight bits as it is."""
     images, channels, height, width = layouts.as_images(shape)
     found = held.reshape(images, height, width, -1)[..., :channels].transpose(0, 3, 1, 2)
-    return found.astype(np.float32).reshape(shape)
+    return found.astype(held.dtype if held.dtype.kind in "iu" else np.float32).reshape(shape)
 
 
 def as_it_lies(layout: str, array: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 /*
 op = "lrn_pool"
 rung = 5
-name = "nhwc_bytes"
+name = "nhwc_bands_bytes"
 idea = "Between steps in eight bits: numbers are brought to float32 as they are read and back as they are written, so that a quarter of the bytes move; what is too near to half-way between two steps is worked out again in double precision."
 launch = "nhwc_bands"
 overlaps = true
