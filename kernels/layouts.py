@@ -40,9 +40,10 @@ def as_images(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape) if len(shape) == 4 else (*shape[1:], 1, 1)
 
 
-def nbytes(layout: str, shape: Sequence[int]) -> int:
-    """Bytes of a tensor of this shape in this layout."""
+def nbytes(layout: str, shape: Sequence[int], itemsize: int = 4) -> int:
+    """Bytes of a tensor of this shape in this layout. itemsize: of its element type, which PLAIN does not
+    say."""
     if layout == PLAIN:
-        return 4 * math.prod(shape)
+        return itemsize * math.prod(shape)
     images, channels, *pixels = as_images(shape)
     return _CHUNK_NBYTES * images * math.prod(pixels) * -(-channels // chunk(layout))

@@ -132,11 +132,11 @@ __device__ __forceinline__ index_t place_of(const P& p, int pixel, int area, int
     return ((index_t)(pixel / area) * p.m + channel) * area + pixel % area;
 }
 
-// x as NCHW bytes laid out in chunks in the scratch memory. With FOLD a thread a chunk; else a block 32 pixels × 8 chunks:
+// x as NCHW bytes laid out in chunks in the scratch memory. With FOLD a thread a chunk, and another; else a block 32 pixels × 8 chunks:
 // lanes read neighbouring pixels, and write neighbouring chunks.
 template <class P>
 __device__ __forceinline__ void lay_out_bytes(const void* x, const void* x_zero, void* workspace, const P& p) {
-    constexpr int ACROSS = 8, AT_ONCE_FOLDED = 4;
+    constexpr int ACROSS = 8;
     __shared__ uint4 tile[FOLD > 1 ? 1 : LANES * ACROSS];
     let_next_begin();
     wait_for_previous();
@@ -148,24 +148,34 @@ __device__ __forceinline__ void lay_out_bytes(const void* x, const void* x_zero,
     const unsigned char* bytes = reinterpret_cast<const unsigned char*>(x);
     uint4* to = reinterpret_cast<uint4*>(workspace);
     if (FOLD > 1) {
-        const int pixel = (blockIdx.x * 256 + threadIdx.x) / AT_ONCE_FOLDED;
-        if (pixel >= pixels) return;
         const unsigned outside = whole(x_zero, 0, X_TYPE) & 255;
-        const int image = pixel / area, place = pixel % area;
-        const int top = place / source.w * FOLD - p.pad_top, left = place % source.w * FOLD - p.pad_left;
-        const unsigned char* from = bytes + image * p.c * plane;
-        for (int chunk = threadIdx.x % AT_ONCE_FOLDED; chunk < own; chunk += AT_ONCE_FOLDED) {
+        const index_t end = p.n * p.c * plane;
+        for (index_t i = first_element(); i < (index_t)pixels * own; i += grid_stride()) {
+            const int pixel = i / own, chunk = i % own, image = pixel / area, place = pixel % area;
+            const int top = place / source.w * FOLD - p.pad_top, left = place % source.w * FOLD - p.pad_left;
             unsigned v[4] = {};
 #pragma unroll
-            for (int e = 0; e < EACH; ++e) {
-                const int channel = chunk * EACH + e;
-                const int iy = top + channel / FOLD % FOLD, ix = left + channel % FOLD;
-                unsigned byte = outside;
-                if (channel < source.depth && (unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
-                    byte = from[channel / (FOLD * FOLD) * plane + iy * p.w + ix];
-                v[e / 4] |= byte << e % 4 * 8;
+            for (int q = 0; q < 4; ++q) {
+                const int channel = chunk * EACH + 4 * q;
+                const int iy = top + channel / FOLD % FOLD;
+                const index_t at = (image * p.c + channel / (FOLD * FOLD)) * plane + (index_t)iy * p.w + left;
+                // Four neighbours of a row, out of the two words that they lie in.
+                if (FOLD == 4 && channel < source.depth && (unsigned)iy < (unsigned)p.h && left >= 0 &&
+                    left + 4 <= p.w && at / 4 * 4 + 8 <= end) {
+                    const unsigned* words = reinterpret_cast<const unsigned*>(bytes) + at / 4;
+                    v[q] = (unsigned)(((unsigned long long)words[1] << 32 | words[0]) >> at % 4 * 8);
+                    continue;
+                }
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int one = channel + e, y = top + one / FOLD % FOLD, x_at = left + one % FOLD;
+                    unsigned byte = outside;
+                    if (one < source.depth && (unsigned)y < (unsigned)p.h && (unsigned)x_at < (unsigned)p.w)
+                        byte = bytes[(image * p.c + one / (FOLD * FOLD)) * plane + y * p.w + x_at];
+                    v[q] |= byte << e * 8;
+                }
             }
-            to[(index_t)pixel * own + chunk] = make_uint4(v[0], v[1], v[2], v[3]);
+            to[i] = make_uint4(v[0], v[1], v[2], v[3]);
         }
         return;
     }

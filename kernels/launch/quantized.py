@@ -12,7 +12,7 @@ from kernels.errors import KernelError
 from kernels.estimates import nhwc_tiles, tensor_tiles, wgmma_tiles
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, shape
-from kernels.launch.nhwc import ProductView, laying_out, product_view
+from kernels.launch.nhwc import ProductView, laying_out, product_view, with_layout_stage
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops._quantized import EIGHT_BITS, Quantized
@@ -70,8 +70,13 @@ def _tensor(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int]
     tile, parts = nhwc_tiles.fit(tensor_tiles.CONV_TILES, rung.precision, of.pixels, wide, slabs, p.group)
     fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
     defines: dict[str, Define] = {**tile.defines, "STAGES": min(fitting_slabs, _MOST_STAGES), "PARTS": parts}
+
+    def blocks(images: int) -> tuple[int, int, int]:
+        rows = ceil(images * p.out_h * p.out_w, tile.rows)
+        return rows * ceil(wide, tile.columns), 1, p.group * parts
+
     how = Launch(
-        (ceil(of.pixels, tile.rows) * ceil(wide, tile.columns), 1, p.group * parts),
+        blocks(p.n),
         (tile.threads, 1, 1),
         params.scalars(),
         defines=_defines(params, of, rung) | defines,
@@ -83,7 +88,7 @@ def _tensor(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int]
         block = (_ADDED_AT_ONCE, 1, 1)
         adding = Stage(f"{params.op}_reduce", (min(ceil(sums, _ADDED_AT_ONCE), MAX_X), 1, 1), block)
         how = replace(how, workspace_nbytes=4 * parts * sums, then=(adding,))
-    return _laid_out(how, of, params.op)
+    return _laid_out(how, of, rung, params, blocks, parts > 1)
 
 
 def _wgmma(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int], Pack]) -> Launch:
@@ -94,8 +99,12 @@ def _wgmma(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int],
     stages, at_once = wgmma_tiles.stages(rows, columns)
     defines: dict[str, Define] = {"TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
     defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows), "PARTS": parts}
+
+    def blocks(images: int) -> tuple[int, int, int]:
+        return ceil(images * p.out_h * p.out_w, rows) * ceil(wide, columns), 1, p.group * parts
+
     how = Launch(
-        (ceil(of.pixels, rows) * ceil(wide, columns), 1, p.group * parts),
+        blocks(p.n),
         (wgmma_tiles.threads(rows), 1, 1),
         params.scalars(),
         shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
@@ -103,7 +112,7 @@ def _wgmma(params: Quantized, of: ProductView, rung: Rung, pack: Callable[[int],
         workspace_nbytes=0,
         packed={_WEIGHT: pack(columns)},
     )
-    return _laid_out(how, of, params.op)
+    return _laid_out(how, of, rung, params, blocks)
 
 
 def _of_rows(params: QGemm, rung: Rung) -> tuple[Rung, ProductView]:
@@ -134,11 +143,19 @@ def _defines(params: Quantized, of: ProductView, rung: Rung) -> dict[str, Define
     return defines | {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
 
 
-def _laid_out(how: Launch, of: ProductView, op: str) -> Launch:
-    """The launch with the stage before it that writes an x as NCHW to the beginning of the scratch memory."""
+def _laid_out(
+    how: Launch,
+    of: ProductView,
+    rung: Rung,
+    params: Quantized,
+    blocks: Callable[[int], tuple[int, int, int]],
+    at_once: bool = False,
+) -> Launch:
+    """As with_layout_stage; rows of a matrix are laid out at once."""
+    if isinstance(params, QConv):
+        return with_layout_stage(how, of, rung, blocks, at_once, params)
     if not of.plain:
         return how
-    p = of.params
-    nbytes = packing.CHUNK_NBYTES * p.n * of.h * of.w * of.chunks * p.group
-    before = Stage(f"{op}_lay_out", *laying_out(of, p.n))
+    nbytes = packing.CHUNK_NBYTES * of.params.n * of.chunks
+    before = Stage(f"{params.op}_lay_out", *laying_out(of, of.params.n))
     return replace(how, before=(before,), workspace_nbytes=nbytes + (how.workspace_nbytes or 0))
