@@ -353,6 +353,12 @@ def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.nda
     return packed
 
 
+def byte_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, of eight bits, perhaps behind axes of 1 → uint8 (n, k filled up with
+    zeros to whole chunks): each column of the product a row that begins on 16 bytes, int8 by its bits."""
+    return tiled_rows(b.astype(np.int16).astype(np.uint8), trans_b, 1, CHUNK_NBYTES)
+
+
 def converted(array: np.ndarray, precision: str) -> np.ndarray:
     """The values that a kernel of this precision multiplies by."""
     if held := narrow(precision):

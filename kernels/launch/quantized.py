@@ -13,6 +13,7 @@ from kernels.estimates import nhwc_tiles, tensor_tiles, wgmma_tiles
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, shape
 from kernels.launch.nhwc import ProductView, laying_out, product_view, with_layout_stage
+from kernels.launch.products import qgemm_warp_a_column
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops._quantized import EIGHT_BITS, Quantized
@@ -58,6 +59,13 @@ def qgemm_nhwc_wgmma(params: QGemm, rung: Rung) -> Launch:
     """As qgemm_nhwc_tensor and qconv_nhwc_wgmma."""
     p, (rung, of) = params.product, _of_rows(params, rung)
     return _wgmma(params, of, rung, lambda tile: Pack(packing.gemm_byte_slabs, (p.trans_b, tile, True)))
+
+
+@shape
+def qgemm_early_columns(params: QGemm, rung: Rung) -> Launch:
+    """As qgemm_warp_a_column; b comes as rows of whole chunks, each a column of the product."""
+    pack = Pack(packing.byte_rows, (params.trans_b,))
+    return replace(qgemm_warp_a_column(params, rung), packed={_WEIGHT: pack})
 
 
 # --- helpers ----------------------------------------------------------------------------------------------

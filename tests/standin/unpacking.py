@@ -185,6 +185,13 @@ def _qconv(module: Module, p: QConv) -> _Layout:
     return _conv_nhwc(module, p.product, _byte_slabs)
 
 
+def _byte_rows(module: Module, p: QGemm) -> _Layout:
+    product = p.product
+    shape = (product.n, ceil(product.k, packing.CHUNK_NBYTES) * packing.CHUNK_NBYTES)
+    to = p.weight_dtype
+    return _Layout(shape, np.uint8, lambda rows: _turned(product, rows[:, : product.k].astype(to)))
+
+
 def _qgemm(module: Module, p: QGemm) -> _Layout:
     layout = _byte_slabs(module, 1, p.product.n, p.product.k)
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p.product, layout.back(packed)[0]))
@@ -366,4 +373,5 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "qconv_nhwc_wgmma": _qconv,
     "qgemm_nhwc_tensor": _qgemm,
     "qgemm_nhwc_wgmma": _qgemm,
+    "qgemm_early_columns": _byte_rows,
 }
