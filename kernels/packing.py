@@ -69,6 +69,35 @@ def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int)
     return _wide_slabs(gemm_columns(b, trans_b), precision, tile)
 
 
+def byte_slabs(weight: np.ndarray, group: int, fold: int, tile: int, wide: bool) -> np.ndarray:
+    """Filters of eight bits, as `nhwc_slabs` has them or, `wide`, as `swizzled_slabs` → bytes: (group, slabs,
+    channels in tiles of `tile`, 64 or 128), each number as it is; behind them int32 (group, channels in whole
+    tiles), the sum of each channel's weights; behind these (slabs, 64 or 128) what a sum of x is multiplied
+    by, 1 where there is a weight and 0 where a chunk, a window or a slab is filled up."""
+    ones = np.ones((1, *weight.shape[-3:]), np.float32)
+    columns, there = (_taps_in_chunks(w, g, fold, CHUNK_NBYTES) for w, g in ((weight, group), (ones, 1)))
+    return _byte_slabs(columns, there, tile, wide)
+
+
+def gemm_byte_slabs(b: np.ndarray, trans_b: bool, tile: int, wide: bool) -> np.ndarray:
+    """As `byte_slabs`, of the columns of a product."""
+    columns = gemm_columns(b, trans_b)
+    return _byte_slabs(columns, np.ones((1, 1, columns.shape[-1])), tile, wide)
+
+
+def _byte_slabs(columns: np.ndarray, there: np.ndarray, tile: int, wide: bool) -> np.ndarray:
+    each = WIDE_SLAB_NBYTES if wide else SLAB_NBYTES
+    group, channels, steps = columns.shape
+    sums = np.zeros((group, -(-channels // tile) * tile), np.int32)
+    sums[:, :channels] = columns.sum(axis=2, dtype=np.int64)
+    ones = np.zeros(-(-steps // each) * each, np.uint8)
+    ones[:steps] = there.reshape(-1)
+    whole = columns.astype(np.int16).astype(np.uint8)  # int8 by its bits
+    if wide:
+        return as_bytes(_swizzled(whole, each, tile), sums, ones)
+    return as_bytes(in_slabs(whole, each, tile, np.uint8), sums, ones)
+
+
 def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int, operands: int = 2) -> np.ndarray:
     """As `swizzled_slabs` of sums of two float16 (`split`), of a slab of each channel the first half the big
     ones → bytes: (group, slabs, channels in tiles of `tile`, 64) float16, and behind them float32 (group,
@@ -199,11 +228,16 @@ def _powers(columns: np.ndarray) -> np.ndarray:
 
 def _wide_slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth)."""
-    groups, wide, steps = columns.shape
     each = WIDE_SLAB_NBYTES // SLAB_NBYTES * depth(precision)
+    return _swizzled(np.asarray(converted(columns, precision), element(precision)), each, tile)
+
+
+def _swizzled(columns: np.ndarray, each: int, tile: int) -> np.ndarray:
+    """As `_wide_slabs`, of values as they are to lie, so many to a slab."""
+    groups, wide, steps = columns.shape
     count, padded = -(-steps // each), -(-wide // tile) * tile
-    filled = np.zeros((groups, padded, count * each), element(precision))
-    filled[:, :wide, :steps] = converted(columns, precision)
+    filled = np.zeros((groups, padded, count * each), columns.dtype)
+    filled[:, :wide, :steps] = columns
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
     packed = filled.reshape(groups, padded, count, chunks, -1).swapaxes(1, 2)
     return swizzled(packed).reshape(groups, count, padded, each)
@@ -218,6 +252,11 @@ def swizzled(packed: np.ndarray) -> np.ndarray:
 
 def _nhwc_taps(weight: np.ndarray, group: int, fold: int, precision: str) -> np.ndarray:
     """Filters → (group, channels of it, steps of the sum)."""
+    return _taps_in_chunks(weight, group, fold, CHUNK_NBYTES * depth(precision) // SLAB_NBYTES)
+
+
+def _taps_in_chunks(weight: np.ndarray, group: int, fold: int, each: int) -> np.ndarray:
+    """The same, with so many channels a chunk."""
     m, channels, kh, kw = weight.shape[-4:]
     taps = weight.reshape(m, channels, kh, kw)
     if fold > 1:
@@ -225,7 +264,6 @@ def _nhwc_taps(weight: np.ndarray, group: int, fold: int, precision: str) -> np.
         taps = np.pad(taps, ((0, 0), (0, 0), (0, high * fold - kh), (0, wide * fold - kw)))
         taps = taps.reshape(m, channels, high, fold, wide, fold).transpose(0, 1, 3, 5, 2, 4)
         channels, kh, kw = channels * fold * fold, high, wide
-    each = CHUNK_NBYTES * depth(precision) // SLAB_NBYTES
     filled = np.zeros((m, kh * kw, -(-channels // each) * each), np.float32)
     filled[..., :channels] = taps.reshape(m, channels, kh * kw).swapaxes(1, 2)
     return filled.reshape(group, m // group, -1)
@@ -313,6 +351,12 @@ def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.nda
     packed = np.zeros((-(-n // tile_n) * tile_n, -(-k // tile_k) * tile_k), b.dtype)
     packed[:n, :k] = matrix
     return packed
+
+
+def byte_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, of eight bits, perhaps behind axes of 1 → uint8 (n, k filled up with
+    zeros to whole chunks): each column of the product a row that begins on 16 bytes, int8 by its bits."""
+    return tiled_rows(b.astype(np.int16).astype(np.uint8), trans_b, 1, CHUNK_NBYTES)
 
 
 def converted(array: np.ndarray, precision: str) -> np.ndarray:

@@ -14,6 +14,8 @@ from engine.rung_session import Picked, Stray
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 from kernels.launch import Product
+from kernels.layouts import PLAIN
+from kernels.layouts import nbytes as layout_nbytes
 from kernels.ops import Params
 from kernels.ptx.program import Buffer, Device, Program, Report, packed
 from kernels.ptx.reads import Reads, of_a_block
@@ -61,6 +63,8 @@ class SimulatedRungSession:
         ]
         self._dtype = np.dtype(params.out_dtype)
         nbytes = int(np.prod(params.output_shape, dtype=np.int64)) * self._dtype.itemsize
+        if rung.written_layout != PLAIN:
+            nbytes = layout_nbytes(rung.written_layout, params.output_shape)
         try:
             self._output = self._unwritten("output", nbytes, self._dtype.itemsize)
             self._workspace = self._unwritten("workspace", how.workspace_nbytes or 0, 4)
@@ -131,6 +135,11 @@ class SimulatedRungSession:
             return whole.reshape(self._params.output_shape).copy()
         shape = self._params.output_rows
         return whole.reshape(shape)[picked(rows, shape[0])]
+
+    @property
+    def output_bytes(self) -> np.ndarray:
+        """uint8: the output as it lies, which in another layout than the model's `output` cannot tell."""
+        return self._output.bytes
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
         """None: a write outside is a finding, and touches nothing."""

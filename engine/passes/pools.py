@@ -4,6 +4,7 @@ into one step.
     Tanh | Sigmoid → MaxPool        as a pool that ends in the activation: of its outputs alone
     LRN → MaxPool | AveragePool     as one step: what lies between is never written
     Conv → MaxPool | AveragePool    as one step too, the convolution with its bias and activation
+    DequantizeLinear → LRN → MaxPool → QuantizeLinear, each by one scale    as one step between bytes
 
 None of it changes what comes out. Both functions never fall, so that the largest of what they give is what
 they give for the largest, NaN included. Only a window that holds no pixel would tell the difference: nothing
@@ -13,17 +14,22 @@ A tensor that the graph gives out, or that something else reads, is never fused 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+
+import numpy as np
 
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
+from kernels.ops._quantized import EIGHT_BITS
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
+from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 # Windows that are looked at one by one; no pool that is worth a thought has more beyond the image's edge.
@@ -74,7 +80,64 @@ def join(program: Program, joins: Joins) -> Program:
                 gone.add(maker.output)
                 item = joint
         items.append(item)
-    return replace(program, items=tuple(item for item in items if item.output not in gone))
+    return _in_bytes(replace(program, items=tuple(item for item in items if item.output not in gone)), joins)
+
+
+def _in_bytes(program: Program, joins: Joins) -> Program:
+    """With normalisations and their pools that stand between numbers of eight bits as one step from those to
+    those, where `joins` says so."""
+    uses, makers = _uses(program), _makers(program)
+    made: dict[str, Kernel] = {}
+    gone: set[str] = set()
+    for item in program.items:
+        if not isinstance(item, Kernel) or not isinstance(item.params, Quantize):
+            continue
+        pool = makers.get(item.inputs[0])
+        before = makers.get(pool.inputs[0]) if pool is not None else None
+        if pool is None or before is None or uses[pool.output] != 1 or uses[before.output] != 1:
+            continue
+        joint = _between_bytes(before, pool, item, program.constants)
+        if joint is not None and joins(joint, True):
+            made[item.output] = joint
+            gone |= {before.output, pool.output}
+    if not made:
+        return program
+    items = (made.get(item.output, item) for item in program.items if item.output not in gone)
+    return replace(program, items=tuple(items))
+
+
+def _between_bytes(
+    before: Kernel, pool: Kernel, behind: Kernel, constants: Mapping[str, np.ndarray]
+) -> Kernel | None:
+    """The three in one, or None where they cannot be."""
+    first, second, third = before.params, pool.params, behind.params
+    if not (isinstance(first, Quantize) and isinstance(second, LrnPool) and isinstance(third, Quantize)):
+        return None
+    read, written = (first.dtype, first.to), (third.dtype, third.to)
+    if read[0] not in EIGHT_BITS or read[1] != "float32" or first.channels * third.channels != 1:
+        return None
+    if written[0] != "float32" or written[1] not in EIGHT_BITS or second.dtype != "float32":
+        return None
+    told = [constants.get(name) for name in (*before.inputs[1:], *behind.inputs[1:])]
+    if any(value is None for value in told):
+        return None
+    x_scale, x_zero, out_scale, out_zero = (
+        float(value.reshape(-1)[0]) for value in told if value is not None
+    )
+    if not (0 < x_scale < math.inf and 0 < out_scale < math.inf):
+        return None
+    params = replace(
+        second,
+        dtype=read[0],
+        to=written[1],
+        x_scale=x_scale,
+        x_zero=int(x_zero),
+        out_scale=out_scale,
+        out_zero=int(out_zero),
+    )
+    nodes = tuple(dict.fromkeys((*before.nodes, *pool.nodes, *behind.nodes)))
+    parameters = before.parameters + pool.parameters + behind.parameters
+    return Kernel(params, before.inputs[:1], behind.output, nodes, parameters)
 
 
 def _postponed(before: Kernel, after: Kernel) -> Pool | None:

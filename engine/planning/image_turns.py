@@ -8,12 +8,15 @@ a quarter of the images at a time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.graph.memory import ALIGNMENT, TEXTURE_ALIGNMENT
 from engine.graph.plan import Plan, Step, Turns
 from engine.options import Options
 from engine.planning import runs
 from kernels import launch, registry
 from kernels.layouts import nbytes
+from kernels.ops import ITEMSIZE
 
 COUNT = 4
 LEAST_NBYTES = 512 << 20  # of a tensor: of what is smaller so few images at a time cost more than they save
@@ -39,7 +42,11 @@ def choose_turns(plan: Plan, options: Options) -> Turns | None:
 
 def output_nbytes(step: Step) -> int:
     """Bytes of the output of a step, in its layout."""
-    return nbytes(step.writes, step.params.output_shape)
+    return nbytes(step.writes, step.params.output_shape, ITEMSIZE[step.params.out_dtype])
+
+
+def _input_nbytes(step: Step) -> int:
+    return nbytes(step.reads, step.params.input_shapes[0], ITEMSIZE[step.params.dtype])
 
 
 def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
@@ -48,7 +55,7 @@ def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
     if turns is None or index not in turns.steps:
         return ((0, 0),)
     step = plan.at_once(index)
-    read = 0 if index > turns.start else nbytes(step.reads, step.params.input_shapes[0])
+    read = 0 if index > turns.start else _input_nbytes(step)
     written = 0 if index < turns.end - 1 else output_nbytes(step)
     return tuple((turn * read, turn * written) for turn in range(turns.count))
 
@@ -68,5 +75,6 @@ def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
         return False
     # A turn's images begin as tensors do.
     aligned = ALIGNMENT if launch.launch(few, laid).texture is None else TEXTURE_ALIGNMENT
-    sizes = nbytes(step.reads, few.input_shapes[0]), nbytes(step.writes, few.output_shape)
+    turn = replace(step, params=few)
+    sizes = _input_nbytes(turn), output_nbytes(turn)
     return not any(size % aligned for size in sizes)

@@ -1,10 +1,10 @@
 """In which layout and element type each tensor between two steps travels (kernels.layouts).
 
-A tensor is NHWC, in float16 or rounded to TF32, if the step that writes it and all steps that read it have
-rungs for that, and nobody else reads it: it is no input or output of the model, and is not read in another
-shape. The matrix between two products counts as images of one pixel. Products keep the rungs that were chosen
-for them; other steps take rungs that read the layout. Steps that may be one kernel together
-(engine.planning.runs) keep what that kernel reads.
+A tensor is NHWC, in float16, rounded to TF32 or in eight bits as it is, if the step that writes it and all
+steps that read it have rungs for that, and nobody else reads it: it is no input or output of the model, and
+is not read in another shape. The matrix between two products counts as images of one pixel. Products keep the
+rungs that were chosen for them; other steps take rungs that read the layout. Steps that may be one kernel
+together (engine.planning.runs) keep what that kernel reads.
 
 Rungs are first chosen by their times alone, on tensors in the model's layout, where most have to convert
 their input. A rung that needs no conversion in a layout may be faster there. Which ones were faster, in the
@@ -28,6 +28,7 @@ from engine.planning.choices import Choice
 from kernels import registry
 from kernels.cache import Key
 from kernels.layouts import PLAIN, as_images
+from kernels.ops._quantized import EIGHT_BITS
 from kernels.precision import FP32
 from kernels.registry import Rung
 
@@ -96,7 +97,7 @@ def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
     """The steps of a plan in the layouts that were chosen, with the rungs that are faster in them. plan:
     without layouts."""
     way, wanted = options.layouts, options.layout_rungs
-    if plan.device != "cuda" or way == "none" or all(step.asked == FP32 for step in plan.steps):
+    if plan.device != "cuda" or way == "none" or not any(map(_knows, plan.steps)):
         return plan.steps
     known = read(plan) if options.tuned and not way else None
     known = known if known is not None and known.ways.done else None
@@ -162,6 +163,12 @@ def forget(plan: Plan) -> None:
     LAYOUTS.forget(choices.of_plan(plan), _on(plan))
 
 
+def _knows(step: Step) -> bool:
+    """Whether a step may have a tensor in a layout of its own: in float32 only what has numbers of eight
+    bits."""
+    return step.asked != FP32 or not {step.params.dtype, step.params.out_dtype}.isdisjoint(EIGHT_BITS)
+
+
 def _on(plan: Plan) -> Key:
     wanted = sorted({(step.op, step.asked) for step in plan.steps})
     rungs = [rung for op, precision in wanted for rung in _knowing(plan, op, precision)]
@@ -172,9 +179,11 @@ def _on(plan: Plan) -> Key:
 
 
 def _knowing(plan: Plan, op: str, precision: str) -> list[Rung]:
-    """The rungs of ours in a precision that know other layouts than ONNX's, best guess first."""
+    """The rungs of ours in a precision, or of whole numbers, that know other layouts than ONNX's, best guess
+    first."""
     ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
-    return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == precision]
+    able = [r for r in ours if max(len(r.reads), len(r.writes)) > 1]
+    return [r for r in able if r.precision == precision or r.precision == FP32]
 
 
 @dataclass
@@ -251,7 +260,7 @@ def _readers(plan: Plan) -> dict[str, list[int]]:
             shape = output_shapes.get(name)
             input_shape = step.params.input_shapes[0]
             alike = shape is not None and _images(shape) and _pixels(input_shape) == _pixels(shape)
-            if not alike or i != 0 or plan.tensors[name].dtype != "float32":
+            if not alike or i != 0 or plan.tensors[name].dtype not in ("float32", *EIGHT_BITS):
                 apart.add(name)
             by_tensor[name].append(place)
     return {name: places for name, places in by_tensor.items() if name not in apart}

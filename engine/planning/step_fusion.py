@@ -26,6 +26,7 @@ from kernels.precision import FP32
 # Products that a sum of a joined convolution may have. So long ones were timed (300, in ece408-2conv); longer
 # ones are what tiles are for, and nobody has looked which is faster.
 _LONGEST = 320
+FLOAT = "float32"
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
 
 
@@ -78,6 +79,8 @@ def _joins(
             return False
         if not _taken(device, p, precision, weights_known):
             return False
+        if p.dtype != FLOAT:  # exact in any precision, and without what is moved between the steps
+            return True
         return not _coarser_apart(device, p, precision, weights_known) or settled(p)
 
     return joins
@@ -90,7 +93,9 @@ def fused_on(devices: Collection[str]) -> Joins:
     def joins(made: Kernel, weights_known: bool) -> bool:
         p = _params(made)
         if isinstance(p, LrnPool):
-            return True
+            # Between bytes a device that works it out in float32 steps rounds some ties the other way: beside
+            # such a one its steps are looked at apart.
+            return p.dtype == FLOAT or "cpu" not in devices
         return "cuda" in devices and _taken("cuda", p.of_images(1), FP32, weights_known)
 
     return joins
@@ -100,7 +105,9 @@ def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bo
     """Whether the best kernel for both takes them."""
     if isinstance(p, ConvPool) and (p.c // p.group * p.kh * p.kw > _LONGEST or p.conv.depthwise):
         return False  # single channels have rungs of their own
-    best = next(iter(registry.candidates(device, p.op, precision, weights_known)), None)
+    able = registry.candidates(device, p.op, precision, weights_known)
+    # Between bytes it is another kernel's work, if there is one.
+    best = next((rung for rung in able if p.dtype in rung.needs.get("dtype", p.usual_dtypes)), None)
     if best is None or (device == "cuda" and best.number == _PLAIN):
         return False
     return best.refusal(p) is None and (device != "cuda" or launch.refusal(p, best) is None)

@@ -39,9 +39,9 @@ __device__ __forceinline__ Split split(unsigned v) {
 // What a warp computes: ROWS × COLUMNS sums of a block's tile, out of one slab of each operand at a time. KIND, a struct
 // of the rung, says in what: KIND::CHUNK values become the 16 bytes KIND::chunk(values), and KIND::multiply(sum, first,
 // second, row) adds the products of a lane's chunk of a row and its two of columns.
-template <class KIND, int ROWS, int COLUMNS>
+template <class KIND, int ROWS, int COLUMNS, class SUM = float>
 struct WarpTile {
-    float sum[COLUMNS / MMA_COLUMNS][ROWS / MMA_ROWS][4] = {};
+    SUM sum[COLUMNS / MMA_COLUMNS][ROWS / MMA_ROWS][4] = {};
 
     // first_row, first_column: the warp's place in the block's tile.
     __device__ __forceinline__ void add(const uint4* rows, const uint4* columns, int first_row, int first_column) {

@@ -8,10 +8,10 @@
 #define BEFORE ((SIZE - 1) / 2)  // channels of the sum
 #define BEHIND (SIZE / 2)
 
-// The chunk before, the one asked for and the one behind it of a pixel; zeros where there are no channels. Without a sum
-// over channels only the middle one.
-__device__ __forceinline__ void read_chunks(float (&v)[3 * EACH], const float* x, unsigned image, int pixel, int area,
-                                            int chunk) {
+// The chunk before, the one asked for and the one behind it of a pixel, less `zero`; zeros where there are no channels.
+// Without a sum over channels only the middle one.
+__device__ __forceinline__ void read_chunks(float (&v)[3 * EACH], const Given* x, unsigned image, int pixel, int area,
+                                            int chunk, float zero = 0.0f) {
     if (READS) {
         const uint4* from = reinterpret_cast<const uint4*>(x) + ((index_t)image * area + pixel) * ALL_CHUNKS + chunk;
         const uint4 none = {};
@@ -20,12 +20,21 @@ __device__ __forceinline__ void read_chunks(float (&v)[3 * EACH], const float* x
             to_floats(v, chunk > 0 ? from[-1] : none);
             to_floats(v + 2 * EACH, chunk + 1 < ALL_CHUNKS ? from[1] : none);
         }
-    } else {
-        const float* from = x + (index_t)image * C * area + pixel;
+#if EACH == 16
+        // Here nothing is 0 by itself: what a zero point comes off, and channels that are none.
 #pragma unroll
         for (int e = SIZE > 0 ? EACH - BEFORE : EACH; e < 2 * EACH + (SIZE > 0 ? BEHIND : 0); ++e) {
             const int channel = (chunk - 1) * EACH + e;
-            v[e] = channel >= 0 && channel < C ? from[(index_t)channel * area] : 0.0f;
+            const bool there = (e >= EACH || channel >= 0) && (C % EACH == 0 && e < 2 * EACH || channel < C);
+            v[e] = there ? v[e] - zero : 0.0f;
+        }
+#endif
+    } else {
+        const Given* from = x + (index_t)image * C * area + pixel;
+#pragma unroll
+        for (int e = SIZE > 0 ? EACH - BEFORE : EACH; e < 2 * EACH + (SIZE > 0 ? BEHIND : 0); ++e) {
+            const int channel = (chunk - 1) * EACH + e;
+            v[e] = channel >= 0 && channel < C ? (float)from[(index_t)channel * area] - zero : 0.0f;
         }
     }
 }

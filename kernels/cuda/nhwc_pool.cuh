@@ -1,7 +1,7 @@
 // Pools over NHWC (nhwc.cuh), of x or (SIZE > 0) of its normalisation across channels, in the order of
 // lrn_pool's column bands: a thread walks down one column of OUTS rows of windows with a chunk of channels in registers,
 // so that an element is read and normalised once for all its windows in this band; the columns' results meet in shared
-// memory. x and y may also be NCHW float32. The shapes are compiled in by kernels/launch/nhwc.py.
+// memory. x and y may also be NCHW. The shapes are compiled in by kernels/launch/nhwc.py.
 #pragma once
 #include "nhwc.cuh"
 #include "nhwc_lrn.cuh"
@@ -17,9 +17,19 @@ __device__ __forceinline__ int counted(int first, int taps, int size, int after)
     return COUNT_PAD ? min(last, size + after) - first : min(last, size) - max(first, 0);
 }
 
-// A block a band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of channels. scale, bias, beta: of the normalisation.
-__device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y, float scale, float bias, float beta) {
-    __shared__ __align__(16) float columns[OUTS][SPAN][CHUNKS_AT_ONCE][EACH];
+// What becomes of a pooled value of a channel and pixel of y.
+struct Activated {
+    __device__ __forceinline__ float operator()(float v, unsigned, int, int, int) const { return activate(v, AFTER); }
+};
+
+#define SPARE (EACH == 16 ? 4 : 0)  // so that 16 bytes of eight lanes lie in eight different banks
+
+// A block a band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of channels. scale, bias, beta: of the normalisation;
+// zero: what comes off each number before that.
+template <class Last = Activated>
+__device__ __forceinline__ void pool_band(const Given* __restrict__ x, Made* y, float scale, float bias, float beta,
+                                          float zero = 0.0f, const Last& last = Last()) {
+    __shared__ __align__(16) float columns[OUTS][SPAN][CHUNKS_AT_ONCE][EACH + SPARE];
     constexpr int GROUPS = (ALL_CHUNKS + CHUNKS_AT_ONCE - 1) / CHUNKS_AT_ONCE;
     constexpr int TILES = (OUT_W + TILE - 1) / TILE, BANDS = (OUT_H + OUTS - 1) / OUTS;
     const int first_chunk = blockIdx.x % GROUPS * CHUNKS_AT_ONCE;
@@ -41,7 +51,7 @@ __device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y,
             const int iy = top + row;
             if (ix < 0 || ix >= W || iy < 0 || iy >= H || chunk >= ALL_CHUNKS) continue;
             float v[3 * EACH];
-            read_chunks(v, x, image, iy * W + ix, H * W, chunk);
+            read_chunks(v, x, image, iy * W + ix, H * W, chunk, zero);
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
                 const float value = normalised(v, e, scale, bias, beta);
@@ -70,7 +80,7 @@ __device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y,
             if (KIND != POOL_MAX)
                 v[e] /= counted(ox * STRIDE_W - PAD_LEFT, KW, W, PAD_RIGHT) *
                         counted(oy * STRIDE_H - PAD_TOP, KH, H, PAD_BOTTOM);
-            v[e] = chunk * EACH + e < C ? activate(v[e], AFTER) : 0.0f;
+            v[e] = chunk * EACH + e < C ? last(v[e], image, oy, ox, chunk * EACH + e) : 0.0f;
         }
         const int pixel = oy * OUT_W + ox;
         if (WRITES) {
@@ -79,7 +89,7 @@ __device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y,
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
                 const int channel = chunk * EACH + e;
-                if (channel < C) y[((index_t)image * C + channel) * (OUT_H * OUT_W) + pixel] = v[e];
+                if (channel < C) y[((index_t)image * C + channel) * (OUT_H * OUT_W) + pixel] = as_made(v[e]);
             }
         }
     }

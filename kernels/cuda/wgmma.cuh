@@ -1,7 +1,7 @@
 // Matrix products of a warpgroup: wgmma.mma_async, which reads both operands from shared memory by itself, in the
 // background (compute capability 9.0 alone).
 //
-// Four warps multiply 64 rows × k steps by k steps × up to 256 columns, k = 8 in tf32 and 16 in 16 bits. Both operands lie
+// Four warps multiply 64 rows × k steps by k steps × up to 256 columns, k = 8 in tf32, 16 in 16 bits and 32 in eight. Both operands lie
 // in slabs: for every row or column the 128 bytes of the next steps of its sum, eight chunks of 16 bytes. Chunk c of row r
 // lies at c ^ r % 8: so eight rows' chunks are in eight different banks, which is what the instruction calls a swizzle of
 // 128 bytes. A slab begins on 1,024 bytes. Of the sums lane l of warp w has those of row 16 w + l / 4 and of the eighth row
@@ -13,6 +13,12 @@
 #include "async.cuh"
 #include "half.cuh"
 #include "warp.cuh"
+
+#ifndef WGMMA_SUM  // what is added up, the register that it is in, and whether factors are negated
+#define WGMMA_SUM float
+#define WGMMA_HELD "+f"
+#define WGMMA_SIGNS ", 1, 1"
+#endif
 
 #define CHUNKS 8       // of a row in a slab
 #define GROUP 128      // threads that multiply together
@@ -49,16 +55,16 @@ __device__ __forceinline__ unsigned long long operand(const uint4* slab) {
 template <int COLUMNS>
 struct Wide;
 
-#define SUMS(j) "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
+#define SUMS(j) WGMMA_HELD(sum[j][0]), WGMMA_HELD(sum[j][1]), WGMMA_HELD(sum[j][2]), WGMMA_HELD(sum[j][3])
 
 template <>
 struct Wide<64> {
-    static __device__ __forceinline__ void multiply(float (&sum)[8][4], const uint4* rows, const uint4* columns,
+    static __device__ __forceinline__ void multiply(WGMMA_SUM (&sum)[8][4], const uint4* rows, const uint4* columns,
                                                     bool more = true) {
         asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %32, 0;\n\twgmma.mma_async.sync.aligned.m64n64" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-                     "}, %33, %34, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %33, %34, p" WGMMA_SIGNS WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7)
                      : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
     }
@@ -66,13 +72,13 @@ struct Wide<64> {
 
 template <>
 struct Wide<96> {
-    static __device__ __forceinline__ void multiply(float (&sum)[12][4], const uint4* rows, const uint4* columns,
+    static __device__ __forceinline__ void multiply(WGMMA_SUM (&sum)[12][4], const uint4* rows, const uint4* columns,
                                                     bool more = true) {
         asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %48, 0;\n\twgmma.mma_async.sync.aligned.m64n96" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-                     "}, %49, %50, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %49, %50, p" WGMMA_SIGNS WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11)
                      : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
@@ -81,14 +87,14 @@ struct Wide<96> {
 
 template <>
 struct Wide<128> {
-    static __device__ __forceinline__ void multiply(float (&sum)[16][4], const uint4* rows, const uint4* columns,
+    static __device__ __forceinline__ void multiply(WGMMA_SUM (&sum)[16][4], const uint4* rows, const uint4* columns,
                                                     bool more = true) {
         asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %64, 0;\n\twgmma.mma_async.sync.aligned.m64n128" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                     "}, %65, %66, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %65, %66, p" WGMMA_SIGNS WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15)
                      : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
@@ -97,7 +103,7 @@ struct Wide<128> {
 
 template <>
 struct Wide<192> {
-    static __device__ __forceinline__ void multiply(float (&sum)[24][4], const uint4* rows, const uint4* columns,
+    static __device__ __forceinline__ void multiply(WGMMA_SUM (&sum)[24][4], const uint4* rows, const uint4* columns,
                                                     bool more = true) {
         asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %96, 0;\n\twgmma.mma_async.sync.aligned.m64n192" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -106,7 +112,7 @@ struct Wide<192> {
                      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
                      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
                      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-                     "}, %97, %98, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %97, %98, p" WGMMA_SIGNS WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15),
                        SUMS(16), SUMS(17), SUMS(18), SUMS(19), SUMS(20), SUMS(21), SUMS(22), SUMS(23)
@@ -119,7 +125,7 @@ struct Wide<192> {
 template <int COLUMNS>
 struct GroupTile {
     static constexpr int LATE = LATE_SLABS;
-    float sum[COLUMNS / 8][4] = {};
+    WGMMA_SUM sum[COLUMNS / 8][4] = {};
 
     // With a slab of its rows and one of columns, the number-th of a sum.
     __device__ __forceinline__ void add(const uint4* rows, const uint4* columns, int) {

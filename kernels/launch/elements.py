@@ -19,6 +19,7 @@ from kernels.ops.conv import Conv
 from kernels.ops.cumulate import Cumulate
 from kernels.ops.gemm import Gemm
 from kernels.ops.multiply_add import MultiplyAdd
+from kernels.ops.quantize import Quantize
 from kernels.ops.recurrent import Recurrent
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -88,6 +89,18 @@ def binary_quads(params: Binary, rung: Rung) -> Launch:
 def multiply_add_quads(params: MultiplyAdd, rung: Rung) -> Launch:
     """As binary_quads, with STEP_C for the third operand and no KIND."""
     return _quads(params, rung, {})
+
+
+@shape
+def quantize_quads(params: Quantize, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, four neighbours of one channel a thread, with the same loop; FROM, TO: the
+    types."""
+    if params.channels > 1 and params.inner % 4:
+        raise KernelError(
+            f"{rung.label} takes four neighbours of one channel; {params} has channels of others"
+        )
+    defines: dict[str, Define] = {"FROM": code("DTYPE", params.dtype), "TO": code("DTYPE", params.to)}
+    return _strided(params, rung, ceil(params.size, 4), defines)
 
 
 @shape

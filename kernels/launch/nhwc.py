@@ -13,11 +13,12 @@ from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, sh
 from kernels.launch.tensor import tiles
 from kernels.launch.windows import lrn_defines, pool_defines
 from kernels.occupancy import ceil
-from kernels.ops import code
+from kernels.ops import ITEMSIZE, code
 from kernels.ops.conv import Conv
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
+from kernels.ops.qconv import QConv
 from kernels.registry import Rung
 
 _WEIGHT = 1  # the place of the weights among the inputs
@@ -95,21 +96,33 @@ def product_view(p: Conv, rung: Rung) -> ProductView:
     return view
 
 
+def laying_out(of: ProductView, images: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Grid and block of the stage that lays out so many images."""
+    block = (_THREADS, 1, 1)
+    if of.fold > 1:
+        return (ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1), block
+    chunks = of.chunks * of.params.group
+    return (ceil(images * of.h * of.w, _PIXELS), ceil(chunks, _THREADS // _PIXELS), 1), block
+
+
 def with_layout_stage(
     how: Launch,
     of: ProductView,
     rung: Rung,
     blocks: Callable[[int], tuple[int, int, int]],
     at_once: bool = False,
+    params: Conv | QConv | None = None,
 ) -> Launch:
-    """The launch with the stage conv_lay_out before it, which writes x as chunks to the beginning of the
-    scratch memory, where x is NCHW float32 or its numbers must be scaled. It does this for all images, or for
-    a few at a time, so that they are still in the cache when they are read. blocks: the grid for so many
-    images; at_once: images cannot be done separately. Where numbers are scaled, a stage conv_largest before
-    that finds the scale of each image."""
+    """The launch with the stage conv_lay_out before it (<op>_lay_out), which writes x as chunks to the
+    beginning of the scratch memory, where x is NCHW or its numbers must be scaled. It does this for all
+    images, or for a few at a time, so that they are still in the cache when they are read. blocks: the grid
+    for so many images; at_once: images cannot be done separately; params: what the kernels are told, where
+    that is more than the convolution. Where numbers are scaled, a stage conv_largest before that finds the
+    scale of each image."""
     if not of.plain and not _scaled(rung):
         return how
-    p, operands = of.params, define(rung, "OPERANDS", 1)
+    params = of.params if params is None else params
+    p, op, operands = of.params, params.op, define(rung, "OPERANDS", 1)
     # Bytes of an image that is laid out, and the largest number of each of its shares.
     each = operands * packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group
     each += 4 * SHARES if _scaled(rung) else 0
@@ -117,30 +130,29 @@ def with_layout_stage(
     def looking(images: int) -> tuple[int, int, int]:
         return SHARES * images, 1, 1
 
-    def laying_out(images: int) -> tuple[int, int, int]:
-        if of.fold > 1:
-            return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
-        return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
-
     cache_nbytes = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
     if at_once or p.n * each <= cache_nbytes:
-        stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
+        stages = [Stage(f"{op}_lay_out", *laying_out(of, p.n))]
         if _scaled(rung):
             stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
     few = max(1, cache_nbytes // each)
-    one = p.of_rows(1)
-    answer = layouts.nbytes(rung.written_layout, one.output_shape) // 4
-    input_elements = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
+    one = params.of_rows(1)
+    sizes = ITEMSIZE[params.dtype], ITEMSIZE[params.out_dtype]
+    read_nbytes = layouts.nbytes(rung.read_layout, one.input_shapes[0], sizes[0])
+    written_nbytes = layouts.nbytes(rung.written_layout, one.output_shape, sizes[1])
+    if read_nbytes % 4 or written_nbytes % 4:  # a stage's tensors begin whole words further on
+        few = ceil(few, 4) * 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
-        scalars = p.of_rows(images).scalars()
-        at, to = begin * input_elements, begin * answer
+        scalars = params.of_rows(images).scalars()
+        at, to = begin * read_nbytes // 4, begin * written_nbytes // 4
         if _scaled(rung):
             turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, scalars, at, to))
-        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, scalars, at, to))
-        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, scalars, at, to))
+        turns.append(Stage(f"{op}_lay_out", *laying_out(of, images), 0, scalars, at, to))
+        turns.append(Stage(op, blocks(images), how.block, how.shared_nbytes, scalars, at, to))
+    few = min(few, p.n)
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
 
 
@@ -228,6 +240,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
     tile = max(1, min(p.out_w, (_MOST_SPAN - p.kw) // p.stride_w + 1))
     span = (tile - 1) * p.stride_w + p.kw
     at_once = max(1, min(chunks, _THREADS // span, define(rung, "CHUNKS_AT_ONCE")))
+    at_once = ceil(chunks, ceil(chunks, at_once))  # no more than what blocks share evenly
 
     def blocks(outs: int) -> int:
         return p.n * ceil(p.out_h, outs) * ceil(p.out_w, tile) * ceil(chunks, at_once)
@@ -239,6 +252,8 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
         raise KernelError(f"{rung.label} counts bands and pixels in 32 bits; {p} has more")
     defines = pool_defines(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
     defines |= {"OUTS": outs, "TILE": tile, "CHUNKS_AT_ONCE": at_once}
+    if "X_TYPE" in rung.defines:  # of eight bits
+        defines |= {"X_TYPE": code("DTYPE", p.dtype), "TO": code("DTYPE", p.out_dtype)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
     return Launch((blocks(outs), 1, 1), (block, 1, 1), p.scalars(), defines=defines)

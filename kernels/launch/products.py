@@ -65,27 +65,17 @@ def qconv_tiles(params: QConv, rung: Rung) -> Launch:
     """A block of 256 threads TILE maps of a group by TILE outputs of any image: tiles in grid.x, outputs
     first; groups in grid.z. KH and KW are compiled in."""
     tile = define(rung, "TILE")
-    return _qconv(params, rung, tile, tile, 256)
-
-
-@shape
-def qconv_warps(params: QConv, rung: Rung) -> Launch:
-    """As qconv_tiles, WARPS_M × WARPS_N warps a tile of TILE_M maps by TILE_N outputs."""
-    return _qconv(params, rung, define(rung, "TILE_M"), define(rung, "TILE_N"), _warp_threads(rung))
-
-
-def _warp_threads(rung: Rung) -> int:
-    return 32 * define(rung, "WARPS_M") * define(rung, "WARPS_N")
-
-
-def _qconv(params: QConv, rung: Rung, tile_m: int, tile_n: int, threads: int) -> Launch:
     p = params.product
-    tiles = ceil(p.n * p.out_h * p.out_w, tile_n) * ceil(p.m // p.group, tile_m)
+    tiles = ceil(p.n * p.out_h * p.out_w, tile) * ceil(p.m // p.group, tile)
     if tiles > MAX_X or p.group > MAX_YZ:
         raise KernelError(
             f"{rung.label} takes up to {MAX_X:,} tiles in up to {MAX_YZ:,} groups; {params} has more"
         )
-    return Launch((tiles, 1, p.group), (threads, 1, 1), params.scalars(), defines={"KH": p.kh, "KW": p.kw})
+    return Launch((tiles, 1, p.group), (256, 1, 1), params.scalars(), defines={"KH": p.kh, "KW": p.kw})
+
+
+def _warp_threads(rung: Rung) -> int:
+    return 32 * define(rung, "WARPS_M") * define(rung, "WARPS_N")
 
 
 @shape

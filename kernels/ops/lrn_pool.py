@@ -16,11 +16,15 @@ from kernels.ops.pool import WINDOW, Pool
 class LrnPool(Params):
     """Local response normalisation, then pooling of what it gives: fields as in Lrn and Pool.
 
+    Of eight bits x is (q − x_zero) · x_scale, as DequantizeLinear has it, and y is round(v / out_scale) +
+    out_zero of what is pooled, halves to the even neighbour, within what `to` holds, as QuantizeLinear has
+    it.
+
     Tensors in order: x (n, c, h, w); y (n, c, out_h, out_w).
     """
 
     op: ClassVar[str] = "lrn_pool"
-    struct: ClassVar[str] = f"{WINDOW}; {SUM}"
+    struct: ClassVar[str] = f"{WINDOW}; {SUM}; float alpha, x_scale, out_scale; int x_zero, out_zero"
     units: ClassVar[str] = "n"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
     axes: ClassVar[tuple[str, ...]] = Pool.axes
@@ -49,6 +53,11 @@ class LrnPool(Params):
     beta: float = 0.75
     bias: float = 1.0
     dtype: str = "float32"
+    to: str = "float32"
+    x_scale: float = 1.0
+    x_zero: int = 0
+    out_scale: float = 1.0
+    out_zero: int = 0
 
     @classmethod
     def of(cls, lrn: Lrn, pool: Pool) -> LrnPool:
@@ -59,13 +68,16 @@ class LrnPool(Params):
     @property
     def lrn(self) -> Lrn:
         """The first half."""
-        return Lrn(self.n, self.c, self.h * self.w, self.size, self.alpha, self.beta, self.bias, self.dtype)
+        return Lrn(self.n, self.c, self.h * self.w, self.size, self.alpha, self.beta, self.bias)
 
     @property
     def pool(self) -> Pool:
         """The second half."""
-        names = {f.name for f in fields(Pool)} - {"activation"}
-        return Pool(**{name: getattr(self, name) for name in names})
+        return Pool(**{name: getattr(self, name) for name in _WINDOW})
+
+    @property
+    def out_dtype(self) -> str:
+        return self.to
 
     @property
     def flops(self) -> int:
@@ -91,8 +103,13 @@ class LrnPool(Params):
         both = replace(self, n=2, c=min(self.c, 19))
         yield Shape("own", both)
         small = both.pool.small()
-        yield from (Shape(tag, LrnPool.of(both.lrn, shape)) for tag, shape in small.items())
+        for tag, shape in small.items():
+            yield Shape(tag, replace(both, **{name: getattr(shape, name) for name in _WINDOW}))
 
     @property
     def words(self) -> str:
-        return f"{self.pool.words}, of LRN over {self.size} channels"
+        words = f"{self.pool.words}, of LRN over {self.size} channels"
+        return words if self.dtype == "float32" else f"{words}, {self.dtype} → {self.to}"
+
+
+_WINDOW = {f.name for f in fields(Pool)} - {"activation", "dtype"}

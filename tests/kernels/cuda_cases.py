@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.nodes import nodes as nodes_of
 from kernels import launch
-from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, ITEMSIZE, Params
+from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, ITEMSIZE, Params, sized
 from kernels.ops.binary import BINARY_KINDS
 from kernels.ops.cast import TOWARDS, Cast
 from kernels.ops.conv import Conv
@@ -319,6 +319,12 @@ def _pool(rng: np.random.Generator) -> Iterator[Case]:
     yield _pool_case(rng, Pool("average", 2, 3, 13, 20, 3, 4, 0, 0, 2, 4), True)
     yield _pool_case(rng, Pool("max", 65, 96, 13, 12, 3, 2, 0, 0, 2, 2), False)  # whole runs of outputs
     yield _pool_case(rng, Pool("max", 1, 2, 40, 40, 9, 9, 0, 0, 1, 1, 4, 4, 4, 4), False)
+    for dtype, told in (("int8", {}), ("uint8", {"c": 33, "pad_top": 1, "pad_left": 2, "stride_w": 3})):
+        q = sized(replace(Pool("max", 2, 5, 13, 14, 3, 3, 0, 0, 2, 2, dtype=dtype), **told))
+        held = np.iinfo(dtype)
+        x = rng.integers(held.min, held.max + 1, q.input_shapes[0]).astype(dtype)
+        case = _pool_case(rng, replace(q, dtype="float32"), False, x.astype(np.float32))
+        yield Case(q, (x,), case.expected.astype(dtype))
     for _ in range(24):
         kind = str(rng.choice(["max", "average"]))
         kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
@@ -346,8 +352,8 @@ def _pool(rng: np.random.Generator) -> Iterator[Case]:
         yield _pool_case(rng, drawn, bool(rng.integers(2)))
 
 
-def _pool_case(rng: np.random.Generator, q: Pool, ceil_mode: bool) -> Case:
-    x = _normal(rng, q.n, q.c, q.h, q.w)
+def _pool_case(rng: np.random.Generator, q: Pool, ceil_mode: bool, x: Array | None = None) -> Case:
+    x = _normal(rng, q.n, q.c, q.h, q.w) if x is None else x
     y = _pooled(q, x, ceil_mode)
     return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), activate(y, q.activation))
 
@@ -431,6 +437,27 @@ def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
             bias=float(rng.choice([1.0, 2.0])),
         )
         yield _lrn_pool_case(rng, drawn, bool(rng.integers(2)))
+
+    for q in _between_bytes():
+        x = rng.integers(np.iinfo(q.dtype).min, np.iinfo(q.dtype).max + 1, q.input_shapes[0]).astype(q.dtype)
+        real = (x.astype(np.float64) - q.x_zero) * np.float64(np.float32(q.x_scale))
+        wide = replace(q.lrn, alpha=float(np.float32(q.alpha)), beta=float(np.float32(q.beta)))
+        pooled = _pooled(q.pool, normalised(wide, real), False)
+        y = np.rint(pooled / np.float64(np.float32(q.out_scale))) + q.out_zero
+        held = np.iinfo(q.to)
+        yield Case(q, (x,), np.clip(y, held.min, held.max).astype(q.to))
+
+
+def _between_bytes() -> Iterator[LrnPool]:
+    """Steps of y that are near to half-way often enough; channels that no chunk divides."""
+    told = LrnPool(5, "max", 2, 20, 13, 15, 3, 3, 6, 7, 2, 2, alpha=0.5, dtype="int8", to="uint8")
+    told = replace(told, x_scale=0.04, x_zero=-100, out_scale=0.01, out_zero=3)
+    yield told
+    few = replace(told, n=1, c=18, h=9, w=9, out_h=4, out_w=4)
+    yield replace(few, size=9, beta=0.6, dtype="uint8", to="int8", x_zero=7, out_zero=-5)
+    padded = replace(told, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1, stride_h=1, stride_w=3)
+    yield replace(padded, n=3, c=16, size=4, out_h=13, out_w=5, alpha=1e-4, out_scale=0.04)
+    yield replace(told, n=1, c=3, size=1, x_zero=0, out_scale=1e-3, bias=2.0)
 
 
 def _lrn_pool_case(rng: np.random.Generator, q: LrnPool, ceil_mode: bool) -> Case:

@@ -55,6 +55,6 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     if writes == PLAIN:
         return y.bytes.view(case.dtype).reshape(case.expected.shape).copy()
     images, channels, height, width = layouts.as_images(shape)
-    filled = y.bytes.view(layouts.dtype(writes)).reshape(images, height, width, -1)
+    filled = y.bytes.view(lying.of_case(writes, case.dtype)).reshape(images, height, width, -1)
     assert not filled[..., channels:].any(), "what fills a chunk up is zero, for readers multiply it"
     return lying.brought_back(filled, shape).reshape(case.expected.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -22,10 +23,13 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases, lying
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import answer, small
+from tests.kernels.simulated import check
 
 pytestmark = pytest.mark.slow
 
-RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
+ALL = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
+# The host knows tensor cores that multiply floating-point numbers alone.
+RUNGS = [rung for rung in ALL if rung.op != "qconv"]
 MOST_FLOPS = 100_000
 CONV = registry.find("cuda", "conv", "nhwc_fp16")
 
@@ -45,6 +49,20 @@ def test_a_rung_is_right_in_every_layout(
     as_laid_out = rung.in_layouts(rung.reads[reads], rung.writes[writes])
     case = _richest(as_laid_out)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+@pytest.mark.sampled(2, "long")
+@pytest.mark.parametrize("rung", [r for r in ALL if r.op == "qconv"], ids=lambda rung: rung.name)
+def test_convolutions_of_bytes_are_right_in_every_layout(rung: Rung) -> None:
+    """On the simulated GPU: windows beyond the image, groups, zero points of both, sums in parts; a number
+    of channels that no chunk divides."""
+    for number, (reads, writes) in enumerate(itertools.product(rung.reads, rung.writes)):
+        as_laid_out = rung.in_layouts(reads, writes)
+        able = [case for case in small("qconv") if cuda_cases.takes(as_laid_out, case.params)]
+        for case in able[number::4]:
+            outcome = check.ran_in_layouts(as_laid_out, case, number)
+            assert not outcome.wrong, (outcome.wrong, reads, writes, case.params.words)
+            assert not outcome.findings, (outcome.findings, reads, writes, case.params.words)
 
 
 def _case(params: Conv) -> Case:
@@ -133,6 +151,7 @@ def test_what_32_bits_cannot_count_is_refused() -> None:
     for rung in (rung for rung in RUNGS if rung.op in ("pool", "lrn", "lrn_pool")):
         window = Pool("max", 2**27, 8, 64, 64, 2, 2, 32, 32, 2, 2)
         sums = Lrn(2**27, 8, 4096, 5)
+        window = replace(window, dtype=rung.needs.get("dtype", ["float32"])[0])
         given = {"pool": window, "lrn": sums, "lrn_pool": LrnPool.of(sums, window)}[rung.op]
         assert "32 bits" in str(launch.refusal(given, rung))
 

@@ -23,6 +23,7 @@ from kernels.ops import ITEMSIZE, Params
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
 from kernels.precision import EXACT
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, record_of
@@ -67,6 +68,9 @@ def bind(
     params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[_OPTIONAL[op]]))
     if "DTYPE" in module.defines:  # what the scalars do not tell is compiled in
         params = replace(params, dtype=tuple(ITEMSIZE)[module.define("DTYPE")])  # type: ignore[call-arg]
+    if isinstance(params, Pool | LrnPool) and "X_TYPE" in module.defines:
+        dtype, to = (tuple(ITEMSIZE)[module.define(name)] for name in ("X_TYPE", "TO"))
+        params = replace(params, dtype=dtype, **({"to": to} if isinstance(params, LrnPool) else {}))
     count = record_of(op).most_inputs
     inputs, output = list(pointers[:count]), pointers[count]
     scratch = pointers[count + 1] if len(pointers) > count + 1 else 0
@@ -118,7 +122,7 @@ class _Bound:
         arrays = []
         for i, (address, shape, dtype) in enumerate(given):
             if i == 0 and module.layout("READS") != layouts.PLAIN:
-                arrays.append(self._laid_out(address, shape, module.layout("READS")))
+                arrays.append(self._laid_out(address, shape, module.layout("READS"), dtype))
             elif i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision not in EXACT:
@@ -130,9 +134,9 @@ class _Bound:
         if layout == layouts.PLAIN:
             self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
             return
-        answer = np.empty(params.output_shape, np.float32)
+        answer = np.empty(params.output_shape, to if layout == layouts.BYTES else np.float32)
         shape = lying.as_it_lies(layout, answer).shape
-        held = self._view(output, shape, layouts.dtype(layout))
+        held = self._view(output, shape, lying.of_case(layout, to))
         self._calls += calls(params, arrays, answer, module.twin)
         self._calls.append(lambda: np.copyto(held, lying.as_it_lies(layout, answer)))
 
@@ -141,10 +145,10 @@ class _Bound:
         self._places.append((address, found.nbytes))
         return found
 
-    def _laid_out(self, address: int, shape: Sequence[int], layout: str) -> np.ndarray:
+    def _laid_out(self, address: int, shape: Sequence[int], layout: str, dtype: np.dtype) -> np.ndarray:
         """What lies there as NHWC, its channels filled up."""
-        found = np.empty(shape, np.float32)
-        held = self._view(address, lying.as_it_lies(layout, found).shape, layouts.dtype(layout))
+        found = np.empty(shape, dtype if layout == layouts.BYTES else np.float32)
+        held = self._view(address, lying.as_it_lies(layout, found).shape, lying.of_case(layout, dtype))
         self._calls.append(lambda: np.copyto(found, lying.brought_back(held, shape)))
         return found
 
@@ -156,7 +160,7 @@ class _Bound:
 
     def _unpacked(self, address: int, params: Any, shape: Sequence[int]) -> np.ndarray:
         held = self._view(address, (unpacking.nbytes(self._module, params),), np.dtype(np.uint8))
-        found = np.empty(shape, np.float32)
+        found = np.empty(shape, params.input_dtypes[1])
 
         def unpack() -> None:
             version = self._memory.at(address, held.nbytes).version
@@ -189,6 +193,8 @@ def calls(
     match params:
         case ConvPool():
             first, second = params.conv, params.pool
+        case LrnPool() if params.dtype != "float32":
+            return [lambda: _between_bytes(params, *inputs, output)]
         case LrnPool():
             first, second = params.lrn, params.pool
         case _:
@@ -197,8 +203,17 @@ def calls(
     return [_rung(first, inputs, between), _rung(second, [between], output)]
 
 
+def _between_bytes(params: LrnPool, x: np.ndarray, y: np.ndarray) -> None:
+    real = (x.astype(np.float32) - params.x_zero) * np.float32(params.x_scale)
+    pooled = np.empty(params.output_shape, np.float32)
+    for call in calls(replace(params, dtype="float32", to="float32"), [real], pooled):
+        call()
+    held = np.iinfo(params.to)
+    y[...] = np.clip(np.rint(pooled / np.float32(params.out_scale)) + params.out_zero, held.min, held.max)
+
+
 def _rung(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> Callable[[], None]:
-    name = _RUNGS.get(params.op)
+    name = _RUNGS.get(params.op) if params.dtype == "float32" else None
     if isinstance(params, TaskParams):
         name = registry.rungs("cpu", params.op)[0].name
     rung = registry.find("cpu", params.op, name) if name else registry.default("cpu", params)

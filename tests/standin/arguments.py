@@ -120,8 +120,10 @@ def _lrn(given: list[Any], bias: bool) -> Lrn:
 
 
 def _lrn_pool(given: list[Any], bias: bool) -> LrnPool:
-    size, alpha, beta, k = given[_POOLING:]
-    return LrnPool(size=size, alpha=alpha * size, beta=beta, bias=k, **_pooling(given))
+    size, _, beta, k, alpha, *quantized = given[_POOLING:]
+    names = ("x_scale", "out_scale", "x_zero", "out_zero")
+    of_bytes = dict(zip(names, quantized, strict=True))
+    return LrnPool(size=size, alpha=alpha, beta=beta, bias=k, **of_bytes, **_pooling(given))
 
 
 def _softmax(given: list[Any], bias: bool) -> Softmax:

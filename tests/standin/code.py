@@ -75,7 +75,11 @@ class Module:
         """How the first input (READS) or the output (WRITES) lies."""
         of = {"float16": layouts.HALVES, "bfloat16": layouts.SHORT}
         laid_out = of.get(narrow(self.precision), layouts.ROUNDED)
-        return laid_out if int(self.defines.get(name, 0)) else layouts.PLAIN
+        if "X_TYPE" in self.defines:
+            laid_out = layouts.BYTES
+        # Rows of a matrix are told so, too, where they are whole chunks: the same bytes.
+        lies_so = int(self.defines.get(name, 0)) and self.op != "qgemm"
+        return laid_out if lies_so else layouts.PLAIN
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()

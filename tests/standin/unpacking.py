@@ -14,13 +14,16 @@ import numpy as np
 
 from kernels import packing
 from kernels.occupancy import ceil
+from kernels.ops import code
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.precision import narrow
 from tests.standin.code import Module
 
-Packed = Conv | ConvPool | Gemm
+Packed = Conv | ConvPool | Gemm | QConv | QGemm
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,43 @@ def _conv_nhwc(module: Module, p: Conv, slabs: Callable[..., _Layout] = _slabs) 
         return folded.reshape(p.m, channels, high * fold, wide * fold)[:, :, : p.kh, : p.kw]
 
     return _Layout(layout.shape, layout.dtype, back)
+
+
+def _byte_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+    """To (group, columns, steps): whole numbers, behind which lie their sums and a row of ones."""
+    each = packing.WIDE_SLAB_NBYTES if "BLOCKS_AT_ONCE" in module.defines else packing.SLAB_NBYTES
+    tile = module.define("TILE_COLUMNS")
+    count, padded = ceil(steps, each), ceil(wide, tile) * tile
+    size = group * count * padded * each
+    signed = module.define("W_TYPE") == code("DTYPE", "int8")
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        slabs = packed[:size].reshape(group, count, padded, each)
+        if each == packing.WIDE_SLAB_NBYTES:
+            slabs = packing.swizzled(slabs.reshape(group, count, padded, 8, 16)).reshape(slabs.shape)
+        else:
+            lanes = slabs.reshape(group, count, padded // 16, 2, 8, 4, 2, 2, each // 16)
+            slabs = lanes.transpose(0, 1, 2, 7, 4, 5, 3, 6, 8).reshape(slabs.shape)
+        found = slabs.swapaxes(1, 2).reshape(group, padded, count * each)[:, :wide, :steps]
+        return np.ascontiguousarray(found).view(np.int8) if signed else found
+
+    return _Layout((size + 4 * group * padded + count * each,), np.uint8, back)
+
+
+def _qconv(module: Module, p: QConv) -> _Layout:
+    return _conv_nhwc(module, p.product, _byte_slabs)
+
+
+def _byte_rows(module: Module, p: QGemm) -> _Layout:
+    product = p.product
+    shape = (product.n, ceil(product.k, packing.CHUNK_NBYTES) * packing.CHUNK_NBYTES)
+    to = p.weight_dtype
+    return _Layout(shape, np.uint8, lambda rows: _turned(product, rows[:, : product.k].astype(to)))
+
+
+def _qgemm(module: Module, p: QGemm) -> _Layout:
+    layout = _byte_slabs(module, 1, p.product.n, p.product.k)
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p.product, layout.back(packed)[0]))
 
 
 def _conv_rows(module: Module, p: Conv) -> _Layout:
@@ -329,4 +369,9 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "gemm_half_columns": _half_rows,
     "gemm_streamed": _gemm_streamed,
     "gemm_sliced": _tiled_rows,
+    "qconv_nhwc_tensor": _qconv,
+    "qconv_nhwc_wgmma": _qconv,
+    "qgemm_nhwc_tensor": _qgemm,
+    "qgemm_nhwc_wgmma": _qgemm,
+    "qgemm_early_columns": _byte_rows,
 }

@@ -418,8 +418,20 @@ def _pool_index(p: PoolIndex, names: Sequence[str], output: str) -> Nodes:
 
 @nodes.register
 def _lrn_pool(p: LrnPool, names: Sequence[str], output: str) -> Nodes:
-    (first, _), (second, _) = nodes(p.lrn, names, "normal"), nodes(p.pool, ["normal"], output)
-    return [*first, *second], {}
+    whole = p.dtype == "float32"
+    (first, _) = nodes(p.lrn, names if whole else ["real"], "normal")
+    (second, _) = nodes(p.pool, ["normal"], output if whole else "pooled")
+    if whole:
+        return [*first, *second], {}
+    constants = {
+        "x_scale": np.float32(p.x_scale),
+        "x_zero": np.array(p.x_zero, p.dtype),
+        "y_scale": np.float32(p.out_scale),
+        "y_zero": np.array(p.out_zero, p.to),
+    }
+    real = node("DequantizeLinear", [names[0], "x_scale", "x_zero"], "real")
+    rounded = node("QuantizeLinear", ["pooled", "y_scale", "y_zero"], output)
+    return [real, *first, *second, rounded], constants
 
 
 @nodes.register

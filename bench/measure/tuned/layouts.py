@@ -33,7 +33,7 @@ def untimed(graph: Graph, batch: int, precision: str, options: Options) -> Ways 
     """The plan without layouts, and the ways that make different plans of it, where there are several and no
     choice among them is kept."""
     gpu = cuda_driver.device()
-    if gpu is None or precision == FP32 or options.layouts or not options.tuned:
+    if gpu is None or not (precision != FP32 or _in_bytes(graph)) or options.layouts or not options.tuned:
         return None
     choose = planner.ladder_choice(options, gpu.capability)
     how = replace(options, layouts="none")
@@ -45,6 +45,14 @@ def untimed(graph: Graph, batch: int, precision: str, options: Options) -> Ways 
     if len(made) < 2 or ((kept := layouts.read(plain)) is not None and kept.ways.done):
         return None
     return plain, tuple(way for way in layouts.WAYS if way in made.values())
+
+
+def _in_bytes(graph: Graph) -> bool:
+    """Whether a model computes in eight bits, as far as the names of its operators tell: in float32 nothing
+    else travels in another layout, and no plan is made to find that out."""
+    return any(
+        word in node.op_type for node in graph.nodes for word in ("Quantize", "QLinear", "QGemm", "Integer")
+    )
 
 
 def choose(

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.questions import ladder_plan
 from engine.cuda.simulated import ARCH, SimulatedRungSession, program_of, ptx_of
-from kernels import launch, nvrtc, registry
+from kernels import launch, layouts, nvrtc, registry
 from kernels.errors import UnsupportedError
 from kernels.ops import OPS, Params
 from kernels.ops.compare import Compare
@@ -27,7 +27,7 @@ from kernels.ops.where import Where
 from kernels.ptx import machine
 from kernels.ptx.program import Device, Finding, Program, packed
 from kernels.registry import Rung
-from tests.kernels import cuda_cases, elementwise
+from tests.kernels import cuda_cases, elementwise, lying
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import small
 from tests.kernels.simulated import sampled
@@ -86,6 +86,30 @@ def ran(rung: Rung, case: Case, seed: int = 0) -> Outcome:
     return Outcome(
         cuda_cases.differs(got, case, rung.precision), tuple(report.findings), report.total.instructions
     )
+
+
+def ran_in_layouts(rung: Rung, case: Case, seed: int = 0) -> Outcome:
+    """As `ran`, of a rung that is compiled to read or write another layout; what fills a chunk up must be
+    zero."""
+    given = _given(case)
+    if rung.read_layout != layouts.PLAIN:
+        given[0] = lying.as_it_lies(
+            rung.read_layout, np.asarray(given[0]).reshape(case.params.input_shapes[0])
+        )
+    session = SimulatedRungSession(rung, case.params, given, seed)
+    session.poison(0xFF)
+    session.run()
+    report, shape = session.report, case.params.output_shape
+    told = tuple(report.findings), report.total.instructions
+    if rung.written_layout == layouts.PLAIN:
+        got = session.output().reshape(case.expected.shape)
+        return Outcome(cuda_cases.differs(got, case, rung.precision), *told)
+    images, channels, height, width = layouts.as_images(shape)
+    held = session.output_bytes.view(lying.of_case(rung.written_layout, case.dtype))
+    held = held.reshape(images, height, width, -1)
+    got = lying.brought_back(held, shape).reshape(case.expected.shape)
+    filled = "what fills a chunk up is not zero" if held[..., channels:].any() else ""
+    return Outcome(filled or cuda_cases.differs(got, case, rung.precision), *told)
 
 
 @dataclass(frozen=True)
