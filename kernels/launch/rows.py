@@ -21,6 +21,9 @@ _WARP, _BLOCK = 32, 1024
 _THREADS = 128  # of a block whose rows are short
 _TILE, _SIDE = 64, 16  # attention: queries of a block, threads along a side of it
 _WIDEST_TENSOR = 128  # elements of a key or value on the tensor cores
+_QUERIES, _KEYS = 16, 32  # of a warp at a time, where warps divide the keys
+_MOST_SHARES = 8
+_BUSY = 1600  # warps: twelve for each of an H100's 132 multiprocessors
 _WIDEST = 16  # elements of the answer that such a thread has of each of its queries
 
 
@@ -122,6 +125,34 @@ def attention_tensor(params: Attention, rung: Rung) -> Launch:
     }
     blocks = params.batch * params.heads * ceil(params.queries, _TILE)
     return Launch((blocks, 1, 1), (_TILE * 2, 1, 1), params.scalars(), defines={**defines, "KEYS": keys})
+
+
+@shape
+def attention_by_warp(params: Attention, rung: Rung) -> Launch:
+    """A block of WARPS warps for 16 queries of a head, or twice or four times as many where there are enough
+    of them to keep a large device busy; SHARES warps divide the keys of the same queries. DEPTH, DEPTH_V:
+    elements of keys and values, padded; FOURS: whether all rows begin at 16 bytes. Raises KernelError for
+    more elements than registers suffice for."""
+    widest = max(params.depth, params.depth_v)
+    if widest > _WIDEST_TENSOR:
+        raise KernelError(
+            f"{rung.label} takes up to {_WIDEST_TENSOR} elements a key and value, and these have {widest}"
+        )
+    tiles = params.batch * params.heads * ceil(params.queries, _QUERIES)
+    shares = 1
+    most = _MOST_SHARES if params.depth_v <= 64 else _MOST_SHARES // 2  # by the shared memory where they meet
+    while shares < min(most, ceil(params.keys, _KEYS)) and shares * tiles < _BUSY:
+        shares *= 2
+    warps = max(4, shares)
+    defines: dict[str, Define] = {
+        "DEPTH": 16 * ceil(params.depth, 16),
+        "DEPTH_V": 32 * ceil(params.depth_v, 32),
+        "WARPS": warps,
+        "SHARES": shares,
+        "FOURS": int(params.depth % 4 == 0 and params.depth_v % 4 == 0),
+    }
+    blocks = params.batch * params.heads * ceil(params.queries, _QUERIES * (warps // shares))
+    return Launch((blocks, 1, 1), (_WARP * warps, 1, 1), params.scalars(), defines=defines)
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:
