@@ -15,7 +15,7 @@ from engine.options import Options
 from engine.passes import Joins
 from engine.planning import choices
 from kernels import launch, registry
-from kernels.ops import Params
+from kernels.ops import GELUS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.lrn import Lrn
@@ -27,6 +27,12 @@ from kernels.precision import FP32
 # ones are what tiles are for, and nobody has looked which is faster.
 _LONGEST = 320
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
+
+
+def behind(device: str) -> Collection[str]:
+    """What products do on the way out on this device, beside what all their kernels do. On the CPU a step of
+    its own divides the elements among the threads."""
+    return GELUS if device == "cuda" else ()
 
 
 def always(made: Kernel, weights_known: bool) -> bool:

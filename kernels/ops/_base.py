@@ -27,6 +27,9 @@ from kernels.errors import KernelError
 METHODS = ("direct", "winograd", "fft", "strassen", "split", "plain")
 FEW_TERMS = 64  # up to which it makes no difference
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
+# What only products do on the way out, in CUDA: such a kernel is compiled with GELU = 1, so that no other one
+# has their many instructions in it.
+GELUS = ("gelu", "gelu_tanh")
 ITEMSIZE = {
     "float32": 4,
     "float16": 2,
@@ -352,7 +355,7 @@ def undivided(p: Params) -> Division:
 
 def activation_code(activation: str | None) -> int:
     """The number of an activation, as kernels know it."""
-    return ("none", *ACTIVATIONS).index(activation or "none")
+    return ("none", *ACTIVATIONS, *GELUS).index(activation or "none")
 
 
 def int32(*values: int) -> tuple[np.int32, ...]:

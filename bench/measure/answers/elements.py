@@ -91,6 +91,10 @@ def _activated(values: np.ndarray, kind: str | None) -> np.ndarray:
         return np.tanh(values)
     if kind == "sigmoid":
         return np.exp(-np.logaddexp(0.0, -values))
+    if kind == "gelu":
+        return np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in values.tolist()])
+    if kind == "gelu_tanh":
+        return values * (1 + np.tanh(math.sqrt(2 / math.pi) * (values + 0.044715 * values**3))) / 2
     return np.clip(values, 0.0, 6.0 if kind == "relu6" else None)
 
 
