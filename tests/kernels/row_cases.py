@@ -89,6 +89,7 @@ def _normalize(rng: np.random.Generator) -> Iterator[Made]:
         Normalize(4, 98, 49, 2, affine=True),  # groups of two channels
         Normalize(9, 100, centred=False, affine=True),
         Normalize(2, 9000),
+        Normalize(5, 192, affine=True),  # rows that begin at 16 bytes
         *(Normalize(33, 40, centred=gives == "mean", gives=gives) for gives in ("mean", "factor")),
     ):
         x = 3 + normal(rng, params.count, params.length)
@@ -186,6 +187,8 @@ def _attention(rng: np.random.Generator) -> Iterator[Made]:
         replace(several, latest=61, mask=(1, 2, 70, 131), softcap=3.0, swapped=swapped),
         Attention(1, 1, 3, 200, 16, 100, 1, scale=0.25),
         Attention(1, 2, 2, 9, 70, 256, 1, scale=0.1, latest=7),
+        Attention(1, 2, 17, 530, 64, 64, 1, scale=0.2, latest=500),  # many tiles of keys
+        Attention(9, 16, 3, 40, 20, 8, 16, scale=0.3, swapped=swapped),  # many queries
         Attention(2, 6, 197, 197, 64, 64, 6, scale=0.125, swapped=(True,) * 4),  # a small vision transformer
     ):
         q, k, v = (normal(rng, *shape) for shape in p.input_shapes[:3])

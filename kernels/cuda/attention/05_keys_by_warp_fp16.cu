@@ -11,7 +11,7 @@ DEPTH = 64    # elements of a query and a key, filled up to sixteens; the launch
 DEPTH_V = 64  # of a value, filled up to 32
 WARPS = 4     # of a block
 SHARES = 4    # of the keys, each a warp's: a power of two that divides WARPS
-FOURS = 1     # whether rows begin at 16 bytes, so that four elements are read at once
+ALIGNED = 1     # whether rows begin at 16 bytes, so that four elements are read at once
 [needs]
 compute_capability = "8.0"
 */
@@ -22,6 +22,7 @@ compute_capability = "8.0"
 // the keys are joined as in Flash-Decoding (Dao et al. 2023).
 #include "common.cuh"
 #include "attention.cuh"
+#include "attention_by_warp.cuh"
 #include "mma_sync.cuh"
 #include "overlap.cuh"
 
@@ -41,20 +42,6 @@ __device__ __forceinline__ float power_of_two(float v) {
 
 // e to a score minus the largest, which is at most 1: right to about 1e-6 of it, a thousandth of what float16 rounds.
 __device__ __forceinline__ float weight_of(float score, float base) { return power_of_two((score - base) * LOG2_E); }
-
-// Elements e to e + 3 of a row, zeros where there is no such row or element.
-__device__ __forceinline__ float4 four(const float* row, bool there, int e, int elements) {
-    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (FOURS) {
-        if (there && e < elements) v = *reinterpret_cast<const float4*>(row + e);
-    } else if (there) {
-        if (e < elements) v.x = row[e];
-        if (e + 1 < elements) v.y = row[e + 1];
-        if (e + 2 < elements) v.z = row[e + 2];
-        if (e + 3 < elements) v.w = row[e + 3];
-    }
-    return v;
-}
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     attention(const float* __restrict__ q, const float* __restrict__ k, const float* __restrict__ v,
@@ -203,16 +190,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                                          sum[4 * n + 2][2 * h + column], sum[4 * n + 3][2 * h + column]);
 #endif
         if (of_all >= p.queries) continue;
-        const float by = divisor(total, p);
-        float* to = y + image * of_y.image + head * of_y.head + of_all * of_y.row + e;
-        if (FOURS) {
-            if (e < p.depth_v)
-                *reinterpret_cast<float4*>(to) = make_float4(whole.x / by, whole.y / by, whole.z / by, whole.w / by);
-        } else {
-            if (e < p.depth_v) to[0] = whole.x / by;
-            if (e + 1 < p.depth_v) to[1] = whole.y / by;
-            if (e + 2 < p.depth_v) to[2] = whole.z / by;
-            if (e + 3 < p.depth_v) to[3] = whole.w / by;
-        }
+        give(y + image * of_y.image + head * of_y.head + of_all * of_y.row, e, whole, divisor(total, p), p.depth_v);
     }
 }
