@@ -269,6 +269,7 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
     yield gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
     for m, n, kind in ((1, 136, "gelu"), (20, 136, "gelu_tanh"), (70, 40, "gelu")):
         yield gemm_case(rng, Gemm(m, n, 64, bias=True, activation=kind))
+    yield gemm_case(rng, Gemm(40, 68, 324, bias=True, beta=0.5, activation="tanh"))  # two pieces of the sum
     yield gemm_case(rng, Gemm(1, 1, 1))
     a, b = rng.standard_normal((2, 5, 70)), rng.standard_normal((2, 70, 9))
     yield Case(Gemm(5, 9, 70, batch=2, stride_a=350, stride_b=630, dtype="float64"), (a, b, None), a @ b)
