@@ -98,7 +98,7 @@ _EXACTLY: dict[str, tuple[str, ...]] = {
     "kernel": ("kh", "kw"),
     "side_by_side": ("side_by_side",),
 }
-_FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log")
+_FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log", "packed")
 _AT_MOST: dict[str, tuple[str, ...]] = {
     "kernel_max": ("kh", "kw"),
     "stride_max": ("stride_h", "stride_w"),

@@ -591,6 +591,8 @@ def _attention(p: Attention, names: Sequence[str], output: str) -> Nodes:
     dtype = np.dtype(p.dtype)
     extra: dict[str, np.ndarray] = {"scale": np.array(p.scale, dtype)}
     made: list[Any] = []
+    if p.packed:
+        names = [*_unpacked(p, made, extra, names[0]), *names[1:]]
     q, k, v = names[:3]
     if p.swapped[0]:
         made.append(node("Transpose", [q], "q_heads", perm=_SWAPPED))
@@ -624,6 +626,18 @@ def _attention(p: Attention, names: Sequence[str], output: str) -> Nodes:
     if p.swapped[3]:
         made.append(node("Transpose", ["heads"], output, perm=_SWAPPED))
     return made, extra
+
+
+def _unpacked(p: Attention, made: list[Any], extra: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """q, k and v out of the rows of one tensor."""
+    parts = (("q", p.heads, p.depth), ("k", p.kv_heads, p.depth), ("v", p.kv_heads, p.depth_v))
+    rows = [f"{part}_rows" for part, _, _ in parts]
+    extra["widths"] = np.array([heads * elements for _, heads, elements in parts], np.int64)
+    made.append(helper.make_node("Split", [name, "widths"], rows, name="apart", axis=2))
+    for row, (part, heads, elements) in zip(rows, parts, strict=True):
+        extra[f"{part}_shape"] = np.array((p.batch, p.queries, heads, elements), np.int64)
+        made.append(node("Reshape", [row, f"{part}_shape"], part))
+    return tuple(part for part, _, _ in parts)
 
 
 def _heads(p: Attention, made: list[Any], extra: dict[str, np.ndarray], name: str, place: int) -> str:

@@ -56,6 +56,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const int lane = threadIdx.x % 32, line = lane / 4, pair = lane % 4;
     const int top = (blockIdx.x % groups * GROUPS + group) * ROWS + line;  // and eight below
     wait_for_previous();
+    unpack(q, k, v, mask, p);
     const float* queries = written(q) + image * of_q.image + head * of_q.head;
     const float* keys = written(k) + image * of_k.image + shared * of_k.head;
     const float* values = written(v) + image * of_v.image + shared * of_v.head;

@@ -62,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     float* room = memory + GROUPS * ROWS * LINE + warp * ROOM;  // of keys, then of values
     float* weight = room + TILE * WIDEST;                       // by key: the queries of lane 0, of lane 8, …
     wait_for_previous();
+    unpack(q, k, v, mask, p);
     const float* queries = written(q) + image * of_q.image + head * of_q.head + top * of_q.row;
     const float* keys = written(k) + image * of_k.image + shared * of_k.head;
     const float* values = written(v) + image * of_v.image + shared * of_v.head;
