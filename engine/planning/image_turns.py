@@ -39,7 +39,7 @@ def choose_turns(plan: Plan, options: Options) -> Turns | None:
 
 def output_nbytes(step: Step) -> int:
     """Bytes of the output of a step, in its layout."""
-    return nbytes(step.writes, step.params.output_shape)
+    return nbytes(step.writes, step.params.laid[1])
 
 
 def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:

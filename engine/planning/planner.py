@@ -156,7 +156,7 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     }
     for step in made.steps:
         if step.writes != PLAIN:
-            sizes[step.output] = nbytes(step.writes, step.params.output_shape)
+            sizes[step.output] = nbytes(step.writes, step.params.laid[1])
     if made.turns is not None:
         for index in made.turns.steps[:-1]:
             sizes[made.steps[index].output] = image_turns.output_nbytes(made.at_once(index))

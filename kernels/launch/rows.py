@@ -7,6 +7,7 @@ from dataclasses import replace
 from kernels.errors import KernelError
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
+from kernels.layouts import PLAIN, chunk
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.attention import Attention
@@ -107,7 +108,10 @@ def normalize_fitted(params: Normalize, rung: Rung) -> Launch:
         )
     rows = max(1, _THREADS // lanes)
     defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": 0, "VALUES": values}
-    defines["ALIGNED"] = int(aligned)
+    defines |= {"ALIGNED": int(aligned), **_layouts(rung)}
+    laid = rung.written_layout
+    if laid != PLAIN and (params.gives != "all" or params.length % max(4, chunk(laid))):
+        raise KernelError(f"{rung.label} writes {laid} in rows of whole chunks alone")
     return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
 
 
@@ -156,7 +160,13 @@ def attention_by_warp(params: Attention, rung: Rung) -> Launch:
     elements of keys and values, padded; ALIGNED: whether all rows begin at 16 bytes. Raises KernelError for
     more elements than registers suffice for."""
     # By the shared memory where shares meet.
-    return _by_warp(params, rung, 4, 8 if params.depth_v <= _NARROW else 4)
+    how = _by_warp(params, rung, 4, 8 if params.depth_v <= _NARROW else 4)
+    if rung.read_layout != PLAIN and not (params.packed and how.defines["ALIGNED"]):
+        raise KernelError(f"{rung.label} reads {rung.read_layout} in packed rows of fours alone")
+    eights = params.swapped[3] and params.heads * params.depth_v % 8 == 0
+    if rung.written_layout != PLAIN and not (eights and how.defines["ALIGNED"]):
+        raise KernelError(f"{rung.label} writes {rung.written_layout} in rows of whole eights alone")
+    return replace(how, defines={**how.defines, **_layouts(rung)})
 
 
 @shape
@@ -192,6 +202,10 @@ def _by_warp(params: Attention, rung: Rung, least: int, most: int) -> Launch:
     }
     blocks = params.batch * params.heads * ceil(params.queries, _QUERIES * (warps // shares))
     return Launch((blocks, 1, 1), (_WARP * warps, 1, 1), params.scalars(), defines=defines)
+
+
+def _layouts(rung: Rung) -> dict[str, Define]:
+    return {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:

@@ -173,6 +173,12 @@ class Params(ABC):
         """Shape of the output."""
 
     @property
+    def laid(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of the first input and of the output as kernels.layouts takes them: of images, or the
+        rows of a matrix with an axis of 1 in front."""
+        return self.input_shapes[0], self.output_shape
+
+    @property
     def outputs(self) -> int:
         """Elements of the output."""
         return math.prod(self.output_shape)

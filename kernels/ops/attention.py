@@ -119,6 +119,12 @@ class Attention(Params):
         return _lying((self.batch, self.heads, self.queries, self.depth_v), self.swapped[3])
 
     @property
+    def laid(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        rows = self.batch * self.queries
+        given = (1, rows, self.width) if self.packed else self.input_shapes[0]
+        return given, (1, rows, self.heads * self.depth_v) if self.swapped[3] else self.output_shape
+
+    @property
     def mask_strides(self) -> tuple[int, ...]:
         """Elements of the mask from one image, head, query and key to the next; 0 where one serves all."""
         if not self.mask:

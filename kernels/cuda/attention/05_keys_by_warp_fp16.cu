@@ -6,12 +6,16 @@ idea = "Warps of a block share 16 queries and divide the keys, of which they rea
 launch = "attention_by_warp"
 precision = ["fp16", "bf16"]
 overlaps = true
+reads = ["nchw float32", "nhwc float16"]
+writes = ["nchw float32", "nhwc float16"]
 [defines]
 DEPTH = 64    # elements of a query and a key, filled up to sixteens; the launch sets these five
 DEPTH_V = 64  # of a value, filled up to 32
 WARPS = 4     # of a block
 SHARES = 4    # of the keys, each a warp's: a power of two that divides WARPS
 ALIGNED = 1     # whether rows begin at 16 bytes, so that four elements are read at once
+READS = 0     # how q lies, packed with k and v in rows: by its place in `reads`
+WRITES = 0    # and y
 [needs]
 compute_capability = "8.0"
 */
@@ -19,7 +23,8 @@ compute_capability = "8.0"
 // stands in which column. So a lane takes four neighbours where the instruction's own order has two and two: it reads 16
 // bytes at once, and nothing goes through shared memory but what the warps have in the end. Warps that have other queries
 // of the same head find the keys in the first cache. The softmax is kept up as in FlashAttention-2 (Dao 2023), and parts of
-// the keys are joined as in Flash-Decoding (Dao et al. 2023).
+// the keys are joined as in Flash-Decoding (Dao et al. 2023). Rows that lie in 16 bits are filled up to whole chunks of
+// eight elements, as those of images of one pixel (nhwc.cuh).
 #include "common.cuh"
 #include "attention.cuh"
 #include "attention_by_warp.cuh"
@@ -40,6 +45,34 @@ __device__ __forceinline__ float power_of_two(float v) {
     return y;
 }
 
+#if READS
+typedef half_bits number;
+
+// Two and two elements of a row from e on, as an instruction takes them; zeros where there is none.
+__device__ __forceinline__ uint2 pairs(const number* row, bool there, int e, int elements) {
+    return there && e < elements ? *reinterpret_cast<const uint2*>(row + e) : make_uint2(0, 0);
+}
+
+// Four elements of two neighbouring rows, each with the one below it.
+__device__ __forceinline__ uint4 columns(const number* row, index_t next, bool there, bool also, int e, int elements) {
+    const uint2 a = pairs(row, there, e, elements), b = pairs(row + next, also, e, elements);
+    return {(a.x & 0xffffu) | b.x << 16, a.x >> 16 | (b.x & 0xffff0000u), (a.y & 0xffffu) | b.y << 16,
+            a.y >> 16 | (b.y & 0xffff0000u)};
+}
+#else
+typedef float number;
+
+__device__ __forceinline__ uint2 pairs(const number* row, bool there, int e, int elements) {
+    const float4 a = four(row, there, e, elements);
+    return {to_halves(a.x, a.y), to_halves(a.z, a.w)};
+}
+
+__device__ __forceinline__ uint4 columns(const number* row, index_t next, bool there, bool also, int e, int elements) {
+    const float4 a = four(row, there, e, elements), b = four(row + next, also, e, elements);
+    return {to_halves(a.x, b.x), to_halves(a.y, b.y), to_halves(a.z, b.z), to_halves(a.w, b.w)};
+}
+#endif
+
 // e to a score minus the largest, which is at most 1: right to about 1e-6 of it, a thousandth of what float16 rounds.
 __device__ __forceinline__ float weight_of(float score, float base) { return power_of_two((score - base) * LOG2_E); }
 
@@ -47,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     attention(const float* __restrict__ q, const float* __restrict__ k, const float* __restrict__ v,
               const float* __restrict__ mask, float* __restrict__ y, const AttentionParams p) {
     let_next_begin();
-    const Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
+    Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
     const int groups = (p.queries + GROUPS * ROWS - 1) / (GROUPS * ROWS);
     const int head = blockIdx.x / groups % p.heads;
     const index_t image = blockIdx.x / groups / p.heads;
@@ -56,19 +89,29 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const int lane = threadIdx.x % 32, line = lane / 4, pair = lane % 4;
     const int top = (blockIdx.x % groups * GROUPS + group) * ROWS + line;  // and eight below
     wait_for_previous();
+#if READS
+    mask = k;
+    of_q.row = of_k.row = of_v.row = (of_q.row + 7) / 8 * 8;
+    of_q.image = of_k.image = of_v.image = p.queries * of_q.row;
+    const number* first_q = reinterpret_cast<const number*>(written(q));
+    const number* first_k = first_q + p.heads * p.depth;
+    const number* first_v = first_k + p.kv_heads * p.depth;
+#else
     unpack(q, k, v, mask, p);
-    const float* queries = written(q) + image * of_q.image + head * of_q.head;
-    const float* keys = written(k) + image * of_k.image + shared * of_k.head;
-    const float* values = written(v) + image * of_v.image + shared * of_v.head;
+    const number *first_q = written(q), *first_k = written(k), *first_v = written(v);
+#endif
+    const number* queries = first_q + image * of_q.image + head * of_q.head;
+    const number* keys = first_k + image * of_k.image + shared * of_k.head;
+    const number* values = first_v + image * of_v.image + shared * of_v.head;
     const float* of_mask = mask ? written(mask) + image * p.mask_image + head * p.mask_head : mask;
 
     uint4 own[STEPS];
 #pragma unroll
     for (int s = 0; s < STEPS; ++s) {
         const int e = 16 * s + 4 * pair;
-        const float4 a = four(queries + top * of_q.row, top < p.queries, e, p.depth);
-        const float4 b = four(queries + (top + 8) * of_q.row, top + 8 < p.queries, e, p.depth);
-        own[s] = {to_halves(a.x, a.y), to_halves(b.x, b.y), to_halves(a.z, a.w), to_halves(b.z, b.w)};
+        const uint2 a = pairs(queries + top * of_q.row, top < p.queries, e, p.depth);
+        const uint2 b = pairs(queries + (top + 8) * of_q.row, top + 8 < p.queries, e, p.depth);
+        own[s] = {a.x, b.x, a.y, b.y};
     }
     float sum[DEPTH_V / 8][4] = {};
     float largest[2] = {minus_infinity(), minus_infinity()}, weights[2] = {};
@@ -80,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             const int key = first + 8 * j + line;
 #pragma unroll
             for (int s = 0; s < STEPS; ++s) {
-                const float4 a = four(keys + key * of_k.row, key < p.keys, 16 * s + 4 * pair, p.depth);
-                mma_half(score[j], own[s], to_halves(a.x, a.y), to_halves(a.z, a.w));
+                const uint2 a = pairs(keys + key * of_k.row, key < p.keys, 16 * s + 4 * pair, p.depth);
+                mma_half(score[j], own[s], a.x, a.y);
             }
         }
 #pragma unroll
@@ -123,18 +166,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             const uint4 left = {to_halves(near[0], near[1]), to_halves(near[2], near[3]), to_halves(far[0], far[1]),
                                 to_halves(far[2], far[3])};
             const int key = first + 16 * b + 2 * pair;
-            const float* row = values + key * of_v.row;
+            const number* row = values + key * of_v.row;
 #pragma unroll
             for (int n = 0; n < QUARTERS; ++n) {
                 const int e = 32 * n + 4 * line;
-                const float4 v0 = four(row, key < p.keys, e, p.depth_v);
-                const float4 v1 = four(row + of_v.row, key + 1 < p.keys, e, p.depth_v);
-                const float4 v8 = four(row + 8 * of_v.row, key + 8 < p.keys, e, p.depth_v);
-                const float4 v9 = four(row + 9 * of_v.row, key + 9 < p.keys, e, p.depth_v);
-                mma_half(sum[4 * n], left, to_halves(v0.x, v1.x), to_halves(v8.x, v9.x));
-                mma_half(sum[4 * n + 1], left, to_halves(v0.y, v1.y), to_halves(v8.y, v9.y));
-                mma_half(sum[4 * n + 2], left, to_halves(v0.z, v1.z), to_halves(v8.z, v9.z));
-                mma_half(sum[4 * n + 3], left, to_halves(v0.w, v1.w), to_halves(v8.w, v9.w));
+                const uint4 a = columns(row, of_v.row, key < p.keys, key + 1 < p.keys, e, p.depth_v);
+                const uint4 b = columns(row + 8 * of_v.row, of_v.row, key + 8 < p.keys, key + 9 < p.keys, e, p.depth_v);
+                mma_half(sum[4 * n], left, a.x, b.x);
+                mma_half(sum[4 * n + 1], left, a.y, b.y);
+                mma_half(sum[4 * n + 2], left, a.z, b.z);
+                mma_half(sum[4 * n + 3], left, a.w, b.w);
             }
         }
     }
@@ -191,6 +232,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                                          sum[4 * n + 2][2 * h + column], sum[4 * n + 3][2 * h + column]);
 #endif
         if (of_all >= p.queries) continue;
-        give(y + image * of_y.image + head * of_y.head + of_all * of_y.row, e, whole, divisor(total, p), p.depth_v);
+        const float by = divisor(total, p);
+        const index_t place = image * of_y.image + head * of_y.head + of_all * of_y.row;
+        if (!WRITES)
+            give(y + place, e, whole, by, p.depth_v);
+        else if (e < p.depth_v)  // of eights a row: nothing to fill up
+            *reinterpret_cast<uint2*>(reinterpret_cast<half_bits*>(y) + place + e) =
+                make_uint2(to_halves(whole.x / by, whole.y / by), to_halves(whole.z / by, whole.w / by));
     }
 }

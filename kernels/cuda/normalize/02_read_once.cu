@@ -5,14 +5,18 @@ name = "read_once"
 idea = "A row is read once, four elements at a time, and stays in the registers of its threads from the mean to the answer."
 launch = "normalize_fitted"
 overlaps = true
+writes = ["nchw float32", "nhwc float16", "nhwc bfloat16", "nhwc tf32"]
 [defines]
 LANES = 32  # threads of a row, a power of two; the launch sets these five
 ROWS = 4    # of a block
 ACROSS = 0
 VALUES = 8  # of a thread
 ALIGNED = 1   # whether rows begin at 16 bytes, so that a thread has neighbours in fours
+WRITES = 0  # how y lies: by its place in `writes`
 */
+#define BF16 (WRITES == 2)  // the type of half.cuh
 #include "common.cuh"
+#include "half.cuh"
 #include "overlap.cuh"
 #include "row.cuh"
 
@@ -82,7 +86,12 @@ extern "C" __global__ void __launch_bounds__(LANES * ROWS)
                 a[i] = a[i] * of_scale[channel] + of_bias[channel];
             }
         }
-        if constexpr (ALIGNED)
+        if constexpr (WRITES == 1 || WRITES == 2)
+            *reinterpret_cast<uint2*>(reinterpret_cast<half_bits*>(y) + row * p.length + j) =
+                make_uint2(to_halves(a[0], a[1]), to_halves(a[2], a[3]));
+        else if constexpr (WRITES == 3)
+            *reinterpret_cast<uint4*>(to + j) = make_uint4(to_tf32(a[0]), to_tf32(a[1]), to_tf32(a[2]), to_tf32(a[3]));
+        else if constexpr (ALIGNED)
             *reinterpret_cast<float4*>(to + j) = make_float4(a[0], a[1], a[2], a[3]);
         else
             to[j] = a[0];
