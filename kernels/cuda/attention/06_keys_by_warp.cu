@@ -44,12 +44,14 @@ __device__ __forceinline__ void fetch(float* to, int line, const float* from, in
     }
 }
 
+extern __shared__ float4 dynamic[];
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     attention(const float* __restrict__ q, const float* __restrict__ k, const float* __restrict__ v,
               const float* __restrict__ mask, float* __restrict__ y, const AttentionParams p) {
-    extern __shared__ __align__(16) float memory[];
     __shared__ float tops[WARPS][ROWS], totals[WARPS][ROWS];
     let_next_begin();
+    float* memory = reinterpret_cast<float*>(dynamic);
     const Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
     const int groups = (p.queries + GROUPS * ROWS - 1) / (GROUPS * ROWS);
     const int head = blockIdx.x / groups % p.heads;

@@ -42,11 +42,13 @@ outputs_min = 1000000
 #define OUT_PITCH (WARP_N + 4)
 static_assert(WARPS_M * WARPS_N * OUT_ROWS * OUT_PITCH <= STAGES * SLOT, "outputs go out where tiles were");
 
+extern __shared__ float4 dynamic[];
+
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, const __grid_constant__ GemmParams given) {
-    extern __shared__ __align__(16) float memory[];
     wait_for_previous();
+    float* memory = reinterpret_cast<float*>(dynamic);
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     const int across = (p.n + TILE_N - 1) / TILE_N;
     const int first_row = blockIdx.x / across * TILE_M, first_column = blockIdx.x % across * TILE_N;
