@@ -48,7 +48,7 @@ from kernels import expressions, layouts, toml
 from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
+from kernels.ops import ACTIVATIONS, GELUS, ITEMSIZE, METHODS, OPS, Params
 from kernels.precision import FP32, NAMES, narrow
 from kernels.tasks import is_known, record_of, shipped
 
@@ -87,7 +87,7 @@ _ONE_OF: dict[str, tuple[str, ...]] = {
     "dtype": tuple(ITEMSIZE),
     "to": tuple(ITEMSIZE),
     **{name: words for record in OPS.values() for name, (_, words) in record.enumerated.items()},
-    "activation": ("none", *ACTIVATIONS),
+    "activation": ("none", *ACTIVATIONS, *GELUS),
 }
 _EXACTLY: dict[str, tuple[str, ...]] = {
     "group": ("group",),
@@ -98,7 +98,7 @@ _EXACTLY: dict[str, tuple[str, ...]] = {
     "kernel": ("kh", "kw"),
     "side_by_side": ("side_by_side",),
 }
-_FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log")
+_FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log", "packed")
 _AT_MOST: dict[str, tuple[str, ...]] = {
     "kernel_max": ("kh", "kw"),
     "stride_max": ("stride_h", "stride_w"),

@@ -1,6 +1,7 @@
 """Grouping: what a Conv or Gemm can do on the way out (scale, bias, activation) becomes part of its step.
 
     Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | …
+    Gemm | MatMul → … → Gelu, where the device has kernels for that (`behind`)
     Mul → Add of a constant, walked alike (a normalisation that stands alone)
     MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid | Clip from 0 to 6 (Relu6)
     QuantizeLinear → DequantizeLinear by the same scale
@@ -13,6 +14,7 @@ reads, is never fused away.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,9 +33,10 @@ from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 
-def fuse(program: Program) -> Program:
-    """The program with every kernel that its producer can do folded into that producer's step."""
-    fuser = _Fuser(program)
+def fuse(program: Program, behind: Collection[str] = ()) -> Program:
+    """The program with every kernel that its producer can do folded into that producer's step. behind: what
+    products do on the way out beside kernels.ops.ACTIVATIONS."""
+    fuser = _Fuser(program, behind)
     for item in program.items:
         fuser.add(item)
     items = tuple(item for item in fuser.items if item is not None)
@@ -50,7 +53,8 @@ class _Affine:
 
 
 class _Fuser:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, behind: Collection[str]) -> None:
+        self.behind = behind
         self.items: list[Kernel | View | None] = []  # None: a view that a step took in
         self.specs = dict(program.specs)
         self.constants = dict(program.constants)
@@ -148,6 +152,8 @@ class _Fuser:
     def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:
         before, after = producer.params, item.params
         activation = _activation(after)
+        if activation is None and isinstance(before, Gemm) and isinstance(after, Unary):
+            activation = after.kind if after.kind in self.behind else None
         if activation is None:
             return None
         if not isinstance(before, Conv | Gemm | Pool | Binary | MultiplyAdd):

@@ -42,11 +42,11 @@ def choose_turns(plan: Plan, options: Options) -> Turns | None:
 
 def output_nbytes(step: Step) -> int:
     """Bytes of the output of a step, in its layout."""
-    return nbytes(step.writes, step.params.output_shape, ITEMSIZE[step.params.out_dtype])
+    return nbytes(step.writes, step.params.laid[1], ITEMSIZE[step.params.out_dtype])
 
 
 def _input_nbytes(step: Step) -> int:
-    return nbytes(step.reads, step.params.input_shapes[0], ITEMSIZE[step.params.dtype])
+    return nbytes(step.reads, step.params.laid[0], ITEMSIZE[step.params.dtype])
 
 
 def launch_offsets(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:

@@ -2,9 +2,9 @@
 
 A tensor is NHWC, in float16, rounded to TF32 or in eight bits as it is, if the step that writes it and all
 steps that read it have rungs for that, and nobody else reads it: it is no input or output of the model, and
-is not read in another shape. The matrix between two products counts as images of one pixel. Products keep the
-rungs that were chosen for them; other steps take rungs that read the layout. Steps that may be one kernel
-together (engine.planning.runs) keep what that kernel reads.
+no step reads it in another shape. Rows of a matrix count as images of one pixel (`Params.laid`). Products
+keep the rungs that were chosen for them; other steps take rungs that read the layout. Steps that may be one
+kernel together (engine.planning.runs) keep what that kernel reads.
 
 Rungs are first chosen by their times alone, on tensors in the model's layout, where most have to convert
 their input. A rung that needs no conversion in a layout may be faster there. Which ones were faster, in the
@@ -253,16 +253,16 @@ class _Assignment:
 def _readers(plan: Plan) -> dict[str, list[int]]:
     """The steps that read each tensor, for tensors that are images of a step and nothing else."""
     by_tensor: dict[str, list[int]] = defaultdict(list)
-    apart = {plan.holder(name) for name in plan.outputs} | set(plan.aliases.values()) | set(plan.inputs)
-    output_shapes = {step.output: step.params.output_shape for step in plan.steps}
+    apart = {plan.holder(name) for name in plan.outputs} | set(plan.inputs)
+    output_shapes = {step.output: step.params.laid[1] for step in plan.steps}
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
-            shape = output_shapes.get(name)
-            input_shape = step.params.input_shapes[0]
-            alike = shape is not None and _images(shape) and _pixels(input_shape) == _pixels(shape)
+            tensor = plan.holder(name)  # whatever shape it has in the model: the steps' own are compared
+            shape = output_shapes.get(tensor)
+            alike = shape is not None and _images(shape) and _pixels(step.params.laid[0]) == _pixels(shape)
             if not alike or i != 0 or plan.tensors[name].dtype not in ("float32", *EIGHT_BITS):
-                apart.add(name)
-            by_tensor[name].append(place)
+                apart.add(tensor)
+            by_tensor[tensor].append(place)
     return {name: places for name, places in by_tensor.items() if name not in apart}
 
 

@@ -19,7 +19,7 @@ from engine.ops import Kernel, View
 from engine.options import Options
 from engine.passes import Joins, Program, program, widen
 from engine.planning import choices, image_turns, layouts, mixed
-from engine.planning.step_fusion import always, better_fused, never
+from engine.planning.step_fusion import always, behind, better_fused, never, packed
 from kernels import precision as precisions
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
@@ -84,7 +84,9 @@ def plan(
         joins = better_fused(device, options, precision) if joined is None else joined
     if isinstance(joins, bool):
         joins = always if joins else never
-    lowered = widen(program(graph, batch, joins), partial(_taken, device))
+    packs = None if mix else packed(device, options)
+    made = program(graph, batch, joins, behind(device), packs)
+    lowered = widen(made, partial(_taken, device))
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
@@ -154,7 +156,7 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     }
     for step in made.steps:
         if step.writes != PLAIN:
-            sizes[step.output] = nbytes(step.writes, step.params.output_shape)
+            sizes[step.output] = nbytes(step.writes, step.params.laid[1])
     if made.turns is not None:
         for index in made.turns.steps[:-1]:
             sizes[made.steps[index].output] = image_turns.output_nbytes(made.at_once(index))

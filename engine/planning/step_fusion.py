@@ -7,15 +7,15 @@ and two steps are faster (`ways` says what has to be timed for that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from engine.ops import Kernel
 from engine.options import Options
-from engine.passes import Joins
+from engine.passes import Joins, Packs
 from engine.planning import choices
 from kernels import launch, registry
-from kernels.ops import Params
+from kernels.ops import GELUS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.lrn import Lrn
@@ -28,6 +28,26 @@ from kernels.precision import FP32
 _LONGEST = 320
 FLOAT = "float32"
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
+
+
+def behind(device: str) -> Collection[str]:
+    """What products do on the way out on this device, beside what all their kernels do. On the CPU a step of
+    its own divides the elements among the threads."""
+    return GELUS if device == "cuda" else ()
+
+
+def packed(device: str, options: Options) -> Packs | None:
+    """Which three products of an attention become one: on a GPU all, unless rungs are named for them that
+    differ, or a user's for the attention, which knows its inputs as ONNX has them. None: none."""
+
+    def packs(attention: Kernel, products: Sequence[Kernel]) -> bool:
+        named = [tuple(options.rungs[n] for n in made.nodes if n in options.rungs) for made in products]
+        wanted = [options.rungs[n] for n in attention.nodes if n in options.rungs]
+        rungs = registry.rungs(device, attention.params.op, options.kernel_dirs) if wanted else ()
+        own = any(rung.user and wanted[0] in (rung.name, str(rung.number)) for rung in rungs)
+        return not own and not any(named[1:])
+
+    return packs if device == "cuda" else None
 
 
 def always(made: Kernel, weights_known: bool) -> bool:

@@ -31,9 +31,9 @@ def bytes_moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLA
     # The operator's own count knows what of its inputs is not read, or read once for several.
     nbytes_moved = p.nbytes + sum(packed_nbytes - plain(place) for place, packed_nbytes in packed.items())
     if reads != PLAIN:
-        nbytes_moved += nbytes(reads, shapes[0]) - plain(0)
+        nbytes_moved += nbytes(reads, p.laid[0]) - plain(0)
     if writes != PLAIN:
-        nbytes_moved += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
+        nbytes_moved += nbytes(writes, p.laid[1]) - p.outputs * ITEMSIZE[p.out_dtype]
     return nbytes_moved
 
 

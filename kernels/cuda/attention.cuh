@@ -2,7 +2,10 @@
 #pragma once
 
 // Elements from one image, head and row to the next. The second and third axes are in the other order where the bit
-// of p.swapped is set that is the operand's number: q, k, v, y.
+// of p.swapped is set that is the operand's number: q, k, v, y. With the bit PACKED the first three lie side by side in
+// the rows of one tensor.
+#define PACKED 16
+
 struct Heads {
     index_t image, head, row;
 };
@@ -16,7 +19,21 @@ __device__ __forceinline__ Heads heads_of(const AttentionParams& p, int operand)
     of.image = heads * rows * elements;
     of.head = swapped ? elements : rows * elements;
     of.row = swapped ? heads * elements : elements;
+    if (p.swapped & PACKED && operand < 3) {
+        of.row = p.heads * p.depth + p.kv_heads * (p.depth + p.depth_v);
+        of.image = rows * of.row;
+    }
     return of;
+}
+
+// Of one tensor that q, k and v lie in, where each of them begins. What comes behind it comes as k then: the mask.
+__device__ __forceinline__ void unpack(const float* __restrict__& q, const float* __restrict__& k,
+                                       const float* __restrict__& v, const float* __restrict__& mask,
+                                       const AttentionParams& p) {
+    if (!(p.swapped & PACKED)) return;
+    mask = k;
+    k = q + p.heads * p.depth;
+    v = k + p.kv_heads * p.depth;
 }
 
 // The score of a query and a key from their product: scaled, capped, masked. mask: of the image and head, or null.

@@ -33,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
               const float* __restrict__ mask, float* __restrict__ y, const AttentionParams p) {
     __shared__ __align__(16) unsigned some_k[KEYS * LINE];
     __shared__ __align__(16) unsigned some_v[LINES_V * LINE_V];
+    unpack(q, k, v, mask, p);
     const Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
     const int tiles = (p.queries + WARPS * ROWS - 1) / (WARPS * ROWS);
     const int head = blockIdx.x / tiles % p.heads;

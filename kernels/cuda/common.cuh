@@ -10,6 +10,13 @@ typedef long long index_t;  // offsets of elements: a batch of activations passe
 __device__ __forceinline__ float relu(float v) { return v < 0.0f ? 0.0f : v; }
 __device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 
+// Half of v, times 1 + erf(v / √2); erfc keeps the digits that the sum loses for v ≪ 0.
+__device__ __forceinline__ float gelu(float v) { return 0.5f * v * erfcf(-0.70710678118654752f * v); }
+
+__device__ __forceinline__ float gelu_tanh(float v) {
+    return 0.5f * v * (1.0f + tanhf(0.79788456080286536f * (v + 0.044715f * v * v * v)));
+}
+
 __device__ __forceinline__ float activate(float v, int kind) {
     if (kind == ACTIVATION_RELU || kind == ACTIVATION_RELU6) {
         v = relu(v);
@@ -17,6 +24,10 @@ __device__ __forceinline__ float activate(float v, int kind) {
     }
     if (kind == ACTIVATION_TANH) return tanhf(v);
     if (kind == ACTIVATION_SIGMOID) return sigmoid(v);
+#ifdef GELU
+    if (kind == ACTIVATION_GELU) return gelu(v);
+    if (kind == ACTIVATION_GELU_TANH) return gelu_tanh(v);
+#endif
     return v;
 }
 

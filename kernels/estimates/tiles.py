@@ -133,3 +133,23 @@ def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, pa
 def _worth(tile: Tile, parts: int, m: int, n: int, k: int, batch: int) -> bool:
     """Whether every part has a few steps, and the parts' sums fit into memory set aside for them."""
     return ceil(k, tile.k) >= 2 * parts and 4 * parts * batch * m * n <= _MOST_PARTIAL_NBYTES
+
+
+# Warps of a block down and across, each with WARP_OUTPUTS: large blocks read fewer elements a multiplication.
+_WARPS = ((4, 2), (2, 2), (4, 1), (2, 1), (1, 1))
+WARP_OUTPUTS = (32, 64)
+_MOST_WARPS, _ENOUGH_WARPS = 16, 6  # of 128 registers a lane on a multiprocessor; that hide all waiting
+
+
+def fit_warps(m: int, n: int) -> tuple[int, int]:
+    """The block of such warps whose multiplications should take the fullest multiprocessor least time. Not
+    fitted to measured times: it counts blocks that are not whole, rounds that are not, and warps too few to
+    hide waiting."""
+
+    def time(down: int, across: int) -> float:
+        rows, columns = WARP_OUTPUTS[0] * down, WARP_OUTPUTS[1] * across
+        queue = ceil(ceil(m, rows) * ceil(n, columns), MULTIPROCESSORS)
+        resident = min(queue, _MOST_WARPS // (down * across)) * down * across
+        return queue * rows * columns / min(1.0, resident / _ENOUGH_WARPS)
+
+    return min(_WARPS, key=lambda warps: time(*warps))

@@ -16,7 +16,7 @@ from kernels.header import Define
 from kernels.languages.signature import signature
 from kernels.nearest import did_you_mean
 from kernels.occupancy import ceil
-from kernels.ops import Params, Scalar
+from kernels.ops import GELUS, Params, Scalar
 from kernels.registry import Rung
 from kernels.tasks import TaskParams, record_of
 
@@ -186,6 +186,8 @@ def launch(params: Params, rung: Rung) -> Launch:
         raise KernelError(
             f"{rung.path}: the launch shape {rung.launch} is not for {rung.op}, which has no {error.name}"
         ) from None
+    if getattr(params, "activation", None) in GELUS:
+        result = replace(result, defines={**result.defines, "GELU": 1})
     if isinstance(params, TaskParams) and len(offsets := params.output_offsets) > 1:
         result = replace(result, places=offsets)
     for stage in result.kernels(rung.op):

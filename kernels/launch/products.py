@@ -14,6 +14,7 @@ from kernels.estimates.tiles import (
     PARTS,
     Tile,
     fit,
+    fit_warps,
     microseconds,
 )
 from kernels.launch.core import MAX_X, MAX_YZ, Launch, define, in_parts, shape
@@ -24,6 +25,7 @@ from kernels.ops.qconv import QConv
 from kernels.ops.qgemm import QGemm
 from kernels.registry import Rung
 
+_ASYNC_STEPS = 16  # of the sum, in a tile of gemm_async
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
 TILES: Mapping[str, Mapping[Tile, float]] = {
@@ -108,6 +110,22 @@ def gemm_split(params: Gemm, rung: Rung) -> Launch:
     defines = tile.defines | _lies(params) | _wide_reads(params)
     x, _, z = _gemm_grid(params, tile.m, tile.n)
     return in_parts(params, (x, parts, z), tile.threads, parts, defines)
+
+
+@shape
+def gemm_async(params: Gemm, rung: Rung) -> Launch:
+    """A block of WARPS_M × WARPS_N warps a tile of y, 32 × 64 outputs a warp; STAGES
+    tiles of 16 steps in shared memory."""
+    down, across = fit_warps(params.m, params.n)
+    tile_m, tile_n = 32 * down, 64 * across
+    floats = tile_m * (_ASYNC_STEPS + 4) + _ASYNC_STEPS * tile_n
+    return Launch(
+        _gemm_grid(params, tile_m, tile_n),
+        (32 * down * across, 1, 1),
+        params.scalars(),
+        shared_nbytes=4 * define(rung, "STAGES") * floats,
+        defines={"WARPS_M": down, "WARPS_N": across},
+    )
 
 
 @shape

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernels.errors import KernelError
 from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
+from kernels.layouts import PLAIN, chunk
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.attention import Attention
@@ -16,11 +19,15 @@ from kernels.registry import Rung
 
 _MOST_VALUES = 16  # of a row in the registers of a thread
 _FEW_VALUES = 4
+_MOST_OF_ROW = 32  # values: no more are added up one after the other (sums.cuh)
 _SECTOR = 8  # float32 elements: the least that memory gives at once
 _WARP, _BLOCK = 32, 1024
 _THREADS = 128  # of a block whose rows are short
 _TILE, _SIDE = 64, 16  # attention: queries of a block, threads along a side of it
 _WIDEST_TENSOR = 128  # elements of a key or value on the tensor cores
+_QUERIES, _KEYS = 16, 32  # of a warp at a time, where warps divide the keys
+_NARROW = 64  # elements of a key and value, of which a block has room for more warps
+_BUSY = 1600  # warps: twelve for each of an H100's 132 multiprocessors
 _WIDEST = 16  # elements of the answer that such a thread has of each of its queries
 
 
@@ -87,6 +94,28 @@ def normalize_rows(params: Normalize, rung: Rung) -> Launch:
 
 
 @shape
+def normalize_fitted(params: Normalize, rung: Rung) -> Launch:
+    """As normalize_rows, with VALUES elements of a row in the registers of a thread, in fours that lie side
+    by side where all rows begin at 16 bytes (ALIGNED). Raises KernelError for rows too long for that."""
+    aligned = params.length % 4 == 0
+    together = 4 if aligned else 1
+    lanes = min(_BLOCK, _power_of_two(ceil(params.length, 2 * _FEW_VALUES)))
+    values = together * ceil(ceil(params.length, together), lanes)
+    if values > _MOST_OF_ROW:
+        raise KernelError(
+            f"{rung.label} takes rows of up to {_MOST_OF_ROW * _BLOCK} elements, "
+            f"and these have {params.length}"
+        )
+    rows = max(1, _THREADS // lanes)
+    defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": 0, "VALUES": values}
+    defines |= {"ALIGNED": int(aligned), **_layouts(rung)}
+    laid = rung.written_layout
+    if laid != PLAIN and (params.gives != "all" or params.length % max(4, chunk(laid))):
+        raise KernelError(f"{rung.label} writes {laid} in rows of whole chunks alone")
+    return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+@shape
 def attention_queries(params: Attention, rung: Rung) -> Launch:
     """A block of BLOCK threads for each query of a head."""
     blocks = params.batch * params.heads * params.queries
@@ -122,6 +151,61 @@ def attention_tensor(params: Attention, rung: Rung) -> Launch:
     }
     blocks = params.batch * params.heads * ceil(params.queries, _TILE)
     return Launch((blocks, 1, 1), (_TILE * 2, 1, 1), params.scalars(), defines={**defines, "KEYS": keys})
+
+
+@shape
+def attention_by_warp(params: Attention, rung: Rung) -> Launch:
+    """A block of WARPS warps for 16 queries of a head, or twice or four times as many where there are enough
+    of them to keep a large device busy; SHARES warps divide the keys of the same queries. DEPTH, DEPTH_V:
+    elements of keys and values, padded; ALIGNED: whether all rows begin at 16 bytes. Raises KernelError for
+    more elements than registers suffice for."""
+    # By the shared memory where shares meet.
+    how = _by_warp(params, rung, 4, 8 if params.depth_v <= _NARROW else 4)
+    if rung.read_layout != PLAIN and not (params.packed and how.defines["ALIGNED"]):
+        raise KernelError(f"{rung.label} reads {rung.read_layout} in packed rows of fours alone")
+    eights = params.swapped[3] and params.heads * params.depth_v % 8 == 0
+    if rung.written_layout != PLAIN and not (eights and how.defines["ALIGNED"]):
+        raise KernelError(f"{rung.label} writes {rung.written_layout} in rows of whole eights alone")
+    return replace(how, defines={**how.defines, **_layouts(rung)})
+
+
+@shape
+def attention_by_warp_in_shared(params: Attention, rung: Rung) -> Launch:
+    """As attention_by_warp; each warp has a tile of keys or values, and its weights, in shared memory, and
+    the warps of the same queries have these there together."""
+    warps = 4 if max(params.depth, params.depth_v) <= _NARROW else 2  # of 64 KiB, as the oldest devices have
+    how = _by_warp(params, rung, warps, warps)
+    line = int(how.defines["DEPTH"]) + 4
+    of_warp = _KEYS * (max(line, int(how.defines["DEPTH_V"])) + _QUERIES + 4)
+    shared = 4 * (warps * of_warp + warps // int(how.defines["SHARES"]) * _QUERIES * line)
+    return replace(how, shared_nbytes=shared)
+
+
+def _by_warp(params: Attention, rung: Rung, least: int, most: int) -> Launch:
+    """least, most: warps of a block and shares of the keys."""
+    widest = max(params.depth, params.depth_v)
+    if widest > _WIDEST_TENSOR:
+        raise KernelError(
+            f"{rung.label} takes up to {_WIDEST_TENSOR} elements a key and value, and these have {widest}"
+        )
+    tiles = params.batch * params.heads * ceil(params.queries, _QUERIES)
+    shares = 1
+    while shares < min(most, ceil(params.keys, _KEYS)) and shares * tiles < _BUSY:
+        shares *= 2
+    warps = max(least, shares)
+    defines: dict[str, Define] = {
+        "DEPTH": 16 * ceil(params.depth, 16),
+        "DEPTH_V": 32 * ceil(params.depth_v, 32),
+        "WARPS": warps,
+        "SHARES": shares,
+        "ALIGNED": int(params.depth % 4 == 0 and params.depth_v % 4 == 0),
+    }
+    blocks = params.batch * params.heads * ceil(params.queries, _QUERIES * (warps // shares))
+    return Launch((blocks, 1, 1), (_WARP * warps, 1, 1), params.scalars(), defines=defines)
+
+
+def _layouts(rung: Rung) -> dict[str, Define]:
+    return {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:

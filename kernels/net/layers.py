@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernels.ops import ACTIVATIONS, Params
+from kernels.ops import ACTIVATIONS, GELUS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
@@ -79,7 +79,7 @@ def _of(params: Params, batch: int) -> tuple[Layer, ...]:
         return (_pool(params),)
     if isinstance(params, Gemm) and params.m == batch:
         plain = not params.trans_a and params.batch == 1 and params.alpha == 1 and not params.bias_stride_m
-        if not plain:
+        if not plain or params.activation in GELUS:
             raise ValueError("a product of another form than images by weights")
         return (Layer(replace(params, m=1), (params.k, 1, 1), (params.n, 1, 1)),)
     if isinstance(params, Softmax) and params.outer == batch and params.inner == 1:

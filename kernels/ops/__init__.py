@@ -18,6 +18,7 @@ from kernels.ops._base import (
     EXPONENTS,
     FLOATS,
     FLOATS8,
+    GELUS,
     ITEMSIZE,
     MAX_RANK,
     MEMBER_TYPES,
@@ -36,6 +37,7 @@ __all__ = [
     "EXPONENTS",
     "FLOATS",
     "FLOATS8",
+    "GELUS",
     "ITEMSIZE",
     "MAX_RANK",
     "MEMBER_TYPES",
@@ -93,7 +95,7 @@ OPS = read(__name__, __path__)
 def codes() -> dict[str, int]:
     """The numbers by which a kernel is told of an enumerated parameter, as defines: ACTIVATION_NONE = 0,
     ACTIVATION_RELU = 1, …, UNARY_RELU, BINARY_ADD, POOL_MAX, PAD_CONSTANT, DTYPE_FLOAT32."""
-    words = {"ACTIVATION": ("none", *ACTIVATIONS), "DTYPE": tuple(ITEMSIZE)}
+    words = {"ACTIVATION": ("none", *ACTIVATIONS, *GELUS), "DTYPE": tuple(ITEMSIZE)}
     for record in OPS.values():
         words |= dict(record.enumerated.values())
     return {f"{group}_{w.upper()}": i for group, names in words.items() for i, w in enumerate(names)}

@@ -27,6 +27,9 @@ from kernels.errors import KernelError
 METHODS = ("direct", "winograd", "fft", "strassen", "split", "plain")
 FEW_TERMS = 64  # up to which it makes no difference
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
+# What only products do on the way out, in CUDA: such a kernel is compiled with GELU = 1, so that no other one
+# has their many instructions in it.
+GELUS = ("gelu", "gelu_tanh")
 ITEMSIZE = {
     "float32": 4,
     "float16": 2,
@@ -168,6 +171,12 @@ class Params(ABC):
     @abstractmethod
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the output."""
+
+    @property
+    def laid(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of the first input and of the output as kernels.layouts takes them: of images, or the
+        rows of a matrix with an axis of 1 in front."""
+        return self.input_shapes[0], self.output_shape
 
     @property
     def outputs(self) -> int:
@@ -352,7 +361,7 @@ def undivided(p: Params) -> Division:
 
 def activation_code(activation: str | None) -> int:
     """The number of an activation, as kernels know it."""
-    return ("none", *ACTIVATIONS).index(activation or "none")
+    return ("none", *ACTIVATIONS, *GELUS).index(activation or "none")
 
 
 def int32(*values: int) -> tuple[np.int32, ...]:

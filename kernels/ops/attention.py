@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -26,6 +26,9 @@ class Attention(Params):
     Neighbouring heads, heads / kv_heads of them, share one of k and v. cap(s) = softcap · tanh(s / softcap),
     or s where softcap is 0. Query i sees key j where earliest ≤ j − i ≤ latest; other scores are −∞. A query
     all of whose scores are −∞ has no weights: its y is NaN, as a softmax of them is, or 0 where `guarded`.
+
+    packed: q, k and v are one tensor (batch, queries, width), each row with those of all heads side by side:
+    all of q, then of k, then of v. Then there are as many keys as queries, and the first three are swapped.
     """
 
     op: ClassVar[str] = "attention"
@@ -52,6 +55,7 @@ class Attention(Params):
     guarded: bool = False
     mask: tuple[int, ...] = ()
     swapped: tuple[bool, bool, bool, bool] = (False, False, False, False)
+    packed: bool = False
     dtype: str = "float32"
 
     @property
@@ -76,18 +80,49 @@ class Attention(Params):
         return q + self.batch * self.kv_heads * seen * (self.depth + self.depth_v)
 
     @property
+    def width(self) -> int:
+        """Elements of a row of q, k and v together."""
+        return self.heads * self.depth + self.kv_heads * (self.depth + self.depth_v)
+
+    def apart(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """q (batch, heads, queries, depth), k, v, and the mask if there is one, as views."""
+        if not self.packed:
+            laid = zip(inputs[:3], self.input_shapes, self.swapped, strict=False)
+            parts = [(x.reshape(shape), way) for x, shape, way in laid]
+            return (*(x.swapaxes(1, 2) if way else x for x, way in parts), *inputs[3:])
+        rows = inputs[0].reshape(self.input_shapes[0])
+        ends = np.cumsum([self.heads * self.depth, self.kv_heads * self.depth])
+        several = zip(np.split(rows, ends, axis=2), (self.heads, self.kv_heads, self.kv_heads), strict=True)
+        by_head = [x.reshape(self.batch, self.queries, heads, -1).swapaxes(1, 2) for x, heads in several]
+        return (*by_head, *inputs[1:])
+
+    @property
+    def plain(self) -> Attention:
+        """The same of what `apart` gives."""
+        return replace(self, packed=False, swapped=(False, False, False, self.swapped[3]))
+
+    @property
     def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        masks = (self.mask,) if self.mask else ()
+        if self.packed:
+            return ((self.batch, self.queries, self.width), *masks)
         shapes = (
             (self.batch, self.heads, self.queries, self.depth),
             (self.batch, self.kv_heads, self.keys, self.depth),
             (self.batch, self.kv_heads, self.keys, self.depth_v),
         )
         lying = tuple(_lying(shape, way) for shape, way in zip(shapes, self.swapped, strict=False))
-        return (*lying, *((self.mask,) if self.mask else ()))
+        return (*lying, *masks)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
         return _lying((self.batch, self.heads, self.queries, self.depth_v), self.swapped[3])
+
+    @property
+    def laid(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        rows = self.batch * self.queries
+        given = (1, rows, self.width) if self.packed else self.input_shapes[0]
+        return given, (1, rows, self.heads * self.depth_v) if self.swapped[3] else self.output_shape
 
     @property
     def mask_strides(self) -> tuple[int, ...]:
@@ -102,11 +137,11 @@ class Attention(Params):
         return replace(self, batch=count, mask=mask)
 
     def has_rows(self, place: int) -> bool:
-        return place < 3 or self.mask[0] > 1
+        return place < (1 if self.packed else 3) or self.mask[0] > 1
 
     def scalars(self) -> tuple[Scalar, ...]:
         sizes = (self.batch, self.heads, self.kv_heads, self.queries, self.keys, self.depth, self.depth_v)
-        ways = sum(1 << place for place, way in enumerate(self.swapped) if way)
+        ways = sum(1 << place for place, way in enumerate((*self.swapped, self.packed)) if way)
         return (
             *int32(*sizes),
             np.float32(self.scale),
@@ -116,12 +151,14 @@ class Attention(Params):
         )
 
     def small_shapes(self) -> Iterator[Shape]:
-        p = self
-        plain = replace(p, batch=2, heads=2, kv_heads=2, queries=5, keys=7, depth=8, depth_v=8, mask=(),
+        p, few, many = self, 7, 131
+        if p.packed:
+            few, many = 5, 67
+        plain = replace(p, batch=2, heads=2, kv_heads=2, queries=5, keys=few, depth=8, depth_v=8, mask=(),
                         earliest=-FAR, latest=FAR, softcap=0.0)  # fmt: skip
         yield Shape("plain", plain)
-        yield Shape("size", replace(plain, batch=1, queries=67, keys=131, depth=min(p.depth, 33), depth_v=9))
-        yield Shape("mask", replace(plain, mask=(2, 1, 5, 7)))
+        yield Shape("size", replace(plain, batch=1, queries=67, keys=many, depth=min(p.depth, 33), depth_v=9))
+        yield Shape("mask", replace(plain, mask=(2, 1, 5, few)))
         if p.latest != FAR or p.earliest != -FAR:
             low = -2 if p.earliest != -FAR else -FAR
             yield Shape("causal", replace(plain, earliest=low, latest=1 if p.latest != FAR else FAR))
@@ -129,7 +166,7 @@ class Attention(Params):
             yield Shape("group", replace(plain, heads=4))
         if p.softcap:
             yield Shape("softcap", replace(plain, softcap=2.0))
-        small = replace(plain, heads=4, latest=1, mask=(1, 4, 1, 7), depth=12, depth_v=20)
+        small = replace(plain, heads=4, latest=1, mask=(1, 4, 1, few), depth=12, depth_v=20)
         yield Shape("all", replace(small, softcap=p.softcap))
 
 

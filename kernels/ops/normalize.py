@@ -55,6 +55,10 @@ class Normalize(Params):
         return (self.count, self.length if self.gives == "all" else 1)
 
     @property
+    def laid(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return (1, *self.input_shapes[0]), (1, *self.output_shape)
+
+    @property
     def rows(self) -> int | None:
         return self.count // self.groups
 

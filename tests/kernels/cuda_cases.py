@@ -8,6 +8,7 @@ NumPy for the rest.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.nodes import nodes as nodes_of
 from kernels import launch
-from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, ITEMSIZE, Params, sized
+from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, GELUS, ITEMSIZE, Params, sized
 from kernels.ops.binary import BINARY_KINDS
 from kernels.ops.cast import TOWARDS, Cast
 from kernels.ops.conv import Conv
@@ -109,6 +110,10 @@ def activate(v: Array, kind: str | None) -> Array:
         return np.clip(v, 0, 6)
     if kind == "tanh":
         return np.tanh(v)
+    if kind == "gelu":
+        return v * (1 + np.vectorize(math.erf)(v / math.sqrt(2))) / 2
+    if kind == "gelu_tanh":
+        return v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))) / 2
     return 1 / (1 + np.exp(-v)) if kind == "sigmoid" else v
 
 
@@ -262,6 +267,9 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
     yield gemm_case(rng, Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh"))
     yield gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
     yield gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
+    for m, n, kind in ((1, 136, "gelu"), (20, 136, "gelu_tanh"), (70, 40, "gelu")):
+        yield gemm_case(rng, Gemm(m, n, 64, bias=True, activation=kind))
+    yield gemm_case(rng, Gemm(40, 68, 324, bias=True, beta=0.5, activation="tanh"))  # two pieces of the sum
     yield gemm_case(rng, Gemm(1, 1, 1))
     a, b = rng.standard_normal((2, 5, 70)), rng.standard_normal((2, 70, 9))
     yield Case(Gemm(5, 9, 70, batch=2, stride_a=350, stride_b=630, dtype="float64"), (a, b, None), a @ b)
@@ -285,7 +293,7 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
             batch=batch,
             stride_a=m * k if batch > 1 else 0,
             stride_b=k * n if batch > 1 and not shared else 0,
-            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+            activation=(*ACTIVATIONS, *GELUS)[rng.integers(len(ACTIVATIONS) + len(GELUS))],
         )
         yield gemm_case(rng, drawn)
 

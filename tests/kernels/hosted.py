@@ -35,7 +35,7 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
     held = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(case.inputs) if a is not None]
     if rung.read_layout != PLAIN:
-        images = held[0].reshape(case.params.input_shapes[0])
+        images = held[0].reshape(case.params.laid[0])
         held[0] = lying.as_it_lies(rung.read_layout, images)
     # A texture begins where textures may, as the pages do; constants are copied from the device's memory.
     guarded = [Guarded(array, at_end and not how.texture) for array in held]
@@ -44,7 +44,7 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
         index = how.constant[1]
         constant = hosted.asarray(held[index])
         addresses[index] = int(constant.data.ptr)
-    writes, shape = rung.written_layout, case.params.output_shape
+    writes, shape = rung.written_layout, case.params.laid[1]
     # Nothing that was there before may be taken for an answer.
     nbytes = case.expected.size * case.dtype.itemsize if writes == PLAIN else layouts.nbytes(writes, shape)
     y = Guarded(np.full(nbytes, 0xFF, np.uint8), at_end)

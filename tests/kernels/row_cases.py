@@ -89,6 +89,7 @@ def _normalize(rng: np.random.Generator) -> Iterator[Made]:
         Normalize(4, 98, 49, 2, affine=True),  # groups of two channels
         Normalize(9, 100, centred=False, affine=True),
         Normalize(2, 9000),
+        Normalize(5, 192, affine=True),  # rows that begin at 16 bytes
         *(Normalize(33, 40, centred=gives == "mean", gives=gives) for gives in ("mean", "factor")),
     ):
         x = 3 + normal(rng, params.count, params.length)
@@ -186,10 +187,15 @@ def _attention(rng: np.random.Generator) -> Iterator[Made]:
         replace(several, latest=61, mask=(1, 2, 70, 131), softcap=3.0, swapped=swapped),
         Attention(1, 1, 3, 200, 16, 100, 1, scale=0.25),
         Attention(1, 2, 2, 9, 70, 256, 1, scale=0.1, latest=7),
+        Attention(1, 2, 17, 530, 64, 64, 1, scale=0.2, latest=500),  # many tiles of keys
+        Attention(9, 16, 3, 40, 20, 8, 16, scale=0.3, swapped=swapped),  # many queries
         Attention(2, 6, 197, 197, 64, 64, 6, scale=0.125, swapped=(True,) * 4),  # a small vision transformer
+        Attention(1, 4, 37, 37, 12, 20, 2, scale=0.3, mask=(1, 1, 37, 37), swapped=(True,) * 4, packed=True),
+        Attention(1, 4, 17, 17, 12, 20, 2, scale=0.3, mask=(1, 1, 17, 17), swapped=(True,) * 4, packed=True),
+        Attention(2, 3, 35, 35, 9, 6, 3, scale=0.3, swapped=(True, True, True, False), packed=True),
     ):
-        q, k, v = (normal(rng, *shape) for shape in p.input_shapes[:3])
-        q = 3 * q  # few keys have most of the weight
+        given = [normal(rng, *shape) for shape in p.input_shapes[: 1 if p.packed else 3]]
+        given[0] = 3 * given[0]  # few keys have most of the weight
         mask = None
         if p.mask:
             mask = normal(rng, *p.mask)
@@ -197,14 +203,11 @@ def _attention(rng: np.random.Generator) -> Iterator[Made]:
                 mask[..., -2] = -np.inf
             elif p.guarded:
                 mask[:, :, -1] = -np.inf
-        yield p, (q, k, v, mask), _attended(p, q, k, v, mask)
+        yield p, (*given, mask), _attended(p, given, mask)
 
 
-def _attended(p: Attention, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
-    q, k, v = (
-        (of.swapaxes(1, 2) if way else of).astype(np.float64)
-        for of, way in zip((q, k, v), p.swapped, strict=False)
-    )
+def _attended(p: Attention, given: list[Array], mask: Array | None) -> Array:
+    q, k, v = (of.astype(np.float64) for of in p.apart(given))
     k, v = (np.repeat(of, p.heads // p.kv_heads, axis=1) for of in (k, v))
     scores = p.scale * q @ k.swapaxes(2, 3)
     if p.softcap:

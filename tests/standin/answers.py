@@ -122,7 +122,8 @@ class _Bound:
         arrays = []
         for i, (address, shape, dtype) in enumerate(given):
             if i == 0 and module.layout("READS") != layouts.PLAIN:
-                arrays.append(self._laid_out(address, shape, module.layout("READS"), dtype))
+                laid = self._laid_out(address, params.laid[0], module.layout("READS"), dtype)
+                arrays.append(laid.reshape(shape))
             elif i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision not in EXACT:
@@ -135,10 +136,11 @@ class _Bound:
             self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
             return
         answer = np.empty(params.output_shape, to if layout == layouts.BYTES else np.float32)
-        shape = lying.as_it_lies(layout, answer).shape
+        laid = answer.reshape(params.laid[1])
+        shape = lying.as_it_lies(layout, laid).shape
         held = self._view(output, shape, lying.of_case(layout, to))
         self._calls += calls(params, arrays, answer, module.twin)
-        self._calls.append(lambda: np.copyto(held, lying.as_it_lies(layout, answer)))
+        self._calls.append(lambda: np.copyto(held, lying.as_it_lies(layout, laid)))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.judge.mistakes.common import Mistake, mistakes
 from kernels.cpu import functions
-from kernels.ops import ACTIVATIONS
+from kernels.ops import ACTIVATIONS, GELUS
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import COMPARE_KINDS, Compare
@@ -46,6 +46,8 @@ def _then(linear: Callable[[], np.ndarray], kind: str) -> np.ndarray:
 
 
 def activated(y: np.ndarray, kind: str | None) -> np.ndarray:
+    if kind in GELUS:
+        return _function(Unary(kind, y.size), y)
     with np.errstate(all="ignore"):
         return FUNCTIONS[kind or "identity"](y)
 

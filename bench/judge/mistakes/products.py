@@ -91,7 +91,12 @@ def product(p: Gemm, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None) -> n
 
 
 @mistakes.register
-def _attention(
+def _attention(p: Attention, *inputs: np.ndarray) -> Iterator[Mistake]:
+    q, k, v, *masks = p.apart(inputs)
+    yield from _of_heads(p.plain, q, k, v, *masks)
+
+
+def _of_heads(
     p: Attention, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None
 ) -> Iterator[Mistake]:
     def made(

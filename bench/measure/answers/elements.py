@@ -91,6 +91,10 @@ def _activated(values: np.ndarray, kind: str | None) -> np.ndarray:
         return np.tanh(values)
     if kind == "sigmoid":
         return np.exp(-np.logaddexp(0.0, -values))
+    if kind == "gelu":
+        return np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in values.tolist()])
+    if kind == "gelu_tanh":
+        return values * (1 + np.tanh(math.sqrt(2 / math.pi) * (values + 0.044715 * values**3))) / 2
     return np.clip(values, 0.0, 6.0 if kind == "relu6" else None)
 
 
@@ -208,10 +212,7 @@ def _gemm(p: Gemm, inputs: Sequence[np.ndarray], places: np.ndarray) -> np.ndarr
 
 @at_places.register
 def _attention(p: Attention, inputs: Sequence[np.ndarray], places: np.ndarray) -> np.ndarray:
-    q, k, v = (
-        array.reshape(shape).swapaxes(1, 2) if way else array.reshape(shape)
-        for array, shape, way in zip(inputs[:3], p.input_shapes, p.swapped, strict=False)
-    )
+    q, k, v, *masks = p.apart(inputs)
     image, second, third, element = np.unravel_index(places, p.output_shape)
     head, query = (third, second) if p.swapped[3] else (second, third)
     of = head // (p.heads // p.kv_heads)
@@ -219,7 +220,7 @@ def _attention(p: Attention, inputs: Sequence[np.ndarray], places: np.ndarray) -
     if p.softcap:
         scores = p.softcap * np.tanh(scores / p.softcap)
     if p.mask:
-        mask = np.broadcast_to(inputs[3].reshape(p.mask), (p.batch, p.heads, p.queries, p.keys))
+        mask = np.broadcast_to(masks[0].reshape(p.mask), (p.batch, p.heads, p.queries, p.keys))
         scores = scores + mask[image, head, query]
     away = np.arange(p.keys) - query[:, None]
     scores = np.where((away < p.earliest) | (away > p.latest), -np.inf, scores)

@@ -215,8 +215,12 @@ def _attention(p: Attention, place: int, values: np.ndarray, random: np.random.G
     """Scores of which a few have most of the weight; by the mask those of some queries are so large that an
     exponential overflows for whoever does not see to it."""
     if place == 0:
-        return values * np.float32(3 / (max(abs(p.scale), 1e-6) * np.sqrt(p.depth)))
-    if place == 3:
+        larger = np.float32(3 / (max(abs(p.scale), 1e-6) * np.sqrt(p.depth)))
+        if not p.packed:
+            return values * larger
+        queries = np.arange(p.width) < p.heads * p.depth
+        return np.where(queries, values * larger, values)
+    if place == (1 if p.packed else 3):
         return values + LARGE * (random.random((*p.mask[:3], 1)) < 0.3).astype(np.float32)
     return values
 

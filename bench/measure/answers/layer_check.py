@@ -20,6 +20,7 @@ from bench.measure.outcomes import Incorrect
 from bench.results.records import Case, ErrorStats, Layer
 from engine import backends
 from engine.backend import Backend, Options, Planned, Session, Variant
+from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.planning import groups
 from kernels import registry
@@ -124,7 +125,7 @@ class LayerCheck:
         if loaded.judge != ORACLE:
             return {}
         at = (loaded.graph, self._backend, self._precision, self._options, loaded.golden())
-        steps = () if plan is None else [step.nodes for step in plan.steps]
+        steps = () if plan is None else _spans(plan, loaded.graph)
         refused: list[str] = []
         found = layer_errors.isolated(*at, steps, loaded.tell, refused)
         own = self._at_its_batch(plan)
@@ -177,3 +178,15 @@ class LayerCheck:
                 by = f" ({', '.join(rungs)})" if rungs else ""
                 return f"{layer.nodes[0]}{by}"
         return output
+
+
+def _spans(plan: Plan, graph: Graph) -> list[tuple[str, ...]]:
+    """The nodes of each step. A step whose output is no tensor of the model has nothing that could be
+    compared: it is looked at with those that read it."""
+    known = {name for node in graph.nodes for name in node.outputs}
+    makers = {step.output: step for step in plan.steps}
+    spans = []
+    for step in plan.steps:
+        inner = [makers[name].nodes for name in step.inputs if name in makers and name not in known]
+        spans.append((*(node for nodes in inner for node in nodes), *step.nodes))
+    return spans

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from kernels.ops import EXPONENTS, FLOATS8, Params
+from kernels.ops import EXPONENTS, FLOATS8, GELUS, Params
 from kernels.ops._quantized import EIGHT_BITS, Quantized
 from kernels.ops.attention import Attention
 from kernels.ops.binary import BINARY_KINDS, Binary
@@ -70,8 +70,22 @@ def activate(nodes: list[Any], kind: str | None, linear: str, output: str) -> No
             bounds = {f"{output}:lower": 0.0, f"{output}:upper": 6.0}
             nodes += [node("Constant", (), name, value_float=value) for name, value in bounds.items()]
             nodes.append(node("Clip", [linear, *bounds], output))
+        elif kind in GELUS:
+            nodes += _gelu_behind(kind, linear, output)
         else:
             nodes.append(node(ACTIVATIONS[kind], [linear], output))
+
+
+def _gelu_behind(kind: str, linear: str, output: str) -> list[Any]:
+    """Its nodes and those of the constants that they read; what is between has names of its own."""
+    made = _COMPOSED[kind](linear, output)
+    read = dict.fromkeys(name for each in made for name in each.input)
+    constants = [node("Constant", (), name, value_float=_FIXED[name]) for name in read if name in _FIXED]
+    for each in [*constants, *made]:
+        for names in (each.input, each.output):
+            names[:] = [name if name in (linear, output) else f"{output}:{name}" for name in names]
+        each.name = f"{each.name}_{output}"
+    return [*constants, *made]
 
 
 def window(p: Conv | Pool) -> dict[str, Any]:
@@ -94,6 +108,15 @@ _FUNCTIONS = {
 }
 
 
+# Numbers that the functions below are made with, whatever their parameters are.
+_FIXED = {
+    "half": 0.5,
+    "one": 1.0,
+    "cube": 0.044715,
+    "root_half": math.sqrt(0.5),
+    "root_of_pi": math.sqrt(2 / math.pi),
+}
+
 # What ONNX calls alpha and beta, where these are attributes.
 _ATTRIBUTES = {
     **dict.fromkeys(("leaky_relu", "thresholded_relu", "elu", "celu"), ("alpha",)),
@@ -110,15 +133,7 @@ _Made = Callable[[str, str], list[Any]]
 @nodes.register
 def _unary(p: Unary, names: Sequence[str], output: str) -> Nodes:
     if p.kind in _COMPOSED:
-        constants = {
-            "alpha": p.alpha,
-            "beta": p.beta,
-            "half": 0.5,
-            "one": 1.0,
-            "cube": 0.044715,
-            "root_half": math.sqrt(0.5),
-            "root_of_pi": math.sqrt(2 / math.pi),
-        }
+        constants = {"alpha": p.alpha, "beta": p.beta, **_FIXED}
         made = _COMPOSED[p.kind](names[0], output)
         read = {name for each in made for name in each.input}
         return made, {name: np.array(value, p.dtype) for name, value in constants.items() if name in read}
@@ -588,6 +603,8 @@ def _attention(p: Attention, names: Sequence[str], output: str) -> Nodes:
     dtype = np.dtype(p.dtype)
     extra: dict[str, np.ndarray] = {"scale": np.array(p.scale, dtype)}
     made: list[Any] = []
+    if p.packed:
+        names = [*_unpacked(p, made, extra, names[0]), *names[1:]]
     q, k, v = names[:3]
     if p.swapped[0]:
         made.append(node("Transpose", [q], "q_heads", perm=_SWAPPED))
@@ -621,6 +638,18 @@ def _attention(p: Attention, names: Sequence[str], output: str) -> Nodes:
     if p.swapped[3]:
         made.append(node("Transpose", ["heads"], output, perm=_SWAPPED))
     return made, extra
+
+
+def _unpacked(p: Attention, made: list[Any], extra: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """q, k and v out of the rows of one tensor."""
+    parts = (("q", p.heads, p.depth), ("k", p.kv_heads, p.depth), ("v", p.kv_heads, p.depth_v))
+    rows = [f"{part}_rows" for part, _, _ in parts]
+    extra["widths"] = np.array([heads * elements for _, heads, elements in parts], np.int64)
+    made.append(helper.make_node("Split", [name, "widths"], rows, name="apart", axis=2))
+    for row, (part, heads, elements) in zip(rows, parts, strict=True):
+        extra[f"{part}_shape"] = np.array((p.batch, p.queries, heads, elements), np.int64)
+        made.append(node("Reshape", [row, f"{part}_shape"], part))
+    return tuple(part for part, _, _ in parts)
 
 
 def _heads(p: Attention, made: list[Any], extra: dict[str, np.ndarray], name: str, place: int) -> str:

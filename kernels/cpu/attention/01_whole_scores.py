@@ -3,6 +3,7 @@
 # name = "whole_scores"
 # idea = "Both products by BLAS, head by head, the scores of all queries and keys written out in between."
 # [needs]
+# packed = false
 # dtype = ["float32", "float64"]
 """y = softmax(cap(scale · q kᵀ) + mask) · v: scores, their softmax in place, and what they weigh."""
 

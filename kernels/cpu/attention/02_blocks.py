@@ -3,6 +3,8 @@
 # name = "blocks"
 # idea = "Keys and values a block at a time, the softmax kept up on the way: all scores are never written."
 # compiled = true
+# [needs]
+# packed = false
 """y = softmax(cap(scale · q kᵀ) + mask) · v, block by block of the queries and of the keys.
 
 Of each query the largest score so far and the sum of exp(score − largest) are kept. A larger one makes what

@@ -3,6 +3,7 @@
 # name = "blas"
 # idea = "Leaves the product to BLAS, which reads transposed matrices as they lie, and finishes in place."
 # [needs]
+# activation = ["none", "relu", "tanh", "sigmoid", "relu6"]
 # dtype = ["float32", "float64"]
 """y = activation(alpha · a @ b + beta · bias), the product by sgemm straight into y; long sums of few
 outputs in pieces (kernels.cpu.common.product, which says how exact they are)."""

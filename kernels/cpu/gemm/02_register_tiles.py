@@ -4,6 +4,8 @@
 # idea = "Keeps up to 8 × 48 sums in vector registers, over weights packed once in panels of 16 columns."
 # compiled = true
 # packs = true
+# [needs]
+# activation = ["none", "relu", "tanh", "sigmoid", "relu6"]
 """y = activation(alpha · a @ b + beta · bias), tile by tile of the output.
 
 b lies in panels: 16 columns (a vector's) side by side, row after row, so that a tile reads it from its

@@ -17,6 +17,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     attention(const float* __restrict__ q, const float* __restrict__ k, const float* __restrict__ v,
               const float* __restrict__ mask, float* __restrict__ y, const AttentionParams p) {
     __shared__ float scores[BLOCK];
+    unpack(q, k, v, mask, p);
     const Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
     const int query = blockIdx.x % p.queries;
     const int head = blockIdx.x / p.queries % p.heads;

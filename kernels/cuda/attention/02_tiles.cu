@@ -51,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE, ACROSS <= 4 ? 2 : 1)
     __shared__ __align__(16) float room[ROOM];
     __shared__ __align__(16) float weight[TILE * LINE];
     float *some_q = room, *some_k = room + SLICE * LINE, *some_v = room;
+    unpack(q, k, v, mask, p);
     const Heads of_q = heads_of(p, 0), of_k = heads_of(p, 1), of_v = heads_of(p, 2), of_y = heads_of(p, 3);
     const int tiles = (p.queries + TILE - 1) / TILE;
     const int top = blockIdx.x % tiles * TILE;

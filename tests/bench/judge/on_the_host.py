@@ -79,6 +79,7 @@ _ASSEMBLY = {
     'asm("cvt.rn" HALF_TYPE "x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
         "bits = to_short_<BF16>(second) << 16 | to_short_<BF16>(first);",
     'asm("tanh.approx.f32 %0, %0;" : "+f"(v));': "v = tanhf(v);",
+    'asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v));': "y = exp2f(v);",
     'asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(s));': "root = 1 / sqrtf(s);",
     'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(its_own) : "f"(root));': "its_own = sqrtf(root);",
     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
