@@ -1,0 +1,138 @@
+"""`cudnn-graph`: our Graph as a pass of cuDNN graphs, cuBLASLt products and its own kernels. NumPy stands in
+for the libraries (tests.engine.rivals.nvidia); the kernels are run from their PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from engine.rivals import cudnn_net
+from engine.rivals.cublaslt import Products
+from engine.rivals.cudnn_library import Graphs
+from kernels.errors import UnsupportedError
+from tests.engine.harness import make_model, random
+from tests.engine.rivals import nvidia
+from tests.engine.rivals.nvidia import CublasLt, Memory
+
+BOUNDS = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2}
+Nodes = list[Any]
+
+
+def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
+    return helper.make_node(op, inputs.split(), [output], f"{op} {output}", **attributes)
+
+
+def net(nodes: Nodes, shape: tuple[int, ...], outputs: str = "y", opset: int = 17, **more: Any) -> Graph:
+    constants = {name: np.asarray(value) for name, value in more.items()}
+    return from_proto(make_model(nodes, {"x": ("N", *shape)}, outputs.split(), constants, opset=opset), "net")
+
+
+def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -> Mapping[str, np.ndarray]:
+    """Of two passes, the first of which is given something else."""
+    memory = Memory(held, nhwc, size)
+    graphs, products = Graphs(nvidia.cudnn(memory), memory), Products(CublasLt(memory), memory)  # type: ignore[arg-type]
+    made = cudnn_net.built(graph, len(x), held, nhwc, nhwc, memory, graphs, products)
+    given = np.float16 if held == "float16" else np.float32
+    for value in (x * 0 + 3, x):
+        memory.array(made.inputs["x"], given, x.size)[:] = value.reshape(-1)
+        for step in made.steps:
+            step()
+    found = {}
+    for info in graph.outputs:
+        shape = np.shape(expected(graph, x)[info.name])
+        flat = memory.array(made.outputs[info.name], given, int(np.prod(shape)))
+        found[info.name] = flat.reshape(shape).astype(np.float32)
+    graphs.close()
+    products.close()
+    return found
+
+
+def expected(graph: Graph, x: np.ndarray) -> dict[str, np.ndarray]:
+    session = ReferenceEvaluator(graph.whole_proto())
+    found = session.run(None, {"x": x})
+    return {info.name: np.asarray(array) for info, array in zip(graph.outputs, found, strict=True)}
+
+
+def check(graph: Graph, shape: tuple[int, ...], size: int = 1, ways: str = "all") -> None:
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    right = expected(graph, x)
+    for held, nhwc in (("float32", False), ("float32", True), ("float16", True), ("bfloat16", True)):
+        if ways == "float16" and held != "float16":
+            continue
+        for name, found in answers(graph, held, nhwc, x, size).items():
+            error = np.linalg.norm(found - right[name]) / max(np.linalg.norm(right[name]), 1e-9)
+            assert error <= BOUNDS[held], (held, nhwc, name, error)
+
+
+def filters(m: int, c: int, kh: int, kw: int, seed: int) -> np.ndarray:
+    return random((m, c, kh, kw), seed) / np.sqrt(c * kh * kw).astype(np.float32)
+
+
+# A block as ResNet has it: the sum joins the second convolution, whichever side it stands on.
+BLOCK = net(
+    [
+        node("Conv", "x w1", "a", pads=[1, 1, 1, 1]),
+        node("BatchNormalization", "a s b m v", "an"),
+        node("Relu", "an", "ar"),
+        node("Conv", "ar w2 b2", "c", pads=[1, 1, 1, 1]),
+        node("Conv", "x w3", "d"),
+        node("Add", "c d", "e"),
+        node("Relu", "e", "f"),
+        node("Conv", "f w4", "g", group=10, pads=[0, 1, 2, 1], strides=[2, 1]),
+        node("Clip", "g low high", "h"),
+        node("Add", "h h2", "i"),
+        node("GlobalAveragePool", "i", "j"),
+        node("Flatten", "j", "k"),
+        node("Gemm", "k w5 b5", "y", transB=1),
+    ],
+    (5, 9, 7),
+    w1=filters(6, 5, 3, 3, 1), s=np.abs(random((6,), 2)) + 0.5, b=random((6,), 3), m=random((6,), 4),
+    v=np.abs(random((6,), 5)) + 0.5, w2=filters(10, 6, 3, 3, 6), b2=random((10,), 7),
+    w3=filters(10, 5, 1, 1, 8), w4=filters(10, 1, 3, 3, 9), low=np.float32(0), high=np.float32(6),
+    h2=random((10, 1, 1), 10), w5=random((3, 10), 11), b5=random((3,), 12),
+)  # fmt: skip
+# As AlexNet, SqueezeNet and EfficientNet have it.
+WIDE = net(
+    [
+        node("Conv", "x w1 b1", "a", strides=[2, 2], pads=[2, 2, 2, 2]),
+        node("Relu", "a", "ar"),
+        node("LRN", "ar", "b", size=5, alpha=0.02, beta=0.75, bias=2.0),
+        node("MaxPool", "b", "c", kernel_shape=[3, 3], strides=[2, 2]),
+        node("Conv", "c w2 b2", "d", group=2, pads=[1, 1, 1, 1]),
+        node("Sigmoid", "d", "ds"),
+        node("Conv", "c w3", "e"),
+        node("Concat", "ds e c", "f", axis=1),
+        node("GlobalAveragePool", "f", "g"),
+        node("Conv", "g w4", "h"),
+        node("HardSigmoid", "h", "hs"),
+        node("Mul", "f hs", "i"),
+        node("AveragePool", "i", "k", kernel_shape=[2, 2], pads=[0, 1, 1, 0], count_include_pad=1),
+        node("Flatten", "k", "l"),
+        node("Gemm", "l w5 b5", "n", transB=1, alpha=0.5),
+        node("Tanh", "n", "o"),
+        node("MatMul", "o w6", "p"),
+        node("Softmax", "p", "y"),
+    ],
+    (3, 13, 15),
+    w1=filters(16, 3, 5, 5, 1), b1=random((16,), 2), w2=filters(24, 8, 3, 3, 3), b2=random((24,), 4),
+    w3=filters(5, 16, 1, 1, 5), w4=filters(45, 45, 1, 1, 6), w5=random((6, 45 * 3 * 3), 7) / 20,
+    b5=random((6,), 8), w6=random((6, 4), 9),
+)  # fmt: skip
+
+
+def test_a_residual_block_is_one_graph_a_convolution() -> None:
+    made, items = cudnn_net._translated(BLOCK, 3)
+    assert len([it for it in items if isinstance(it, cudnn_net.Summed)]) == 1
+    assert not [it for it in made.items if it.output == "an"], "the normalisation is in the weights"
+    check(BLOCK, (3, 5, 9, 7))
+
+
+def test_a_net_like_alexnet_gives_the_answers_of_onnx() -> None:
+    check(WIDE, (2, 3, 13, 15), size=5)
