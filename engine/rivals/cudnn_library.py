@@ -1,7 +1,7 @@
 """cuDNN through the graph API of its frontend (`nvidia-cudnn-frontend`, the module `cudnn`): a convolution
 with what follows it as one graph, and the fastest of its execution plans, chosen by time.
 
-The names are those of the frontend's Python API, versions 1.18 to 1.28.
+The names are those of the frontend's Python API, versions 1.18 to 1.26.
 """
 
 from __future__ import annotations

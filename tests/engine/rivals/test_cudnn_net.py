@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
+from bench.measure.answers import oracle
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.rivals import cudnn_net
 from engine.rivals.cublaslt import Products
 from engine.rivals.cudnn_library import Graphs
-from kernels.errors import UnsupportedError
 from tests.engine.harness import make_model, random
 from tests.engine.rivals import nvidia
 from tests.engine.rivals.nvidia import CublasLt, Memory
@@ -38,7 +36,8 @@ def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -
     """Of two passes, the first of which is given something else."""
     memory = Memory(held, nhwc, size)
     graphs, products = Graphs(nvidia.cudnn(memory), memory), Products(CublasLt(memory), memory)  # type: ignore[arg-type]
-    made = cudnn_net.built(graph, len(x), held, nhwc, nhwc, memory, graphs, products)
+    tf32 = nhwc and held == "float32"
+    made = cudnn_net.built(graph, len(x), held, nhwc, tf32, memory, graphs, products)
     given = np.float16 if held == "float16" else np.float32
     for value in (x * 0 + 3, x):
         memory.array(made.inputs["x"], given, x.size)[:] = value.reshape(-1)
@@ -55,9 +54,7 @@ def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -
 
 
 def expected(graph: Graph, x: np.ndarray) -> dict[str, np.ndarray]:
-    session = ReferenceEvaluator(graph.whole_proto())
-    found = session.run(None, {"x": x})
-    return {info.name: np.asarray(array) for info, array in zip(graph.outputs, found, strict=True)}
+    return dict(oracle.run(graph, {"x": x}, [info.name for info in graph.outputs]))
 
 
 def check(graph: Graph, shape: tuple[int, ...], size: int = 1, ways: str = "all") -> None:
