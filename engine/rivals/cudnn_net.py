@@ -45,7 +45,7 @@ UNARY = ("identity", "relu", "tanh", "sigmoid", "clip", "leaky_relu", "hard_sigm
 BINARY = ("add", "sub", "mul", "div", "pow", "max", "min")
 REDUCE = ("mean", "sum", "max")
 MOST_AXES = 6
-MOST_ITEMS = 2**32 - 1
+MOST_ITEMS = 2**31 - 1
 
 Work = Callable[[], None]
 
@@ -622,9 +622,9 @@ class _Builder:
         activation: str | None,
         count: int,
     ) -> None:
-        at = self.constant("", np.array(table, np.uint32), f"walk {table}", "uint32")
-        numbers = np.uint32(size), _at(at), np.int32(BINARY.index(kind)), np.int32(_activation(activation))
-        given = (*map(_at, places), _at(y), *numbers, np.uint32(count))
+        at = self.constant("", np.array(table, np.int32), f"walk {table}", "int32")
+        numbers = np.int32(size), _at(at), np.int32(BINARY.index(kind)), np.int32(_activation(activation))
+        given = (*map(_at, places), _at(y), *numbers, np.int32(count))
         self.do(self.gpu.launch("two", given, size))
 
     def multiply_add(self, kernel: Kernel, _: str) -> None:

@@ -7,7 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-typedef long long i64;
+typedef long long index_t;
 #define LARGEST __int_as_float(0x7f800000)  // infinity
 
 #if TYPE == 0
@@ -29,26 +29,26 @@ struct alignas(sizeof(T) * V) Pack {
     T v[V];
 };
 
-__device__ __forceinline__ i64 here() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ index_t here() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
 
 // Where a thread's values are: image n, channels c … c + V − 1, pixel p of P.
 struct Spot {
-    i64 n, p;
+    index_t n, p;
     int c;
 };
 
-__device__ __forceinline__ Spot spot(i64 i, int C, i64 P, int pitch) {
+__device__ __forceinline__ Spot spot(index_t i, int C, index_t P, int pitch) {
 #if NHWC
     const unsigned chunks = pitch / V;
-    const i64 pixel = i / chunks;
+    const index_t pixel = i / chunks;
     return {pixel / P, pixel % P, (int)(i - pixel * chunks) * V};
 #else
-    const i64 plane = i / P;
+    const index_t plane = i / P;
     return {plane / C, i - plane * P, (int)(plane % C)};
 #endif
 }
 
-__device__ __forceinline__ i64 at(i64 n, int c, i64 p, int C, i64 P, int pitch) {
+__device__ __forceinline__ index_t at(index_t n, int c, index_t p, int C, index_t P, int pitch) {
 #if NHWC
     return (n * P + p) * pitch + c;
 #else
@@ -69,61 +69,61 @@ __device__ __forceinline__ float activated(float x, int activation) {
 
 // x as ONNX has it, (n, C, P) → the layout of the pass. Neighbours in a warp read neighbouring pixels.
 template <typename From>
-__device__ void into(const From* __restrict__ x, T* __restrict__ y, i64 items, int C, i64 P, int pitch) {
-    const i64 i = here();
+__device__ void into(const From* __restrict__ x, T* __restrict__ y, index_t items, int C, index_t P, int pitch) {
+    const index_t i = here();
     if (i >= items) return;
-    const i64 p = i % P, rest = i / P;
+    const index_t p = i % P, rest = i / P;
     const int chunks = NHWC ? pitch / V : C, c = (int)(rest % chunks) * V;
-    const i64 n = rest / chunks;
+    const index_t n = rest / chunks;
     Pack made;
 #pragma unroll
     for (int j = 0; j < V; j++) put(&made.v[j], c + j < C ? real(x[(n * C + c + j) * P + p]) : 0.0f);
     *(Pack*)(y + at(n, c, p, C, P, pitch)) = made;
 }
 
-extern "C" __global__ void into_of_float(const float* x, T* y, i64 items, int C, i64 P, int pitch) {
+extern "C" __global__ void into_of_float(const float* x, T* y, index_t items, int C, index_t P, int pitch) {
     into(x, y, items, C, P, pitch);
 }
-extern "C" __global__ void into_of_own(const T* x, T* y, i64 items, int C, i64 P, int pitch) {
+extern "C" __global__ void into_of_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
     into(x, y, items, C, P, pitch);
 }
 
-extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, i64 items) {
-    const i64 i = here();
+extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, index_t items) {
+    const index_t i = here();
     if (i < items) put(y + i, x[i]);
 }
 
-extern "C" __global__ void widen(const T* __restrict__ x, float* __restrict__ y, i64 items) {
-    const i64 i = here();
+extern "C" __global__ void widen(const T* __restrict__ x, float* __restrict__ y, index_t items) {
+    const index_t i = here();
     if (i < items) y[i] = real(x[i]);
 }
 
 // The layout of the pass → (n, C, P) as ONNX has it.
 template <typename To>
-__device__ void out_of(const T* __restrict__ x, To* __restrict__ y, i64 items, int C, i64 P, int pitch) {
-    const i64 i = here();
+__device__ void out_of(const T* __restrict__ x, To* __restrict__ y, index_t items, int C, index_t P, int pitch) {
+    const index_t i = here();
     if (i >= items) return;
-    const i64 plane = i / P;
+    const index_t plane = i / P;
     put(y + i, real(x[at(plane / C, (int)(plane % C), i - plane * P, C, P, pitch)]));
 }
 
-extern "C" __global__ void out_to_float(const T* x, float* y, i64 items, int C, i64 P, int pitch) {
+extern "C" __global__ void out_to_float(const T* x, float* y, index_t items, int C, index_t P, int pitch) {
     out_of(x, y, items, C, P, pitch);
 }
-extern "C" __global__ void out_to_own(const T* x, T* y, i64 items, int C, i64 P, int pitch) {
+extern "C" __global__ void out_to_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
     out_of(x, y, items, C, P, pitch);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- images
 
 // kind 0 max, 1 average. A maximum of NaN is NaN.
-extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, i64 items, int C, int pitch, int kind, int h,
+extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch, int kind, int h,
                                 int w, int out_h, int out_w, int kh, int kw, int stride_h, int stride_w, int pad_top,
                                 int pad_left, int pad_bottom, int pad_right, int dilation_h, int dilation_w,
                                 int include_pad, int activation) {
-    const i64 i = here();
+    const index_t i = here();
     if (i >= items) return;
-    const i64 P = (i64)h * w, Q = (i64)out_h * out_w;
+    const index_t P = (index_t)h * w, Q = (index_t)out_h * out_w;
     const Spot s = spot(i, C, Q, pitch);
     const int row = (int)(s.p / out_w), column = (int)(s.p % out_w);
     float found[V];
@@ -137,7 +137,7 @@ extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, i64 
             if (include_pad && r < h + pad_bottom && q < w + pad_right) count++;
             if (r < 0 || r >= h || q < 0 || q >= w) continue;
             if (!include_pad) count++;
-            const Pack read = *(const Pack*)(x + at(s.n, s.c, (i64)r * w + q, C, P, pitch));
+            const Pack read = *(const Pack*)(x + at(s.n, s.c, (index_t)r * w + q, C, P, pitch));
 #pragma unroll
             for (int j = 0; j < V; j++) {
                 const float value = real(read.v[j]);
@@ -156,9 +156,9 @@ extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, i64 
 }
 
 // y = x / (bias + scale · Σ x²)^beta over the SIZE channels c − (SIZE − 1) / 2 … c + SIZE / 2, those that there are.
-extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, i64 items, int C, int pitch, i64 P, float scale,
+extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch, index_t P, float scale,
                                float beta, float bias) {
-    const i64 i = here();
+    const index_t i = here();
     if (i >= items) return;
     const Spot s = spot(i, C, P, pitch);
     constexpr int before = (SIZE - 1) / 2;
@@ -191,12 +191,12 @@ extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, i64 i
 
 // y = activation(x · factor + shift + other): a number of `factor` and `shift` a channel; what is null is left out.
 extern "C" __global__ void finish(const T* __restrict__ x, const float* __restrict__ factor,
-                                  const float* __restrict__ shift, const T* __restrict__ other, T* y, i64 items, int C,
-                                  int pitch, i64 P, int activation) {
-    const i64 i = here();
+                                  const float* __restrict__ shift, const T* __restrict__ other, T* y, index_t items, int C,
+                                  int pitch, index_t P, int activation) {
+    const index_t i = here();
     if (i >= items) return;
     const Spot s = spot(i, C, P, pitch);
-    const i64 place = at(s.n, s.c, s.p, C, P, pitch);
+    const index_t place = at(s.n, s.c, s.p, C, P, pitch);
     const Pack read = *(const Pack*)(x + place);
     Pack more;
     if (other) more = *(const Pack*)(other + place);
@@ -228,32 +228,32 @@ __device__ __forceinline__ float binary(float a, float b, int kind) {
 // y[i] = activation(kind(a, b)), y without gaps; table: six sizes, then the steps of a and of b along each. From `count`
 // on along the last axis y is zero: those are no channels.
 template <typename B>
-__device__ void walked(const T* __restrict__ a, const B* __restrict__ b, T* __restrict__ y, unsigned items,
-                       const unsigned* __restrict__ table, int kind, int activation, unsigned count) {
-    const i64 i = here();
+__device__ void walked(const T* __restrict__ a, const B* __restrict__ b, T* __restrict__ y, int items,
+                       const int* __restrict__ table, int kind, int activation, int count) {
+    const index_t i = here();
     if (i >= items) return;
     unsigned rest = (unsigned)i;
-    i64 from_a = 0, from_b = 0;
+    index_t from_a = 0, from_b = 0;
     bool real_one = true;
     for (int axis = 5; axis >= 0; axis--) {
         const unsigned size = table[axis], place = rest % size;
         rest /= size;
-        if (axis == 5) real_one = place < count;
-        from_a += (i64)place * table[6 + axis];
-        from_b += (i64)place * table[12 + axis];
+        if (axis == 5) real_one = place < (unsigned)count;
+        from_a += (index_t)place * table[6 + axis];
+        from_b += (index_t)place * table[12 + axis];
     }
     put(y + i, real_one ? activated(binary(real(a[from_a]), real(b[from_b]), kind), activation) : 0.0f);
 }
 
-extern "C" __global__ void two(const T* a, const T* b, T* y, unsigned items, const unsigned* table, int kind, int activation,
-                               unsigned count) {
+extern "C" __global__ void two(const T* a, const T* b, T* y, int items, const int* table, int kind, int activation,
+                               int count) {
     walked(a, b, y, items, table, kind, activation, count);
 }
 
 // Functions of one element, by the place of their names in engine/rivals/cudnn_steps.py. All are finite at zero: what lies
 // behind the channels of a pixel stays harmless.
-extern "C" __global__ void one(const T* __restrict__ x, T* __restrict__ y, i64 items, int kind, float alpha, float beta) {
-    const i64 i = here();
+extern "C" __global__ void one(const T* __restrict__ x, T* __restrict__ y, index_t items, int kind, float alpha, float beta) {
+    const index_t i = here();
     if (i >= items) return;
     const float v = real(x[i]);
     float f = v;
@@ -285,8 +285,8 @@ __device__ __forceinline__ float joined(float mine, bool largest) {
     return all[0];
 }
 
-extern "C" __global__ void softmax(const T* __restrict__ x, T* __restrict__ y, int axis, i64 inner, int logarithm) {
-    const i64 start = (i64)blockIdx.x / inner * axis * inner + (i64)blockIdx.x % inner;
+extern "C" __global__ void softmax(const T* __restrict__ x, T* __restrict__ y, int axis, index_t inner, int logarithm) {
+    const index_t start = (index_t)blockIdx.x / inner * axis * inner + (index_t)blockIdx.x % inner;
     float top = -LARGEST;
     for (int k = threadIdx.x; k < axis; k += 128) {
         const float value = real(x[start + k * inner]);
@@ -304,8 +304,8 @@ extern "C" __global__ void softmax(const T* __restrict__ x, T* __restrict__ y, i
 }
 
 // y (outer, inner): the mean, sum or largest (kind 0, 1, 2) of each row.
-extern "C" __global__ void reduced(const T* __restrict__ x, T* __restrict__ y, int axis, i64 inner, int kind) {
-    const i64 start = (i64)blockIdx.x / inner * axis * inner + (i64)blockIdx.x % inner;
+extern "C" __global__ void reduced(const T* __restrict__ x, T* __restrict__ y, int axis, index_t inner, int kind) {
+    const index_t start = (index_t)blockIdx.x / inner * axis * inner + (index_t)blockIdx.x % inner;
     float found = kind == 2 ? -LARGEST : 0.0f;
     for (int k = threadIdx.x; k < axis; k += 128) {
         const float value = real(x[start + k * inner]);

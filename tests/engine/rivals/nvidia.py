@@ -8,7 +8,7 @@ import bisect
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,15 @@ from kernels.ptx.program import Buffer, Device, Program, packed
 
 TYPES = {"FLOAT": np.float32, "HALF": np.float16, "BFLOAT16": np.dtype("bfloat16")}
 _programs: dict[tuple[str, bool, int], Program] = {}
+
+
+class Sees(Protocol):
+    """What the libraries do with memory."""
+
+    stream: Any
+
+    def array(self, address: int, dtype: Any, count: int) -> np.ndarray: ...
+    def later(self, do: Callable[[], object]) -> None: ...
 
 
 class Memory:
@@ -98,8 +107,12 @@ class Memory:
     def synchronize(self) -> None:
         pass
 
+    def later(self, do: Callable[[], object]) -> None:
+        """A library puts this on the stream: nothing waits here."""
+        do()
 
-# ------------------------------------------------------------------------------------------------------- cuDNN
+
+# ------------------------------------------------------------------------------------------------- cuDNN
 
 
 class Unsupported(RuntimeError):
@@ -133,7 +146,7 @@ class Pygraph:
 
     refused: Callable[[Pygraph], bool] = staticmethod(lambda graph: False)
 
-    def __init__(self, memory: Memory, **named: Any) -> None:
+    def __init__(self, memory: Sees, **named: Any) -> None:
         self.memory, self.named, self.calls = memory, named, list[str]()
         self.tensors: list[Tensor] = []
 
@@ -218,18 +231,22 @@ class Pygraph:
         assert index in (2, 3)
         arrays = {tensor: _strided(self.memory, at, tensor) for tensor, at in given.items()}
         (output,) = [tensor for tensor in given if tensor.output]
-        real = {tensor: array.astype(np.float32) for tensor, array in arrays.items() if tensor is not output}
-        arrays[output][...] = output.value(real).astype(arrays[output].dtype)
+
+        def do() -> None:
+            real = {of: array.astype(np.float32) for of, array in arrays.items() if of is not output}
+            arrays[output][...] = output.value(real).astype(arrays[output].dtype)
+
+        self.memory.later(do)
 
 
-def _strided(memory: Memory, at: int, tensor: Tensor) -> np.ndarray:
+def _strided(memory: Sees, at: int, tensor: Tensor) -> np.ndarray:
     reach = 1 + sum((size - 1) * step for size, step in zip(tensor.dim, tensor.stride, strict=True))
     flat = memory.array(at, TYPES[tensor.type], reach)
     steps = [step * flat.itemsize for step in tensor.stride]
     return np.lib.stride_tricks.as_strided(flat, tensor.dim, steps)
 
 
-def cudnn(memory: Memory) -> Any:
+def cudnn(memory: Sees) -> Any:
     """The module."""
     names = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "WINOGRAD_TILE_13x13")
     return SimpleNamespace(
@@ -246,13 +263,16 @@ def cudnn(memory: Memory) -> Any:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- cuBLASLt
+# ---------------------------------------------------------------------------------------------- cuBLASLt
 
 
 class CublasLt:
-    """libcublasLt as ctypes gives it: two algorithms are proposed, of which the first fails."""
+    """libcublasLt as ctypes gives it: three algorithms are proposed, the first for another GPU. failing:
+    those that do not run."""
 
-    def __init__(self, memory: Memory) -> None:
+    failing: tuple[int, ...] = ()
+
+    def __init__(self, memory: Sees) -> None:
         self._memory, self._held = memory, dict[int, Any]()
 
         def version() -> int:
@@ -316,26 +336,31 @@ class CublasLt:
         assert (c.value, third.value) == (d.value, fourth.value)
         assert (beta._obj.value, size.value) == (0.0, cublaslt.WORKSPACE)
         assert workspace.value
-        assert algorithm._obj[0] == 21, "one that was proposed"
+        assert algorithm._obj[0] in (21, 22), "one that was proposed"
+        if algorithm._obj[0] in self.failing:
+            return 13  # CUBLAS_STATUS_EXECUTION_FAILED
         asked = self._held[product.value]
         layouts = [self._held[it.value] for it in (first, second, third)]
         kind = {0: np.float32, 2: np.float16, 14: np.dtype("bfloat16")}[layouts[0]["type"]]
         assert asked["compute"] in ((68, 77) if kind == np.float32 else (68,))
-        batch = layouts[2].get(5, 1)
-        for number in range(batch):
-            places = [
-                self._matrix(it.value, layout, number, kind)
-                for it, layout in zip((a, b, d), layouts, strict=True)
-            ]
-            left, right = (
-                (place.T if asked.get(attribute) else place).astype(np.float32)
-                for attribute, place in zip((3, 4), places[:2], strict=True)
-            )
-            y = alpha._obj.value * (left @ right)
-            epilogue = asked.get(7, 0)
-            if epilogue & 4:
-                y = y + self._memory.array(asked[8], kind, len(y)).astype(np.float32)[:, None]
-            places[2][...] = (np.maximum(y, 0) if epilogue & 2 else y).astype(kind)
+
+        def do() -> None:
+            for number in range(layouts[2].get(5, 1)):
+                places = [
+                    self._matrix(it.value, layout, number, kind)
+                    for it, layout in zip((a, b, d), layouts, strict=True)
+                ]
+                left, right = (
+                    (place.T if asked.get(attribute) else place).astype(np.float32)
+                    for attribute, place in zip((3, 4), places[:2], strict=True)
+                )
+                y = alpha._obj.value * (left @ right)
+                epilogue = asked.get(7, 0)
+                if epilogue & 4:
+                    y = y + self._memory.array(asked[8], kind, len(y)).astype(np.float32)[:, None]
+                places[2][...] = (np.maximum(y, 0) if epilogue & 2 else y).astype(kind)
+
+        self._memory.later(do)
         return 0
 
     def _matrix(self, at: int, layout: Mapping[Any, int], number: int, kind: Any) -> np.ndarray:
