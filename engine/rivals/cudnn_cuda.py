@@ -58,8 +58,7 @@ class CudnnGraphSession(LaunchedSession):
         }
         words = "; ".join(f"{node}: {plan}" for node, plan in self._net.words.items())
         self.facts: Mapping[str, str] = {
-            "cudnn": self._graphs.version,
-            "cudnn_frontend": str(self._cudnn.__version__),
+            "cudnn_frontend": f"{self._cudnn.__version__} with cuDNN {self._graphs.version}",
             "cublaslt": self._products.version,
             "layout": "channels innermost" if self._nhwc else "as ONNX has it",
             "tf32": "yes" if precision == "tf32" else "no",

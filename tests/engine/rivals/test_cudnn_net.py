@@ -3,18 +3,25 @@ for the libraries (tests.engine.rivals.nvidia); the kernels are run from their P
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from bench.measure.answers import oracle
+from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
-from engine.rivals import cudnn_net
+from engine.machine import driver
+from engine.rivals import cudnn_gpu, cudnn_library, cudnn_net
 from engine.rivals.cublaslt import Products
 from engine.rivals.cudnn_library import Graphs
+from kernels import nvrtc
+from kernels.environment import ROOT
+from kernels.errors import UnavailableError, UnsupportedError
 from tests.engine.harness import make_model, random
 from tests.engine.rivals import nvidia
 from tests.engine.rivals.nvidia import CublasLt, Memory
@@ -40,7 +47,7 @@ def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -
     made = cudnn_net.built(graph, len(x), held, nhwc, tf32, memory, graphs, products)
     given = np.float16 if held == "float16" else np.float32
     for value in (x * 0 + 3, x):
-        memory.array(made.inputs["x"], given, x.size)[:] = value.reshape(-1)
+        memory.array(made.inputs[graph.inputs[0].name], given, x.size)[:] = value.reshape(-1)
         for step in made.steps:
             step()
     found = {}
@@ -133,3 +140,69 @@ def test_a_residual_block_is_one_graph_a_convolution() -> None:
 
 def test_a_net_like_alexnet_gives_the_answers_of_onnx() -> None:
     check(WIDE, (2, 3, 13, 15), size=5)
+
+
+def test_nets_of_every_kind_of_step_give_the_answers_of_onnx() -> None:
+    """One pass of each way to lay a tensor: dense steps before and behind images, sums of any shape."""
+    mixed = net(
+        [
+            node("Add", "x k", "a"),
+            node("Relu", "a", "ar"),
+            node("AveragePool", "ar", "b", kernel_shape=[3, 2], strides=[2, 2], ceil_mode=1, pads=[1, 0] * 2),
+            node("Mul", "b s", "c"),
+            node("Add", "c t", "d"),
+            node("Concat", "d b d", "e", axis=2),
+            node("ReduceMean", "e", "f", axes=[3], keepdims=1),
+            node("Sub", "e f", "g"),
+            node("LeakyRelu", "g", "h", alpha=0.2),
+            node("LogSoftmax", "h", "y", axis=1),
+            node("MatMul", "h p", "q"),
+        ],
+        (3, 6, 5),
+        outputs="y q",
+        k=random((6, 5), 1), s=random((3, 1, 1), 2), t=random((3, 1, 1), 3), p=random((3, 4), 4),
+    )  # fmt: skip
+    check(mixed, (2, 3, 6, 5))
+
+
+@pytest.mark.parametrize(
+    ("graph", "told"),
+    [
+        (
+            net([node("Transpose", "x", "y", perm=[0, 2, 1])], (3, 4)),
+            "'Transpose y' (Transpose): cuDNN's graphs",
+        ),
+        (net([node("Sin", "x", "y")], (3,)), "there is no sin here, but identity"),
+        (net([node("Conv", "x x", "y")], (3, 4, 4)), "its weights or bias are no constants"),
+        (
+            net([node("Conv", "x w", "y", group=2)], (6, 4, 4), w=random((4, 3, 1, 1), 1)),
+            "do not fill 16 bytes",
+        ),
+    ],
+    ids=["operator", "function", "weights", "groups"],
+)
+def test_what_has_no_translation_is_refused_with_node_operator_and_reason(graph: Graph, told: str) -> None:
+    assert told in (backends.get("cudnn-graph").supports(graph, 2, "fp16") or "")
+    with pytest.raises(UnsupportedError, match=r"node '.*' \("):
+        cudnn_net.built(graph, 2, "float16", True, False, *3 * [None])  # type: ignore[arg-type]
+
+
+def test_without_the_library_the_backend_says_what_would_bring_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = backends.get("cudnn-graph")
+    monkeypatch.setattr(driver, "unavailable", lambda: None)
+    monkeypatch.setenv("KERNELSCOPE_PYTHON_CUDNN", "/there/is/no/python")
+    assert "KERNELSCOPE_PYTHON_CUDNN" in (backend.unavailable() or "")
+    monkeypatch.delenv("KERNELSCOPE_PYTHON_CUDNN")
+    if importlib.util.find_spec("cudnn") is None and not (ROOT / ".venv-cudnn").exists():
+        assert "`make cudnn`" in (backend.unavailable() or "")
+        assert "`pip install nvidia-cudnn-frontend`" in (backend.unavailable() or "")
+        with pytest.raises(UnavailableError, match="cudnn-graph cannot run here"):
+            backend.prepare(BLOCK, 2, "fp16")
+        with pytest.raises(UnavailableError, match="cuDNN's frontend cannot be used: No module named"):
+            cudnn_library.imported()
+
+
+@pytest.mark.slow
+def test_its_kernels_compile_for_the_oldest_and_the_newest_gpu() -> None:
+    for held, arch in (("bfloat16", "sm_75"), ("float16", "sm_120")):
+        assert nvrtc.compile_rung(cudnn_gpu.source(held, True, 5), arch).stat().st_size
