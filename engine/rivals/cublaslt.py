@@ -15,9 +15,8 @@ from engine.rivals.cudnn_library import preload
 from kernels.errors import KernelError, UnavailableError
 
 _NAMES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so")
-_TYPES = {"float32": 0, "float16": 2, "bfloat16": 14}  # cudaDataType
-_FLOAT = 0
-_COMPUTE_32F, _COMPUTE_FAST_TF32 = 68, 77  # cublasComputeType_t
+_TYPES = {"float32": 0, "float16": 2, "int8": 3, "int32": 10, "bfloat16": 14}  # cudaDataType
+_COMPUTE_32F, _COMPUTE_FAST_TF32, _COMPUTE_32I = 68, 77, 72  # cublasComputeType_t
 _TRANSPOSED = 1  # cublasOperation_t
 _TRANS_A, _TRANS_B, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8  # cublasLtMatmulDescAttributes_t
 _BATCH_COUNT, _BATCH_OFFSET = 5, 6  # cublasLtMatrixLayoutAttribute_t
@@ -52,8 +51,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Product:
-    """y (batch, m, n) = relu(alpha · op(a) · op(b) + bias (n,)). held: the type of all; tf32: whether float32
-    may be rounded to TF32."""
+    """y (batch, m, n) = relu(alpha · op(a) · op(b) + bias (n,)). held: the type of all, but that sums of int8
+    are int32; tf32: whether float32 may be rounded to TF32."""
 
     a: Matrix
     b: Matrix
@@ -135,10 +134,10 @@ class Products:
         BLAS has columns where we have rows, so that it is asked for yᵀ = op(b)ᵀ · op(a)ᵀ. Raises
         KernelError."""
         c_int, ref = ctypes.c_int, ctypes.byref
-        compute = _COMPUTE_FAST_TF32 if p.tf32 else _COMPUTE_32F
-        product = self._new(
-            "cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", c_int(compute), c_int(_FLOAT)
-        )
+        whole = p.held == "int8"
+        compute = _COMPUTE_32I if whole else _COMPUTE_FAST_TF32 if p.tf32 else _COMPUTE_32F
+        scale = c_int(_TYPES["int32" if whole else "float32"])
+        product = self._new("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", c_int(compute), scale)
         set_ = "cublasLtMatmulDescSetAttribute"
         for attribute, matrix in ((_TRANS_A, p.b), (_TRANS_B, p.a)):
             if matrix.transposed:
@@ -148,8 +147,9 @@ class Products:
         if p.bias:
             self._set(set_, product, _BIAS_POINTER, ctypes.c_void_p(bias))
         first, second = (self._layout(matrix, p.held, p.batch) for matrix in (p.b, p.a))
-        third = self._layout(Matrix(p.m, p.n, step=p.m * p.n), p.held, p.batch)
-        alpha, beta = ctypes.c_float(p.alpha), ctypes.c_float(0.0)
+        third = self._layout(Matrix(p.m, p.n, step=p.m * p.n), "int32" if whole else p.held, p.batch)
+        alpha: Any = ctypes.c_int32(int(p.alpha)) if whole else ctypes.c_float(p.alpha)
+        beta = type(alpha)(0)
         pointer = ctypes.c_void_p
 
         def by(result: _Result) -> Callable[[], None]:

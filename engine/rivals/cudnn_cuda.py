@@ -73,7 +73,7 @@ class CudnnGraphSession(LaunchedSession):
         started = time.perf_counter_ns()
         held = narrow(self.precision) or "float32"
         # Without tensor cores cuDNN's engines want images as ONNX has them; the others turn such images.
-        self._nhwc = self.precision != "fp32"
+        self._nhwc = self.precision != "fp32" or cudnn_net.has_eight_bits(graph, self.batch)
         self._gpu = Gpu(self._cupy, self._pool, self._stream, held, self._nhwc)
         self._graphs = cudnn_library.Graphs(self._cudnn, self._gpu)
         self._products = cublaslt.Products(cublaslt.loaded(), self._gpu)

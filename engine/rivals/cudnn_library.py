@@ -87,7 +87,10 @@ class Convolution:
     """A convolution as cuDNN computes it. conv: with the channels and maps that lie in memory; finished:
     whether its bias and activation are part of the graph; summed: whether another tensor is added before the
     activation; held: the type of all tensors; nhwc: whether channels lie innermost; strict: whether no
-    tensor core rounds what it is given."""
+    tensor core rounds what it is given.
+
+    In int8 sums are int32, which is what comes out; finished: it is int8, the sum times a factor plus a
+    shift, of float32 and one of each a map, in the places of what is added and of the bias."""
 
     conv: Conv
     finished: bool
@@ -203,9 +206,10 @@ class Graphs:
 
     def _graph(self, asked: Convolution) -> tuple[Any, tuple[Any, ...]]:
         """The graph with its plans listed, and its tensors: x, weight, bias, other, y."""
-        cudnn, p = self._cudnn, asked.conv
-        real = cudnn.data_type.FLOAT
-        held = {"float32": real, "float16": cudnn.data_type.HALF, "bfloat16": cudnn.data_type.BFLOAT16}
+        cudnn, p, eight = self._cudnn, asked.conv, asked.held == "int8"
+        real, whole = cudnn.data_type.FLOAT, cudnn.data_type.INT32
+        held = {"float32": real, "float16": cudnn.data_type.HALF, "bfloat16": cudnn.data_type.BFLOAT16,
+                "int8": cudnn.data_type.INT8}  # fmt: skip
         graph = cudnn.pygraph(
             io_data_type=held[asked.held],
             intermediate_data_type=real,
@@ -213,12 +217,9 @@ class Graphs:
             handle=self._handle,
         )
 
-        def tensor(name: str, shape: tuple[int, ...]) -> Any:
+        def tensor(name: str, shape: tuple[int, ...], dtype: Any = held[asked.held]) -> Any:
             return graph.tensor(
-                name=name,
-                dim=list(shape),
-                stride=_strides(shape, asked.nhwc),
-                data_type=held[asked.held],
+                name=name, dim=list(shape), stride=_strides(shape, asked.nhwc), data_type=dtype
             )
 
         x = tensor("x", (p.n, p.c, p.h, p.w))
@@ -230,10 +231,15 @@ class Graphs:
             post_padding=[p.pad_bottom, p.pad_right],
             stride=[p.stride_h, p.stride_w],
             dilation=[p.dilation_h, p.dilation_w],
-            compute_data_type=real,
+            compute_data_type=whole if eight else real,
         )
         shape, bias, other = (p.n, p.m, p.out_h, p.out_w), None, None
-        if asked.finished:
+        result = whole if eight and not asked.finished else held[asked.held]
+        if eight and asked.finished:
+            y.set_data_type(whole)
+            other, bias = (tensor(name, (1, p.m, 1, 1), real) for name in ("factor", "shift"))
+            y = graph.add(a=graph.mul(a=y, b=other), b=bias)
+        elif asked.finished:
             if asked.summed:  # in this order: engines that are compiled beforehand know no other
                 other = tensor("other", shape)
                 y = graph.add(a=y, b=other)
@@ -243,7 +249,7 @@ class Graphs:
                 y = graph.relu(y, upper_clip=6.0)
             elif p.activation:
                 y = getattr(graph, p.activation)(y)  # relu, tanh, sigmoid
-        y.set_output(True).set_data_type(held[asked.held])
+        y.set_output(True).set_data_type(result)
         y.set_dim(list(shape)).set_stride(_strides(shape, asked.nhwc))
         graph.validate()
         graph.build_operation_graph()

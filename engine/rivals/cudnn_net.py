@@ -35,6 +35,9 @@ from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.pool import POOL_KINDS, Pool
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
@@ -136,12 +139,21 @@ def refusal(graph: Graph, batch: int) -> str | None:
     return None
 
 
+def has_eight_bits(graph: Graph, batch: int) -> bool:
+    """Whether products of int8 are in it, whose images have their channels innermost."""
+    items = _translated(graph, batch)[1]
+    return any(isinstance(item, Kernel) and isinstance(item.params, QConv | QGemm) for item in items)
+
+
 def _check(graph: Graph, made: Program, items: Sequence[Item]) -> None:
     for info in graph.inputs:
         if info.dtype not in ("float32", "float16"):
             raise UnsupportedError(
                 f"input {info.name!r} is {info.dtype}, and only images of floats are taken"
             )
+    for name in made.outputs:
+        if made.specs[name].dtype != "float32":
+            raise UnsupportedError(f"output {name!r} is {made.specs[name].dtype}, and float32 alone is given")
     for item in items:
         if not isinstance(item, View):
             _named(graph, item, partial(_check_step, made, item))
@@ -165,8 +177,9 @@ def _check_step(made: Program, item: Kernel | Summed) -> None:
     p = kernel.params
     if type(p) not in _STEPS:
         raise Refused(f"cuDNN's graphs have no {p.op} here; they have {', '.join(sorted(_KNOWN))}")
-    if p.dtype != "float32":
-        raise Refused(f"it computes in {p.dtype}, and cuDNN is asked for floats alone")
+    _check_eight(made, kernel)
+    if p.dtype != "float32" and not _eight(p):
+        raise Refused(f"it computes in {p.dtype}, and floats and products of int8 alone are taken")
     known = {Unary: UNARY, Binary: BINARY, Reduce: REDUCE, Pool: POOL_KINDS}.get(type(p))
     if known is not None and p.kind not in known:  # type: ignore[attr-defined]
         raise Refused(f"there is no {p.kind} here, but {', '.join(known)}")  # type: ignore[attr-defined]
@@ -191,18 +204,46 @@ def _check_step(made: Program, item: Kernel | Summed) -> None:
             raise Refused("all that it reads is constant")
 
 
+def _eight(p: Params) -> bool:
+    """Whether it reads int8 and has a way to."""
+    return p.dtype == "int8" and isinstance(p, QConv | QGemm | Quantize | Pool)
+
+
+def _check_eight(made: Program, kernel: Kernel) -> None:
+    """Raise Refused for what of eight bits is not taken."""
+    p = kernel.params
+    if isinstance(p, Quantize) and (p.through != "int8" or p.channels != 1):
+        raise Refused(f"it goes through {p.through} of {p.channels} scales, and int8 of one is taken")
+    if isinstance(p, Pool) and p.dtype == "int8" and (p.kind != "max" or p.activation):
+        raise Refused("of int8 the largest value alone is pooled")
+    if not isinstance(p, QConv | QGemm):
+        return
+    if (p.dtype, p.weight_dtype) != ("int8", "int8") or p.to not in ("int8", "float32"):
+        raise Refused(f"it multiplies {p.dtype} by {p.weight_dtype} to {p.to}, and int8 alone is taken")
+    if any(name not in made.constants for name in kernel.inputs[1:]):
+        raise Refused("its weights or scales are no constants")
+    if np.any(made.constants[kernel.inputs[3]]):
+        raise Refused("its weights have a zero point, which cuDNN does not know")
+    if isinstance(p, QGemm) and (p.batch != 1 or p.gemm.stride_b):
+        raise Refused("it multiplies several matrices, and one is taken")
+    depth = p.conv.c // p.conv.group if isinstance(p, QConv) else 16
+    if isinstance(p, QConv) and p.conv.group > 1 and (depth % 16 or p.conv.m // p.conv.group % 16):
+        raise Refused(f"its {p.conv.group} groups of {p.conv.c} channels do not fill 16 bytes each")
+
+
 # ------------------------------------------------------------------------------------------------ a pass
 
 
 @dataclass
 class Held:
     """Where a tensor lies. dense: as ONNX has it, in the type of the pass; given: the same in float32, as a
-    pass is given it; image: with the channels innermost, as (images, channels, pixels). 0: it does not lie so
-    yet."""
+    pass is given it; image: with the channels innermost, as (images, channels, pixels); eight: of int8, laid
+    likewise. 0: it does not lie so yet."""
 
     dense: int = 0
     given: int = 0
     image: int = 0
+    eight: int = 0
     sizes: tuple[int, int, int] = (0, 0, 0)
 
 
@@ -315,6 +356,8 @@ class _Builder:
     def dense(self, name: str) -> int:
         """The address of a tensor as ONNX has it; what brings it there is part of the pass."""
         it, size = self._tensor(name), math.prod(self.made.specs[name].shape)
+        if it.eight:
+            raise Refused(f"its input {name!r} lies as int8, which products of int8 alone read")
         if not it.dense:
             if it.given:
                 it.dense = self.gpu.take(size * self.itemsize)
@@ -358,7 +401,7 @@ class _Builder:
         """The address for what a step gives as an image."""
         address = self.gpu.take(n * pixels * self.pitch(c) * self.itemsize)
         same = self._same(c, pixels)
-        self._tensors[name] = Held(address if same else 0, 0, address, (n, c, pixels))
+        self._tensors[name] = Held(address if same else 0, image=address, sizes=(n, c, pixels))
         return address
 
     def new_dense(self, name: str) -> int:
@@ -406,7 +449,7 @@ class _Builder:
             self._uses[root] -= 1
             if not self._uses[root] and root in self._tensors:
                 it = self._tensors[root]
-                for address in {it.dense, it.image} - {0}:
+                for address in {it.dense, it.image, it.eight} - {0}:
                     self.gpu.give(address)
 
     def conv(self, kernel: Kernel, other: str) -> None:
@@ -532,6 +575,9 @@ class _Builder:
     def pool(self, kernel: Kernel, _: str) -> None:
         p = kernel.params
         assert isinstance(p, Pool)
+        if p.dtype == "int8":
+            self._largest_of_eight(kernel, p)
+            return
         x = self.image(kernel.inputs[0], p.n, p.c, p.h * p.w)
         y = self.new_image(kernel.output, p.n, p.c, p.out_h * p.out_w)
         items = p.n * p.out_h * p.out_w * (self.pitch(p.c) // self.chunk)
@@ -561,7 +607,8 @@ class _Builder:
     def binary(self, kernel: Kernel, _: str) -> None:
         p = kernel.params
         assert isinstance(p, Binary)
-        self._two(*kernel.inputs, kernel.output, p.kind, p.activation)
+        a, b = kernel.inputs
+        self._two(a, b, kernel.output, p.kind, p.activation)
 
     def _two(self, a: str, b: str, output: str, kind: str, activation: str | None) -> None:
         shape = self.made.specs[output].shape
@@ -699,6 +746,184 @@ class _Builder:
         sizes = np.int32(p.axis), np.int64(p.inner), np.int32(REDUCE.index(p.kind))
         self.do(self.gpu.launch("reduced", (_at(x), _at(y), *sizes), blocks=p.outer * p.inner))
 
+    # --------------------------------------------------------------------------------------------- eight bits
+
+    def eight(self, name: str) -> tuple[int, tuple[int, int, int]]:
+        """The address of a tensor of int8, and its sizes."""
+        it = self._tensor(name)
+        if not it.eight:
+            raise Refused(f"its input {name!r} is no tensor of int8")
+        return it.eight, it.sizes
+
+    def new_eight(self, name: str, n: int, c: int, pixels: int) -> int:
+        address = self.gpu.take(n * pixels * _pitch_of_eight(c))
+        self._tensors[name] = Held(eight=address, sizes=(n, c, pixels))
+        return address
+
+    def quantize(self, kernel: Kernel, _: str) -> None:
+        p = kernel.params
+        assert isinstance(p, Quantize)
+        scale, zero = (np.asarray(self.made.constants[name]).reshape(-1)[0] for name in kernel.inputs[1:])
+        numbers = np.float32(scale), np.int32(zero)
+        shape = self.made.specs[kernel.output].shape
+        if p.dtype == "int8":
+            x, (n, c, pixels) = self.eight(kernel.inputs[0])
+        else:
+            n, c, pixels = (*shape[:2], math.prod(shape[2:])) if len(shape) > 1 else (1, *shape, 1)
+            x = self.image(kernel.inputs[0], n, c, pixels)
+        pitch, eight = self.pitch(c), _pitch_of_eight(c)
+        sizes = np.int32(c), np.int32(pitch), np.int32(eight)
+        if p.dtype != "int8":
+            output = kernel.output if p.to == "int8" else f"{kernel.output} in int8"
+            y, items = self.new_eight(output, n, c, pixels), n * pixels * (eight // 4)
+            given = (_at(x), _at(y), np.int64(items), *sizes, *numbers)
+            self.do(self.gpu.launch("to_eight", given, items))
+            x = y
+        if p.to == "int8":
+            return
+        y, items = self.new_image(kernel.output, n, c, pixels), n * pixels * (pitch // self.chunk)
+        self.do(self.gpu.launch("of_eight", (_at(x), _at(y), np.int64(items), *sizes, *numbers), items))
+        if p.dtype != "int8":
+            self.gpu.give(self._tensors.pop(f"{kernel.output} in int8").eight)
+
+    def _sums(self, kernel: Kernel, p: QConv | QGemm, laid: np.ndarray) -> tuple[int, int, int]:
+        """Addresses of what makes a sum of products the step's answer: bias in int32, factor and shift in
+        float32, one of each a channel. laid: the weights, channels first. Zero points of x are part of the
+        bias."""
+        zero = int(np.asarray(self.made.constants[kernel.inputs[2]]).reshape(-1)[0])
+        bias, scale, *shift = (np.asarray(self.made.constants[name]) for name in kernel.inputs[4:])
+        sums = laid.astype(np.int64).reshape(len(laid), -1).sum(axis=1)[: p.channels]
+        out = p.out_scale if p.to == "int8" else 1.0
+        names = kernel.inputs[4], kernel.inputs[5]
+        how = f"{kernel.output} of {out}"
+        added = np.zeros(p.channels) if not shift else np.asarray(shift[0], np.float64) / out
+        return (
+            self.constant(names[0], bias.astype(np.int64) - zero * sums, how, "int32"),
+            self.constant(names[1], np.asarray(scale, np.float64) / out, how, "float32"),
+            self.constant(names[1], added, f"shift of {how}", "float32"),
+        )
+
+    def _end_of_sums(self, p: QConv | QGemm, sums: int, ends: tuple[int, int, int], kernel: Kernel,
+                     sizes: tuple[int, int, int]) -> Work:  # fmt: skip
+        """What makes int32 sums the step's answer."""
+        n, c, pixels = sizes
+        eight = _pitch_of_eight(c)
+        places = map(_at, (sums, *ends))
+        if p.to == "int8":
+            y, items = self.new_eight(kernel.output, n, c, pixels), n * pixels * (eight // 4)
+            limits = map(np.int32, (p.out_zero, p.low, p.high))
+            given = (*places, _at(y), np.int64(items), np.int32(c), np.int32(eight), *limits)
+            return self.gpu.launch("sums_to_eight", given, items)
+        y, items = self.new_image(kernel.output, n, c, pixels), n * pixels * (self.pitch(c) // self.chunk)
+        given = (*places, _at(y), np.int64(items), *map(np.int32, (c, self.pitch(c), eight)))
+        return self.gpu.launch("sums_to_real", given, items)
+
+    def qconv(self, kernel: Kernel, _: str) -> None:
+        p = kernel.params
+        assert isinstance(p, QConv)
+        conv, zero = p.conv, int(np.asarray(self.made.constants[kernel.inputs[2]]).reshape(-1)[0])
+        x, _sizes = self.eight(kernel.inputs[0])
+        c, m = _pitch_of_eight(conv.c), _pitch_of_eight(conv.m)
+        weight = np.asarray(self.made.constants[kernel.inputs[1]])
+        laid = np.zeros((m, c // conv.group, conv.kh, conv.kw), np.int8)
+        laid[: conv.m, : weight.shape[1]] = weight
+        whole = replace(conv, c=c, m=m, bias=False, activation=None)
+        frame = (conv.pad_top, conv.pad_left, conv.pad_bottom, conv.pad_right)
+        framed = 0
+        if zero and any(frame):  # cuDNN's frame is of zeros, and this one's zero is another number
+            h, w = conv.h + frame[0] + frame[2], conv.w + frame[1] + frame[3]
+            framed = self.gpu.take(conv.n * h * w * c)
+            items = conv.n * h * w * (c // 4)
+            numbers = map(np.int32, (c, conv.h, conv.w, h, w, frame[0], frame[1], zero))
+            self.do(self.gpu.launch("framed", (_at(x), _at(framed), np.int64(items), *numbers), items))
+            whole = replace(whole, h=h, w=w, pad_top=0, pad_left=0, pad_bottom=0, pad_right=0)
+            x = framed
+        w8 = self.constant(kernel.inputs[1], laid_out(laid, "int8", True), "filters of int8", "int8")
+        ends = self._sums(kernel, p, laid)
+        pixels = conv.out_h * conv.out_w
+        sums = self.gpu.take(4 * conv.n * pixels * m)
+        asked = Convolution(whole, False, False, "int8", True, False)
+        ways: list[tuple[float, str, Work]] = []
+        end = self._end_of_sums(p, sums, ends, kernel, (conv.n, conv.m, pixels))
+        y = self._tensors[kernel.output].eight
+        for plan in self.convolutions.plans(asked, (x, w8, 0, 0, sums)):
+            self.gpu.put(end)
+            self.gpu.synchronize()
+            elapsed = plan.elapsed_ns + self.gpu.time_ns(end)
+            work = _both(_bound(plan, x, w8, 0, 0, sums), end)
+            ways.append((elapsed, f"{plan.words}, and a kernel that makes sums int8", work))
+        if p.to == "int8" and (p.low, p.high) == (-128, 127):
+            factor, shift = self._folded(kernel, p, laid, m)
+            finished = replace(asked, finished=True)
+            for plan in self.convolutions.plans(finished, (x, w8, shift, factor, y)):
+                work = _bound(plan, x, w8, shift, factor, y)
+                ways.append((plan.elapsed_ns, f"{plan.words}, to int8", work))
+        if not ways:
+            raise Refused(f"cuDNN has no engine for {conv.words} in int8")
+        _, words, work = min(ways, key=lambda way: way[0])
+        self.do(work)
+        self.net.words[kernel.nodes[0] if kernel.nodes else kernel.output] = words
+        for address in {framed, sums} - {0}:
+            self.gpu.give(address)
+
+    def _folded(self, kernel: Kernel, p: QConv, laid: np.ndarray, m: int) -> tuple[int, int]:
+        """Factor and shift of a sum, bias and zero points in them, for what cuDNN ends a graph with."""
+        zero = int(np.asarray(self.made.constants[kernel.inputs[2]]).reshape(-1)[0])
+        bias, scale, *shift = (
+            np.asarray(self.made.constants[name], np.float64) for name in kernel.inputs[4:]
+        )
+        sums = laid.astype(np.int64).reshape(len(laid), -1).sum(axis=1)[: p.channels]
+        rows = np.zeros((2, m))
+        rows[0, : p.channels] = scale / p.out_scale
+        rows[1, : p.channels] = (bias - zero * sums) * scale / p.out_scale + p.out_zero
+        if shift:
+            rows[1, : p.channels] += shift[0] / p.out_scale
+        how = f"{kernel.output} folded of {m}"
+        return (
+            self.constant(kernel.inputs[5], rows[0], how, "float32"),
+            self.constant(kernel.inputs[4], rows[1], how, "float32"),
+        )
+
+    def qgemm(self, kernel: Kernel, _: str) -> None:
+        p = kernel.params
+        assert isinstance(p, QGemm)
+        gemm = p.gemm
+        x, (n, c, pixels) = self.eight(kernel.inputs[0])
+        if n != gemm.m or c * pixels != gemm.k:
+            raise Refused(f"its rows of {gemm.k} are no images of {c} channels")
+        matrix = np.asarray(self.made.constants[kernel.inputs[1]])
+        matrix = matrix.reshape((gemm.n, gemm.k) if gemm.trans_b else (gemm.k, gemm.n))
+        rows = matrix if gemm.trans_b else matrix.T
+        depth, columns = pixels * _pitch_of_eight(c), _pitch_of_eight(gemm.n)
+        # Rows of pixels are read as they lie: the weights are put in that order, with zeros between.
+        laid = np.zeros((columns, pixels, _pitch_of_eight(c)), np.int8)
+        laid[: gemm.n, :, :c] = rows.reshape(gemm.n, c, pixels).transpose(0, 2, 1)
+        w8 = self.constant(kernel.inputs[1], laid.reshape(columns, depth), "rows of int8", "int8")
+        ends = self._sums(kernel, p, laid)
+        sums = self.gpu.take(4 * gemm.m * columns)
+        first, second = Matrix(gemm.m, depth), Matrix(columns, depth, transposed=True)
+        asked = Product(first, second, gemm.m, columns, 1, 1.0, False, False, "int8", False)
+        work, words = self.products.run(asked, x, w8, 0, sums)
+        self.do(_both(work, self._end_of_sums(p, sums, ends, kernel, (gemm.m, gemm.n, 1))))
+        self.net.words[kernel.nodes[0] if kernel.nodes else kernel.output] = words
+        self.gpu.give(sums)
+
+    def _largest_of_eight(self, kernel: Kernel, p: Pool) -> None:
+        x, _sizes = self.eight(kernel.inputs[0])
+        pixels, pitch = p.out_h * p.out_w, _pitch_of_eight(p.c)
+        y, items = self.new_eight(kernel.output, p.n, p.c, pixels), p.n * pixels * (pitch // 4)
+        numbers = (
+            pitch, p.h, p.w, p.out_h, p.out_w, p.kh, p.kw, p.stride_h, p.stride_w, p.pad_top, p.pad_left,
+            p.dilation_h, p.dilation_w,
+        )  # fmt: skip
+        given = (_at(x), _at(y), np.int64(items), *map(np.int32, numbers))
+        self.do(self.gpu.launch("largest_of_eight", given, items))
+
+
+def _pitch_of_eight(channels: int) -> int:
+    """Channels of a pixel of int8: a word where they are few, else whole vectors."""
+    return 4 if channels <= 4 else -(-channels // 16) * 16
+
 
 _STEPS: Mapping[type[Params], Callable[[_Builder, Kernel, str], None]] = {
     Conv: _Builder.conv,
@@ -711,6 +936,9 @@ _STEPS: Mapping[type[Params], Callable[[_Builder, Kernel, str], None]] = {
     Concat: _Builder.concat,
     Softmax: _Builder.softmax,
     Reduce: _Builder.reduce,
+    Quantize: _Builder.quantize,
+    QConv: _Builder.qconv,
+    QGemm: _Builder.qgemm,
 }
 _KNOWN = [params.op for params in _STEPS]
 

@@ -213,6 +213,127 @@ extern "C" __global__ void finish(const T* __restrict__ x, const float* __restri
     *(Pack*)(y + place) = made;
 }
 
+#if NHWC
+// ------------------------------------------------------------------------------------------------------------ eight bits
+
+// Whole numbers of eight bits: a thread has four channels of a pixel; pixels of all images lie one after the other.
+struct alignas(4) Four {
+    signed char v[4];
+};
+
+__device__ __forceinline__ signed char held_within(float x, int zero, int low, int high) {
+    const float whole = rintf(x) + zero;
+    return (signed char)(whole < low ? low : whole > high ? high : whole);
+}
+
+// y = round(x / scale) + zero.
+extern "C" __global__ void to_eight(const T* __restrict__ x, signed char* __restrict__ y, index_t items, int C, int pitch,
+                                    int eight_pitch, float scale, int zero) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = eight_pitch / 4, c = (int)(i % chunks) * 4;
+    const index_t pixel = i / chunks;
+    Four made;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        made.v[j] = c + j < C ? held_within(real(x[pixel * pitch + c + j]) / scale, zero, -128, 127) : 0;
+    }
+    *(Four*)(y + pixel * eight_pitch + c) = made;
+}
+
+// y = (x − zero) · scale.
+extern "C" __global__ void of_eight(const signed char* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch,
+                                    int eight_pitch, float scale, int zero) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = pitch / V, c = (int)(i % chunks) * V;
+    const index_t pixel = i / chunks;
+    Pack made;
+#pragma unroll
+    for (int j = 0; j < V; j++) put(&made.v[j], c + j < C ? (x[pixel * eight_pitch + c + j] - zero) * scale : 0.0f);
+    *(Pack*)(y + pixel * pitch + c) = made;
+}
+
+// y = round((sum + bias) · factor + shift) + zero, held between low and high; bias, factor and shift a channel.
+extern "C" __global__ void sums_to_eight(const int* __restrict__ sum, const int* __restrict__ bias,
+                                         const float* __restrict__ factor, const float* __restrict__ shift,
+                                         signed char* __restrict__ y, index_t items, int C, int eight_pitch, int zero,
+                                         int low, int high) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = eight_pitch / 4, c = (int)(i % chunks) * 4;
+    Four made;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int k = c + j < C ? c + j : 0;
+        const float value = (float)(sum[i * 4 + j] + bias[k]) * factor[k] + shift[k];
+        made.v[j] = c + j < C ? held_within(value, zero, low, high) : 0;
+    }
+    *(Four*)(y + i * 4) = made;
+}
+
+// y = (sum + bias) · factor + shift.
+extern "C" __global__ void sums_to_real(const int* __restrict__ sum, const int* __restrict__ bias,
+                                        const float* __restrict__ factor, const float* __restrict__ shift,
+                                        T* __restrict__ y, index_t items, int C, int pitch, int eight_pitch) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = pitch / V, c = (int)(i % chunks) * V;
+    const index_t pixel = i / chunks;
+    Pack made;
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        const int k = c + j < C ? c + j : 0;
+        const float value = (float)(sum[pixel * eight_pitch + k] + bias[k]) * factor[k] + shift[k];
+        put(&made.v[j], c + j < C ? value : 0.0f);
+    }
+    *(Pack*)(y + pixel * pitch + c) = made;
+}
+
+// An image (h, w) within a larger one (H, W), `zero` around it: cuDNN knows no other zero than 0.
+extern "C" __global__ void framed(const signed char* __restrict__ x, signed char* __restrict__ y, index_t items,
+                                  int eight_pitch, int h, int w, int H, int W, int top, int left, int zero) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = eight_pitch / 4;
+    const index_t pixel = i / chunks, image = pixel / ((index_t)H * W);
+    const int place = (int)(pixel % ((index_t)H * W)), r = place / W - top, q = place % W - left;
+    Four made;
+    if (r < 0 || r >= h || q < 0 || q >= w) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) made.v[j] = (signed char)zero;
+    } else {
+        made = *(const Four*)(x + ((image * h + r) * w + q) * eight_pitch + (i % chunks) * 4);
+    }
+    *(Four*)(y + i * 4) = made;
+}
+
+extern "C" __global__ void largest_of_eight(const signed char* __restrict__ x, signed char* __restrict__ y, index_t items,
+                                            int eight_pitch, int h, int w, int out_h, int out_w, int kh, int kw,
+                                            int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
+                                            int dilation_w) {
+    const index_t i = here();
+    if (i >= items) return;
+    const int chunks = eight_pitch / 4;
+    const index_t pixel = i / chunks, image = pixel / ((index_t)out_h * out_w);
+    const int place = (int)(pixel % ((index_t)out_h * out_w)), row = place / out_w, column = place % out_w;
+    Four made;
+#pragma unroll
+    for (int j = 0; j < 4; j++) made.v[j] = -128;
+    for (int a = 0; a < kh; a++) {
+        const int r = row * stride_h - pad_top + a * dilation_h;
+        for (int b = 0; b < kw; b++) {
+            const int q = column * stride_w - pad_left + b * dilation_w;
+            if (r < 0 || r >= h || q < 0 || q >= w) continue;
+            const Four read = *(const Four*)(x + ((image * h + r) * w + q) * eight_pitch + (i % chunks) * 4);
+#pragma unroll
+            for (int j = 0; j < 4; j++) made.v[j] = read.v[j] > made.v[j] ? read.v[j] : made.v[j];
+        }
+    }
+    *(Four*)(y + i * 4) = made;
+}
+#endif
+
 // ------------------------------------------------------------------------------------------------------- any arrangement
 
 __device__ __forceinline__ float binary(float a, float b, int kind) {

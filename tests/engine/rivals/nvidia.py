@@ -16,7 +16,10 @@ from engine.rivals import cublaslt, cudnn_gpu, cudnn_library
 from kernels import nvrtc
 from kernels.ptx.program import Buffer, Device, Program, packed
 
-TYPES = {"FLOAT": np.float32, "HALF": np.float16, "BFLOAT16": np.dtype("bfloat16")}
+TYPES = {"FLOAT": np.float32, "HALF": np.float16, "BFLOAT16": np.dtype("bfloat16"), "INT8": np.int8,
+         "INT32": np.int32}  # fmt: skip
+KINDS = {0: np.float32, 2: np.float16, 3: np.int8, 10: np.int32, 14: np.dtype("bfloat16")}  # cudaDataType
+COMPUTES = {0: (68, 77), 2: (68,), 3: (72,), 14: (68,)}  # cublasComputeType_t by it
 _programs: dict[tuple[str, bool, int], Program] = {}
 
 
@@ -170,7 +173,8 @@ class Pygraph:
         dilation: list[int],
         compute_data_type: str,
     ) -> Tensor:
-        assert self.named["compute_data_type"] == compute_data_type == "FLOAT"
+        assert self.named["compute_data_type"] == "FLOAT"
+        assert compute_data_type == ("INT32" if image.type == "INT8" else "FLOAT")
 
         def value(given: Mapping[Tensor, np.ndarray]) -> np.ndarray:
             x, w = image.value(given), weight.value(given)
@@ -187,6 +191,9 @@ class Pygraph:
 
     def add(self, a: Tensor, b: Tensor) -> Tensor:
         return self._made(f"add {b.dim[2:] == (1, 1)}", lambda given: a.value(given) + b.value(given))
+
+    def mul(self, a: Tensor, b: Tensor) -> Tensor:
+        return self._made("mul", lambda given: a.value(given) * b.value(given))
 
     def relu(self, a: Tensor, upper_clip: float = np.inf) -> Tensor:
         return self._made("relu", lambda given: np.clip(a.value(given), 0, upper_clip))
@@ -233,8 +240,11 @@ class Pygraph:
         (output,) = [tensor for tensor in given if tensor.output]
 
         def do() -> None:
-            real = {of: array.astype(np.float32) for of, array in arrays.items() if of is not output}
-            arrays[output][...] = output.value(real).astype(arrays[output].dtype)
+            real = {of: array.astype(np.float64) for of, array in arrays.items() if of is not output}
+            found = output.value(real)
+            if output.type == "INT8":
+                found = np.clip(np.rint(found), -128, 127)
+            arrays[output][...] = found.astype(arrays[output].dtype)
 
         self.memory.later(do)
 
@@ -294,7 +304,7 @@ class CublasLt:
         return 0
 
     def cublasLtMatmulDescCreate(self, reference: Any, compute: Any, scale: Any) -> int:
-        assert scale.value == 0
+        assert scale.value == (10 if compute.value == 72 else 0)
         return self._new(reference, {"compute": compute.value})
 
     def cublasLtMatrixLayoutCreate(self, reference: Any, kind: Any, rows: Any, columns: Any, ld: Any) -> int:
@@ -341,24 +351,26 @@ class CublasLt:
             return 13  # CUBLAS_STATUS_EXECUTION_FAILED
         asked = self._held[product.value]
         layouts = [self._held[it.value] for it in (first, second, third)]
-        kind = {0: np.float32, 2: np.float16, 14: np.dtype("bfloat16")}[layouts[0]["type"]]
-        assert asked["compute"] in ((68, 77) if kind == np.float32 else (68,))
+        kinds = [KINDS[layout["type"]] for layout in layouts]
+        assert asked["compute"] in COMPUTES[layouts[0]["type"]]
+        assert layouts[0]["type"] == layouts[1]["type"]
+        assert layouts[2]["type"] == (10 if layouts[0]["type"] == 3 else layouts[0]["type"])
 
         def do() -> None:
             for number in range(layouts[2].get(5, 1)):
                 places = [
                     self._matrix(it.value, layout, number, kind)
-                    for it, layout in zip((a, b, d), layouts, strict=True)
+                    for it, layout, kind in zip((a, b, d), layouts, kinds, strict=True)
                 ]
                 left, right = (
-                    (place.T if asked.get(attribute) else place).astype(np.float32)
+                    (place.T if asked.get(attribute) else place).astype(np.float64)
                     for attribute, place in zip((3, 4), places[:2], strict=True)
                 )
                 y = alpha._obj.value * (left @ right)
                 epilogue = asked.get(7, 0)
                 if epilogue & 4:
-                    y = y + self._memory.array(asked[8], kind, len(y)).astype(np.float32)[:, None]
-                places[2][...] = (np.maximum(y, 0) if epilogue & 2 else y).astype(kind)
+                    y = y + self._memory.array(asked[8], kinds[2], len(y)).astype(np.float64)[:, None]
+                places[2][...] = (np.maximum(y, 0) if epilogue & 2 else y).astype(kinds[2])
 
         self._memory.later(do)
         return 0

@@ -16,6 +16,7 @@ from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.machine import driver
+from engine.ops import Kernel
 from engine.rivals import cudnn_gpu, cudnn_library, cudnn_net
 from engine.rivals.cublaslt import Products
 from engine.rivals.cudnn_library import Graphs
@@ -163,6 +164,60 @@ def test_nets_of_every_kind_of_step_give_the_answers_of_onnx() -> None:
         k=random((6, 5), 1), s=random((3, 1, 1), 2), t=random((3, 1, 1), 3), p=random((3, 4), 4),
     )  # fmt: skip
     check(mixed, (2, 3, 6, 5))
+
+
+def eight(x: str, y: str, scale: float, zero: int, more: dict[str, Any]) -> Nodes:
+    """x to int8 and back."""
+    more |= {f"{y}s": np.float32(scale), f"{y}z": np.int8(zero)}
+    return [
+        node("QuantizeLinear", f"{x} {y}s {y}z", f"{y}q"),
+        node("DequantizeLinear", f"{y}q {y}s {y}z", y),
+    ]
+
+
+def weights(name: str, array: np.ndarray, more: dict[str, Any], axis: int = 0) -> Nodes:
+    """Of int8 and a scale a channel, dequantized."""
+    scales = np.linspace(0.01, 0.02, array.shape[0]).astype(np.float32)
+    whole = np.clip(np.rint(array / scales.reshape(-1, *[1] * (array.ndim - 1))), -127, 127).astype(np.int8)
+    more |= {f"{name}q": whole, f"{name}s": scales, f"{name}z": np.zeros(len(scales), np.int8)}
+    return [node("DequantizeLinear", f"{name}q {name}s {name}z", name, axis=axis)]
+
+
+def test_products_of_int8_are_those_of_whole_numbers() -> None:
+    """Zero points, frames of what is no zero, ReLU in the limits, a maximum of int8, rows of pixels."""
+    more: dict[str, Any] = {"b1": random((8,), 5)}
+    nodes = [
+        *eight("x", "a", 0.03, 3, more),
+        *weights("w1", random((8, 3, 3, 3), 1), more),
+        node("Conv", "a w1 b1", "b", pads=[1, 0, 1, 2]),
+        node("Relu", "b", "br"),
+        *eight("br", "c", 0.05, -128, more),
+        node("MaxPool", "c", "d", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0]),
+        *eight("d", "e", 0.05, -128, more),
+        *weights("w2", random((5, 8, 2, 2), 2), more),
+        node("Conv", "e w2", "f", pads=[0, 1, 1, 0]),
+        *eight("f", "g", 0.1, 5, more),
+        node("Flatten", "g", "h"),
+        *eight("h", "i", 0.1, 5, more),
+        *weights("w3", random((6, 5 * 4 * 3), 3), more),
+        node("Gemm", "i w3", "j", transB=1),
+        *eight("j", "k", 0.3, -7, more),
+        node("Softmax", "k", "y"),
+    ]
+    graph = net(nodes, (3, 9, 7), **more)
+    made, _ = cudnn_net._translated(graph, 2)
+    assert [it.params.op for it in made.items if isinstance(it, Kernel)].count("qconv") == 2
+    assert cudnn_net.has_eight_bits(graph, 2)
+    x = np.random.default_rng(3).standard_normal((2, 3, 9, 7)).astype(np.float32)
+    right = expected(graph, x)["y"]
+    plain = staticmethod(nvidia.Pygraph.refused)
+    for refused in (lambda graph: False, lambda graph: "mul" in graph.calls):
+        nvidia.Pygraph.refused = staticmethod(refused)
+        try:
+            found = answers(graph, "float32", True, x)["y"]
+        finally:
+            nvidia.Pygraph.refused = plain
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
