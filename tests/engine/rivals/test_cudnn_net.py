@@ -20,6 +20,7 @@ from engine.ops import Kernel
 from engine.rivals import cudnn_gpu, cudnn_library, cudnn_net
 from engine.rivals.cublaslt import Products
 from engine.rivals.cudnn_library import Graphs
+from engine.rivals.cudnn_pass import Summed
 from kernels import nvrtc
 from kernels.environment import ROOT
 from kernels.errors import UnavailableError, UnsupportedError
@@ -134,7 +135,7 @@ WIDE = net(
 
 def test_a_residual_block_is_one_graph_a_convolution() -> None:
     made, items = cudnn_net._translated(BLOCK, 3)
-    assert len([it for it in items if isinstance(it, cudnn_net.Summed)]) == 1
+    assert len([it for it in items if isinstance(it, Summed)]) == 1
     assert not [it for it in made.items if it.output == "an"], "the normalisation is in the weights"
     check(BLOCK, (3, 5, 9, 7))
 
