@@ -38,8 +38,7 @@ def items_of(made: Program) -> list[Item]:
             continue
         if len({made.specs[name].shape for name in (*item.inputs, item.output)}) != 1:
             continue
-        # Of two convolutions the later one, for what the other gives is there then.
-        for name in sorted(item.inputs, key=lambda name: -makers.get(name, -1)):
+        for name in item.inputs:
             maker = items[makers[name]] if name in makers else None
             other = item.inputs[1 - item.inputs.index(name)]
             if not isinstance(maker, Kernel) or not isinstance(maker.params, Conv):
