@@ -4,7 +4,7 @@ kernel for the rest (cudnn_steps.cu); what is not taken is refused with the reas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from engine.ops import Kernel
 from engine.ops._base import Refused, contiguous_strides
 from engine.passes import Program
+from engine.rivals import cudnn_library
 from engine.rivals.cublaslt import Matrix, Product
 from engine.rivals.cudnn_library import Convolution, laid_out
 from engine.rivals.cudnn_pass import Pass, Way, Work, activation_number, at, both, bound
@@ -78,48 +79,70 @@ def check(made: Program, kernel: Kernel) -> None:
 
 @_of(Conv)
 def _conv(t: Pass, kernel: Kernel, other: str) -> None:
+    """As one graph with what follows it, or bare and with a kernel for that; of few channels with as many a
+    pixel as turn out to be best."""
     p = kernel.params
     assert isinstance(p, Conv)
+    z = t.image(other, p.n, p.m, p.out_h * p.out_w) if other else 0
+    few = t.few(kernel.inputs[0], p.n, p.c, p.h * p.w) if p.group == 1 else {}
+    places = {pitch: place for pitch, (place, _) in few.items()}
+    places = places or {t.pitch(p.c): t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)}
+    y = t.new_image(kernel.output, p.n, p.m, p.out_h * p.out_w)
+    ways: list[Way] = []
+    for c, x in places.items():
+        for way in _convolutions(t, kernel, c, (x, z, y), cudnn_library.MOST_SECONDS / len(places)):
+            if few:
+                t.gpu.put(few[c][1])
+                t.gpu.synchronize()
+                elapsed = way.elapsed_ns + t.gpu.time_ns(few[c][1])
+                way = Way(elapsed, f"{way.words}, {c} channels a pixel", both(few[c][1], way.work))
+            ways.append(way)
+    layout = "innermost" if t.nhwc else "as ONNX has them"
+    t.choose(kernel, ways, f"{p.words} in {t.held} with channels {layout}")
+    for place, _ in few.values():
+        t.gpu.give(place)
+
+
+def _convolutions(
+    t: Pass, kernel: Kernel, c: int, places: tuple[int, int, int], seconds: float
+) -> Iterator[Way]:
+    """The ways over an image of c channels a pixel; places: its address, that of what is added (0: nothing)
+    and of the output."""
+    p, (x, z, y) = kernel.params, places
+    assert isinstance(p, Conv)
     weight, *bias = (np.asarray(t.made.constants[name], np.float32) for name in kernel.inputs[1:])
-    whole = _filled(t, p)
+    whole = _filled(t, p, c)
     laid = np.zeros((whole.m, whole.c // whole.group, p.kh, p.kw), np.float32)
     laid[: p.m, : weight.shape[1]] = weight
     shift = np.zeros(whole.m, np.float32)
     if bias:
         shift[: p.m] = bias[0]
-    x = t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)
-    z = t.image(other, p.n, p.m, p.out_h * p.out_w) if other else 0
     names = kernel.inputs[1:]
     w = t.constant(names[0], laid_out(laid, t.held, t.nhwc), "filters")
     key = names[1] if bias else ""  # which no tensor is called
-    b = t.constant(key, shift, "shift")
-    y = t.new_image(kernel.output, p.n, p.m, p.out_h * p.out_w)
-    ends = bool(bias or other or p.activation)
-    asked = Convolution(whole, True, bool(other), t.held, t.nhwc, t.strict)
+    asked = Convolution(whole, True, bool(z), t.held, t.nhwc, t.strict)
     bare = replace(asked, conv=replace(whole, bias=False, activation=None), finished=False, summed=False)
-    ways: list[Way] = []
+    ends = bool(bias or z or p.activation)
     if ends:
-        for plan in t.convolutions.plans(asked, (x, w, b, z, y)):
-            work = bound(plan, x, w, b, z, y)
-            ways.append(Way(plan.elapsed_ns, f"{plan.words}, with what follows it", work))
-    for plan in t.convolutions.plans(bare, (x, w, 0, 0, y)):
+        b = t.constant(key, shift, "shift")
+        for plan in t.convolutions.plans(asked, (x, w, b, z, y), seconds):
+            yield Way(plan.elapsed_ns, f"{plan.words}, with what follows it", bound(plan, x, w, b, z, y))
+    for plan in t.convolutions.plans(bare, (x, w, 0, 0, y), seconds):
         work = bound(plan, x, w, 0, 0, y)
-        elapsed, words = plan.elapsed_ns, plan.words
-        if ends:
-            shifts = t.constant(key, shift, "shift in float32", "float32") if bias else 0
-            end = _finish(t, y, 0, shifts, z, y, p.n, p.m, p.out_h * p.out_w, p.activation)
-            t.gpu.put(end)
-            t.gpu.synchronize()
-            elapsed += t.gpu.time_ns(end)
-            work, words = both(work, end), f"{words}, and a kernel for what follows it"
-        ways.append(Way(elapsed, words, work))
-    layout = "innermost" if t.nhwc else "as ONNX has them"
-    t.choose(kernel, ways, f"{p.words} in {t.held} with channels {layout}")
+        if not ends:
+            yield Way(plan.elapsed_ns, plan.words, work)
+            continue
+        shifts = t.constant(key, shift, "shift in float32", "float32") if bias else 0
+        end = _finish(t, y, 0, shifts, z, y, p.n, p.m, p.out_h * p.out_w, p.activation)
+        t.gpu.put(end)
+        t.gpu.synchronize()
+        elapsed = plan.elapsed_ns + t.gpu.time_ns(end)
+        yield Way(elapsed, f"{plan.words}, and a kernel for what follows it", both(work, end))
 
 
-def _filled(t: Pass, p: Conv) -> Conv:
+def _filled(t: Pass, p: Conv, c: int) -> Conv:
     """With the channels and maps that lie in memory."""
-    c, m = t.pitch(p.c), t.pitch(p.m)
+    m = t.pitch(p.m)
     group = c if p.depthwise else p.group
     if p.depthwise and p.m != p.c and c != p.c:
         raise Refused(f"its {p.c} channels, each with several maps, do not fill {t.chunk}")

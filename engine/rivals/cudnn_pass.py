@@ -25,6 +25,7 @@ from engine.rivals.cudnn_library import Convolution, Plan
 from kernels.ops import ACTIVATIONS
 
 Work = Callable[[], None]
+FEW = 4  # channels of an image as a model is given it
 
 
 class Device(Protocol):
@@ -48,7 +49,7 @@ class Device(Protocol):
 class Convolutions(Protocol):
     """Plans for convolutions: engine.rivals.cudnn_library.Graphs."""
 
-    def plans(self, asked: Convolution, places: Sequence[int]) -> list[Plan]: ...
+    def plans(self, asked: Convolution, places: Sequence[int], seconds: float = ...) -> list[Plan]: ...
 
 
 class Multiplies(Protocol):
@@ -233,6 +234,21 @@ class Pass:
         kernel = "into_of_own" if own else "into_of_float"
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), items))
         return it.image
+
+    def few(self, name: str, n: int, c: int, pixels: int) -> dict[int, tuple[int, Work]]:
+        """Of a tensor of few channels that does not lie as an image yet: by how many channels a pixel may
+        have, an address, and what brings it there; {} for another tensor."""
+        it = self.tensor(name)
+        if not self.nhwc or c > FEW or it.image or self.same(c, pixels):
+            return {}
+        source, kernel = (it.given, "few_of_float") if it.given else (self.dense(name), "few_of_own")
+        made: dict[int, tuple[int, Work]] = {}
+        for pitch in sorted({c, FEW, self.chunk}):
+            address = self.gpu.take(n * pixels * pitch * self.itemsize)
+            given = (at(source), at(address), np.int64(n * pixels), np.int32(c), np.int64(pixels))
+            work = self.gpu.launch(kernel, (*given, np.int32(pitch)), n * pixels)
+            made[pitch] = address, work
+        return made
 
     def new_image(self, name: str, n: int, c: int, pixels: int) -> int:
         """The address for what a step gives as an image."""

@@ -88,6 +88,24 @@ extern "C" __global__ void into_of_own(const T* x, T* y, index_t items, int C, i
     into(x, y, items, C, P, pitch);
 }
 
+#if NHWC
+// Of few channels, `pitch` of them a pixel, whatever that is: how many a first convolution wants is tried.
+template <typename From>
+__device__ void few(const From* __restrict__ x, T* __restrict__ y, index_t items, int C, index_t P, int pitch) {
+    const index_t i = here();
+    if (i >= items) return;
+    const index_t n = i / P, p = i % P;
+    for (int c = 0; c < pitch; c++) put(y + i * pitch + c, c < C ? real(x[(n * C + c) * P + p]) : 0.0f);
+}
+
+extern "C" __global__ void few_of_float(const float* x, T* y, index_t items, int C, index_t P, int pitch) {
+    few(x, y, items, C, P, pitch);
+}
+extern "C" __global__ void few_of_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
+    few(x, y, items, C, P, pitch);
+}
+#endif
+
 extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, index_t items) {
     const index_t i = here();
     if (i < items) put(y + i, x[i]);
