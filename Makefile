@@ -8,7 +8,7 @@ UV := $(BIN)/uv
 # Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/run/pick_extra.py))$(EXTRA)
 
-RIVALS := torch openvino
+RIVALS := torch openvino cudnn
 # What lies beside ours in an environment of its own: rivals, the compilers of CUDA rungs in Python, and what
 # makes the site.
 APART := $(RIVALS) languages docs
@@ -31,6 +31,7 @@ help:
 	@echo "make release         source distribution and wheel in dist/, checked; nothing is uploaded"
 	@echo "make torch           PyTorch, in an environment of its own (.venv-torch): 5.4 GB"
 	@echo "make openvino        OpenVINO, in an environment of its own"
+	@echo "make cudnn           cuDNN's frontend with cuDNN and cuBLASLt, likewise; for NVIDIA GPUs"
 	@echo "make languages       the compilers of Triton, Numba-CUDA and CuTe DSL, too"
 	@echo "make docs            the documents as a site, in site/; a broken link is an error"
 	@echo "make lock            resolve the dependencies again"

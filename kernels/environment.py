@@ -86,16 +86,17 @@ class Environment:
         return "" if fits else f"whose {package} is built without it"
 
 
-def how_to_install(name: str) -> str:
-    """How to set up an environment that `make` knows, for `get`."""
+def how_to_install(name: str, package: str = "") -> str:
+    """How to set up an environment that `make` knows, for `get`. package: what pip calls it ("": as make)."""
+    package = package or name
     if PACKAGED:
         return (
-            f"{installing(name)} brings it into this one, and the variable KERNELSCOPE_PYTHON_{name.upper()} "
-            "names another Python that has it"
+            f"{installing(package)} brings it into this one, and the variable "
+            f"KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
         )
     return (
-        f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
-        f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
+        f"`make {name}` sets up an environment for it, `pip install {package}` brings it into this one, and "
+        f"the variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
     )
 
 

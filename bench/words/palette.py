@@ -34,6 +34,8 @@ RIVALS = {
     "torch-cuda-graph": "#FF11BB",
     "torch-compile-cuda": "#00AA00",
     "torch-compile-cuda-tuned": "#779922",
+    "cudnn-graph": "#008B95",
+    "tensorrt-cuda": "#B05A9A",
     "ort-openvino-cpu": "#889966",
     "ort-tensorrt-cuda": "#CC3388",
     "ort-tensorrt-rtx-cuda": "#FF1177",

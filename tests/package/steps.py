@@ -357,7 +357,17 @@ def the_notebook_installs_the_wheel(there: Installed) -> None:
 
 
 def every_extra_can_be_resolved(there: Installed) -> None:
-    for extra in ("cpu", "cuda", "cuda12", "nvrtc", "cluster", "torch", "openvino", "cpu,nvrtc,cluster"):
+    for extra in (
+        "cpu",
+        "cuda",
+        "cuda12",
+        "nvrtc",
+        "cluster",
+        "torch",
+        "openvino",
+        "cudnn",
+        "cpu,nvrtc,cluster",
+    ):
         dry = ("--dry-run", "--python-platform", "x86_64-unknown-linux-gnu", "--python", there.python)
         building.run(building.uv(), "pip", "install", "-q", *dry, f"{there.wheel}[{extra}]")
 

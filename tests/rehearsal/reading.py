@@ -29,7 +29,9 @@ LEFT_OUT = {
     r"unzip ": "it unpacks what `course autograder` wrote",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"\S+/bin/python -m tests\.zoo\.export": "it exports for minutes, in an environment of its own",
-    r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
+    r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt|cudnn)": (
+        "it takes an environment of its own"
+    ),
     r"(python main\.py )?remote (add|update|remove)\b": (
         "it installs elsewhere, or removes that; `python -m tests.package` does it from the wheel"
     ),

@@ -93,7 +93,8 @@ def _joined(parts: Iterable[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-RIVALS = ("torch", "openvino")  # facts of a case: their packages may be of another Python than ours
+# Facts of a case: their packages may be of another Python than ours.
+RIVALS = ("torch", "openvino", "cudnn_frontend", "tensorrt")
 SHOWN_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "cupy", "cupy-cuda13x", "cupy-cuda12x", "numpy")
 
 

@@ -305,14 +305,16 @@ def test_options_reach_no_rival_that_is_not_there(monkeypatch: pytest.MonkeyPatc
         backends.get("openvino-cpu").prepare(small_net(), 1, "fp32", Options())
 
 
-@pytest.mark.parametrize("name", ["torch", "openvino"])
-def test_a_rival_s_environment_has_what_its_process_needs_and_is_locked(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "package"), [("torch", "torch"), ("openvino", "openvino"), ("cudnn", "nvidia-cudnn-frontend")]
+)
+def test_a_rival_s_environment_has_what_its_process_needs_and_is_locked(name: str, package: str) -> None:
     root = Path(main.__file__).parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    listed = {re.split(r"[<>=;]", item)[0] for item in project["optional-dependencies"][name]}
-    assert listed >= {name, *NEEDED}
+    listed = {re.split(r"[\[<>=;]", item)[0] for item in project["optional-dependencies"][name]}
+    assert listed >= {package, *NEEDED}
     lock = (root / "locks" / f"{name}.txt").read_text()
     pinned = re.findall(r"^([a-z0-9-]+)==.*?\\\n( +--hash=sha256:[0-9a-f]{64})", lock, re.MULTILINE)
     assert {package for package, _ in pinned} >= listed
     assert "://" not in lock
-    assert name not in {re.split(r"[\[<>=!~; ]", item)[0] for item in project["dependencies"]}
+    assert package not in {re.split(r"[\[<>=!~; ]", item)[0] for item in project["dependencies"]}
