@@ -20,6 +20,7 @@ from bench.extras.reports.needs import Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement, stem
+from bench.results.rows import derive
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.reports import report_form
 from engine import backends
@@ -214,6 +215,15 @@ def test_a_goal_of_time_is_met_from_below(tmp_path: Path) -> None:
         assert one(goal, run).outcome == outcome
     for wanted, outcome in ((6 << 20, REACHED), (4 << 20, MISSED)):
         assert one(Goal(model="lenet5-digits", value="peak", wanted=(wanted,)), run).outcome == outcome
+    # Of the device: neither the host's pages count, nor what is in "device" once more.
+    for kinds in (
+        {"weights": 3 << 20, "arena": 2 << 20, "pinned": 9 << 20},
+        {"inputs": 4, "device": 5 << 20},
+    ):
+        assert (
+            derive(msgspec.structs.replace(timed("engine-cuda", 1), memory=kinds), None).peak_nbytes
+            == 5 << 20
+        )
 
 
 def test_a_pass_by_itself_is_what_lies_between_the_copies(tmp_path: Path) -> None:
