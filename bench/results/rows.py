@@ -164,14 +164,14 @@ class Row:
 
     @property
     def peak_nbytes(self) -> int | None:
-        """Peak memory in bytes, on a GPU of the GPU, as the backend reports it. If it reports neither a peak
-        nor all that it takes of the device, the sum of the kinds of memory that it reports, but for the
-        host's pages through which it copies; None if it reports nothing."""
+        """Peak memory in bytes, of a GPU its own, as the backend reports it. If it reports no peak, the sum
+        of the kinds of memory that it reports, or all that it takes of the device if that is more; the host's
+        pages through which it copies are none of it. None if it reports nothing."""
         memory = self.measurement.memory
-        if not memory:
-            return None
-        told = (memory[kind] for kind in ("peak", "device") if kind in memory)
-        return next(told, sum(nbytes for kind, nbytes in memory.items() if kind != "pinned"))
+        if not memory or "peak" in memory:
+            return memory.get("peak")
+        known = sum(nbytes for kind, nbytes in memory.items() if kind not in ("device", "pinned"))
+        return max(known, memory.get("device", 0))
 
     def accuracy_interval(self, name: str) -> tuple[float, float] | None:
         """The 95 % interval of an accuracy, (low, high) as fractions from 0 to 1. name: "top1" or "top5".

@@ -22,7 +22,6 @@ yardstick).
 """
 
 from kernels.launch import (
-    band,
     cluster,
     direct,
     elements,
@@ -50,7 +49,6 @@ __all__ = [
     "Pack",
     "Product",
     "Stage",
-    "band",
     "cluster",
     "direct",
     "elements",
