@@ -137,8 +137,8 @@ def goals_command(
             taken.limits = floors.measured(goals.device, own) or taken.limits
         return taken
 
-    def write(goals: Any, taken: Taken, *how: Any) -> list[Path]:
-        written = page.write(goals, taken, *how, drawn=charts)
+    def write(goals: Any, taken: Taken, report: Path, heading: str = "") -> list[Path]:
+        written = page.write(goals, taken, report, heading, charts)
         if keep is not None:
             sitting.write(sitting.kept(goals, taken), keep)
             written.append(keep)

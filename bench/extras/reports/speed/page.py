@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.extras.reports import filled
 from bench.extras.reports.filled import Page, Source
@@ -45,7 +46,7 @@ def context(sittings: Sequence[Sitting], named: Sequence[Path], heading: str = "
     ordered = [sitting for several in by.values() for sitting in several]
     newest = {processor: lines.newest(several) for processor, several in by.items()}
     every = [pair for found in newest.values() for pair in lines.pairs(found)]
-    tables = [_sittings(ordered), *_rivals(every), *_behind(every), *_refused(newest)]
+    tables: list[Table[Any]] = [_sittings(ordered), *_rivals(every), *_behind(every), *_refused(newest)]
     for processor, found in newest.items():
         for flowing in (False, True):
             tables += _cases(processor, [line for line in found if line.case.flowing == flowing], flowing)
