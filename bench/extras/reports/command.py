@@ -121,6 +121,8 @@ def goals_command(
 
     if second and not run:
         raise InputError("--second is of runs that were taken again; name the first by --run")
+    if keep is not None:
+        sitting.check_name(keep)  # told before anything runs
     limits = needs.Limits(budget, largest or 0, images or 0)
 
     def take(goals: Any, own: Path) -> Taken:

@@ -89,10 +89,15 @@ class Sitting(Record, frozen=True):
     cases: tuple[SittingCase, ...] = ()
 
 
-def write(sitting: Sitting, out: Path) -> None:
-    """Raises InputError where it cannot be written, or is no name of such a file."""
+def check_name(out: Path) -> None:
+    """Raises InputError where it is no name of such a file."""
     if out.suffix.lower() != ".json":
         raise InputError(f"{out} is no file to keep figures in; one ends in .json")
+
+
+def write(sitting: Sitting, out: Path) -> None:
+    """Raises InputError where it cannot be written, or is no name of such a file."""
+    check_name(out)
     write_atomically(out, msgspec.json.format(msgspec.json.encode(sitting), indent=1) + b"\n")
 
 

@@ -130,6 +130,8 @@ def test_what_is_kept_of_goals_is_what_their_report_says(tmp_path: Path) -> None
         sitting.kept(goals, Taken())
     with pytest.raises(InputError, match=r"ends in \.json"):
         sitting.write(made, tmp_path / "kept.md")
+    words = ["report", "goals", "speed-cpu", "--keep", str(tmp_path / "kept.md"), "--folder", str(tmp_path)]
+    assert main.main(words) == 2, "told before anything runs"
 
 
 def test_what_is_no_sitting_is_refused_in_a_sentence(tmp_path: Path) -> None:
