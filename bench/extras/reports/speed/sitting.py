@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.extras.reports.figures import row_of
 from bench.extras.reports.filled import RAN_BESIDE
@@ -96,9 +97,13 @@ def check_name(out: Path) -> None:
 
 
 def write(sitting: Sitting, out: Path) -> None:
-    """Raises InputError where it cannot be written, or is no name of such a file."""
+    """A line a case, so that two sittings can be compared by eye. Raises InputError where it cannot be
+    written, or is no name of such a file."""
     check_name(out)
-    write_atomically(out, msgspec.json.format(msgspec.json.encode(sitting), indent=1) + b"\n")
+    encode = msgspec.json.encode
+    text = msgspec.json.format(encode(replace(sitting, cases=())), indent=1)
+    cases = b",\n".join(b"  " + encode(case) for case in sitting.cases)
+    write_atomically(out, text.removesuffix(b"\n}") + b',\n "cases": [\n' + cases + b"\n ]\n}\n")
 
 
 def read(given: Sequence[Path]) -> list[Sitting]:
