@@ -21,10 +21,11 @@ From a file to a plan:
   timed to be the fastest on this machine, one file of the user's cache for each case; each `Step` says what
   chose its kernel: it was named, timed, the ladder's default, or taken for its layout. `layouts`: in which
   layout and element type tensors travel between steps. `runs`: the longest run of steps that can be one
-  kernel (kernels.net). `image_turns`: two steps process a quarter of the batch at a time where the tensor
-  between them decides how much memory a pass takes. `groups`: which ONNX nodes run as one step, the same for
-  every backend, so that times and errors are compared over the same nodes. `submodel`: parts of a model as
-  models. `exported`: a node of a model and a rung, as an operator for another library (kernels.exported).
+  kernel (kernels.net). `image_turns`: two steps or more process a quarter of the batch at a time where
+  the tensors between them decide how much memory a pass takes. `groups`: which ONNX nodes run as one step,
+  the same for every backend, so that times and errors are compared over the same nodes. `submodel`: parts of
+  a model as models. `exported`: a node of a model and a rung, as an operator for another library
+  (kernels.exported).
 
 What runs a plan:
 

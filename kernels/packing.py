@@ -19,7 +19,6 @@ SLAB_NBYTES = 64
 WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 FOURS = 4  # words of a quartet, of which each lane of four has one
-PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in 16 bits, or of two in tf32
 _AT_ONCE = 64  # columns that are split at once
 # As what arrays hold numbers of 16 bits. CuPy knows no bfloat16: of it they hold the bits.
 _KEPT = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(np.uint16)}
@@ -267,22 +266,6 @@ def _taps_in_chunks(weight: np.ndarray, group: int, fold: int, each: int) -> np.
     filled = np.zeros((m, kh * kw, -(-channels // each) * each), np.float32)
     filled[..., :channels] = taps.reshape(m, channels, kh * kw).swapaxes(1, 2)
     return filled.reshape(group, m // group, -1)
-
-
-def band_slabs(weight: np.ndarray, precision: str, tile: int) -> np.ndarray:
-    """Filters (m, c, kh, kw) → (1, slabs, channels in tiles of `tile`, depth), taps numbered by channel, then
-    down the window, then by the pieces of its rows, which are filled up with zeros to whole pieces
-    (cuda/conv_band.cuh). Lane l of an instruction has the piece l % 4 of the next four."""
-    m, channels, kh, kw = weight.shape[-4:]
-    each = depth(precision)
-    rows = np.zeros((m, channels * kh, -(-kw // PIECE) * PIECE), np.float32)
-    rows[..., :kw] = weight.reshape(m, channels * kh, kw)
-    taps = rows.reshape(m, -1)
-    steps = np.zeros((m, -(-taps.shape[1] // each) * each), np.float32)
-    steps[:, : taps.shape[1]] = taps
-    lanes = CHUNK_NBYTES // 4
-    ordered = steps.reshape(m, -1, each // (lanes * PIECE), lanes, PIECE).swapaxes(2, 3)
-    return slabs(ordered.reshape(1, m, -1), precision, tile)
 
 
 def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:

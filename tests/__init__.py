@@ -6,5 +6,5 @@ bytecode, `tests/conftest.py` has all processes keep it in `.pytest_cache`: star
 what the tests do. In a new clone `tests/ahead.py` writes it before the first test.
 `tests/kernels/test_cuda_compile.py` compiles every rung for the architectures that a text asks for, and for
 those between them by turns. `tests/test_documents.py` follows the links of the documents, and what they name.
-`python -m tests.figures` is no test: it measures the reports behind docs/results/README.md.
+`python -m tests.figures` is no test: it measures long reports on this machine (docs/results/README.md).
 """

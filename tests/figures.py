@@ -1,4 +1,4 @@
-"""The reports behind docs/results/README.md, measured on this machine.
+"""Long reports of what docs/results/speed.md tells in one page, measured on this machine.
 
     python -m tests.figures --list
     python -m tests.figures --out figures

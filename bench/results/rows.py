@@ -164,10 +164,14 @@ class Row:
 
     @property
     def peak_nbytes(self) -> int | None:
-        """Peak memory in bytes, as the backend reports it. If it reports no peak, the sum of the kinds of
-        memory that it reports; None if it reports nothing."""
+        """Peak memory in bytes, of a GPU its own, as the backend reports it. If it reports no peak, the sum
+        of the kinds of memory that it reports, or all that it takes of the device if that is more; the host's
+        pages through which it copies are none of it. None if it reports nothing."""
         memory = self.measurement.memory
-        return memory.get("peak", sum(memory.values())) if memory else None
+        if not memory or "peak" in memory:
+            return memory.get("peak")
+        known = sum(nbytes for kind, nbytes in memory.items() if kind not in ("device", "pinned"))
+        return max(known, memory.get("device", 0))
 
     def accuracy_interval(self, name: str) -> tuple[float, float] | None:
         """The 95 % interval of an accuracy, (low, high) as fractions from 0 to 1. name: "top1" or "top5".

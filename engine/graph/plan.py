@@ -163,11 +163,13 @@ class Plan:
 
     @property
     def turns_words(self) -> str:
-        """Which steps take turns, in words: "conv1 and norm1 run 256 images at a time"; "" where none do."""
+        """Which steps take turns, in words: "conv1 and norm1 run 256 images at a time", or "conv1 to norm2
+        run …"; "" where none do."""
         if self.turns is None:
             return ""
-        names = " and ".join(self.steps[index].name for index in self.turns.steps)
-        return f"{names} run {self.turns.images:,} images at a time"
+        first, *_, last = (self.steps[index].name for index in self.turns.steps)
+        between = "and" if len(self.turns.steps) == 2 else "to"
+        return f"{first} {between} {last} run {self.turns.images:,} images at a time"
 
     @property
     def weights_nbytes(self) -> int:

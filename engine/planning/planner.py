@@ -135,12 +135,9 @@ def plan(
         workspace_nbytes=0,
     )
     planned = replace(planned, steps=layouts.assigned(planned, options))
+    turns = image_turns.choose_turns(planned, options, lambda made: _placed(made)[1])
+    planned = replace(planned, turns=turns)
     placements, arena = _placed(planned)
-    if (turns := image_turns.choose_turns(planned, options)) is not None:
-        taking = replace(planned, turns=turns)
-        fewer, smaller = _placed(taking)
-        if smaller <= (1 - image_turns.GAIN) * arena:
-            planned, placements, arena = taking, fewer, smaller
     scratch = 0
     if workspace:
         scratch = max((workspace(planned.at_once(i)) for i in range(len(planned.steps))), default=0)
@@ -160,15 +157,14 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     if made.turns is not None:
         for index in made.turns.steps[:-1]:
             sizes[made.steps[index].output] = image_turns.output_nbytes(made.at_once(index))
-    return place(
-        lives(
-            [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],
-            sizes,
-            made.inputs,
-            [made.holder(name) for name in made.outputs],
-        ),
-        TEXTURE_ALIGNMENT if made.device == "cuda" else ALIGNMENT,
+    lived = lives(
+        [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],
+        sizes,
+        made.inputs,
+        [made.holder(name) for name in made.outputs],
     )
+    alignment = TEXTURE_ALIGNMENT if made.device == "cuda" else ALIGNMENT
+    return place(image_turns.lasting(made, lived), alignment)
 
 
 def _taken(device: str, params: Params) -> bool:

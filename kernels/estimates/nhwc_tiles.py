@@ -48,14 +48,10 @@ def fit(
     return min(choices, key=cost)
 
 
-def microseconds(
-    tile: TensorTile, rows: int, columns: int, slabs: int, batch: int, parts: int, held: int | None = None
-) -> float:
-    """The estimate: rounds of as many blocks as a multiprocessor holds, and one of what is left. held: how
-    many its shared memory has room for, where that may be fewer than fill it."""
+def microseconds(tile: TensorTile, rows: int, columns: int, slabs: int, batch: int, parts: int) -> float:
+    """The estimate: rounds of as many blocks as a multiprocessor holds, and one of what is left."""
     blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns) * parts
     cycles, most = _CYCLES[tile.rows, tile.columns]
-    most = most if held is None else max(1, min(most, held))
     full, rest = divmod(-(-blocks // MULTIPROCESSORS), most)
     slab = full * (most * cycles + _WAITING_CYCLES / most)
     slab += rest * cycles + _WAITING_CYCLES / rest if rest else 0.0

@@ -22,7 +22,6 @@ yardstick).
 """
 
 from kernels.launch import (
-    band,
     cluster,
     direct,
     elements,
@@ -51,7 +50,6 @@ __all__ = [
     "Pack",
     "Product",
     "Stage",
-    "band",
     "cluster",
     "direct",
     "elements",

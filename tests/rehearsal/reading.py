@@ -197,7 +197,7 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
         kernel = fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL
         uses.append(Use(OF_FOLDERS.get(word, kernel), word))
         return word
-    if words[0] == "export-op" and word.startswith("kernels/"):  # of ours, in a clone
+    if (words[0] == "export-op" and word.startswith("kernels/")) or word.startswith("docs/"):  # in a clone
         return str(ROOT / word)
     if words[0] in ("judge", "export-op") and word.endswith((".py", ".cu")):
         folder, _, _ = word.rpartition("/")

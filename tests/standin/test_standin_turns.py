@@ -13,14 +13,14 @@ import numpy as np
 from engine.backends.engine_cuda import BACKEND
 from engine.options import Options
 from engine.planning import image_turns
-from tests.engine.planning.test_image_turns import network
+from tests.engine.planning.test_image_turns import in_the_middle, longer, network
 
 image_turns.LEAST_NBYTES = 1
 x = np.random.default_rng(1).standard_normal((8, 3, 32, 32)).astype(np.float32)
 
-def answer(precision, graph, **options):
+def answer(precision, graph, net=network, **options):
     how = Options(tuned=False, cuda_graph=graph, **options)
-    session = BACKEND.prepare(network(), 8, precision, how)
+    session = BACKEND.prepare(net(), 8, precision, how)
     found = []
     for given in (x, -x):
         session.bind({{"x": given}})
@@ -47,6 +47,12 @@ for precision, graph in (("fp32", True), ("fp16", False)):
     turn = own[: len(own) // 4]
     assert own == turn * 4 and {{name for name, _ in turn}} == {{"conv1", "norm1"}}, order
     assert times == of_whole == ["conv1", "norm1", "fc"], times
+for net, words in ((longer, "conv1 to norm2 run"), (in_the_middle, "run 2 images at a time")):
+    found, _, _, told = answer("fp32", True, net, one_kernel=False)
+    plain, _, _, nothing = answer("fp32", True, net, one_kernel=False, turns=False)
+    for one, other in zip(found, plain):
+        assert np.linalg.norm(one - other) <= 1e-6 * np.linalg.norm(other), net.__name__
+    assert words in told and not nothing, told
 print("alike")
 """
 

@@ -241,20 +241,6 @@ def _conv_slices(module: Module, p: Conv) -> _Layout:
     return _Layout(lanes, _element(module.precision), back)
 
 
-def _conv_band(module: Module, p: Conv) -> _Layout:
-    wide = ceil(p.kw, packing.PIECE) * packing.PIECE
-    each = packing.depth(module.precision)
-    steps = ceil(p.c * p.kh * wide, each) * each
-    layout = _slabs(module, 1, p.m, steps)
-
-    def back(packed: np.ndarray) -> np.ndarray:
-        pieces = layout.back(packed).reshape(p.m, steps // each, 4, each // 16, packing.PIECE).swapaxes(2, 3)
-        taps = pieces.reshape(p.m, steps)[:, : p.c * p.kh * wide]
-        return taps.reshape(p.m, p.c, p.kh, wide)[..., : p.kw]
-
-    return _Layout(layout.shape, layout.dtype, back)
-
-
 def _gemm_tensor(module: Module, p: Gemm) -> _Layout:
     layout = _slabs(module, 1, p.n, p.k)
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
@@ -361,7 +347,6 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_nhwc_wgmma": _conv_wgmma,
     "conv_image_rows": _conv_rows,
     "conv_image_slices": _conv_slices,
-    "conv_band": _conv_band,
     "conv_winograd": _winograd,
     "conv_fft": _fft,
     "gemm_tensor": _gemm_tensor,

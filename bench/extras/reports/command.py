@@ -1,11 +1,10 @@
 """`report course NAME` and `report goals NAME`: figures of a course report, or speed goals, held against what
-is measured here."""
+is measured here; `report speed FILE…`: one page of what was kept of several."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +104,9 @@ def goals_command(
     images: int | None = number(None, "--images", Number(), "Images of the accuracy at most."),
     title: str = typer.Option("", metavar="TEXT", help="The report's heading."),
     charts: bool = typer.Option(True, "--charts/--no-charts", help="Draw charts, or write the tables alone."),
+    keep: Path | None = typer.Option(
+        None, metavar="FILE.json", help="Keep its figures in a small file, for the page of `report speed`."
+    ),
 ) -> None:
     """Say which speed goals this machine reaches.
 
@@ -114,10 +116,13 @@ def goals_command(
     reached or not; 1: something could not be measured; 130: cancelled."""
     from bench.extras.reports import needs
     from bench.extras.reports.goals import floors, page, presets
+    from bench.extras.reports.speed import sitting
     from kernels.errors import InputError
 
     if second and not run:
         raise InputError("--second is of runs that were taken again; name the first by --run")
+    if keep is not None:
+        sitting.check_name(keep)  # told before anything runs
     limits = needs.Limits(budget, largest or 0, images or 0)
 
     def take(goals: Any, own: Path) -> Taken:
@@ -134,8 +139,36 @@ def goals_command(
             taken.limits = floors.measured(goals.device, own) or taken.limits
         return taken
 
-    write = partial(page.write, drawn=charts)
+    def write(goals: Any, taken: Taken, report: Path, heading: str = "") -> list[Path]:
+        written = page.write(goals, taken, report, heading, charts)
+        if keep is not None:
+            sitting.write(sitting.kept(goals, taken), keep)
+            written.append(keep)
+        return written
+
     _fill(presets, write, name, out, folder or Path("runs") / f"goals-{name}", take, measure, title)
+
+
+@app.command("speed")
+def speed_command(
+    kept: list[Path] = typer.Argument(
+        None,
+        metavar="FILE.json|DIR …",
+        help="What `report goals NAME --keep` wrote, or folders of such files.",
+    ),
+    out: Path = typer.Option(Path("speed.md"), metavar="FILE.html|FILE.md", help="The page."),
+    title: str = typer.Option("", metavar="TEXT", help="The page's heading."),
+) -> None:
+    """Write one page of speed, of several machines and days.
+
+    How fast ours is beside each rival, with intervals and versions, and all cases where a rival is ahead. Of
+    each case the newest figure counts."""
+    from bench.extras.reports.speed import page, sitting
+    from bench.views.reports import report_form
+
+    report_form.form_of(out)
+    for path in page.write(sitting.read(kept or []), kept or [], out, title):
+        print(path)
 
 
 def _check(

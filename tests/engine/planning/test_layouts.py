@@ -130,7 +130,7 @@ def test_a_normalisation_alone_takes_and_hands_on_chunks() -> None:
     ]
     graph = from_proto(make_model(nodes, {"x": ("N", 3, 9, 7)}, ("y",), weights, ranks={"y": 4}))
     for precision, layout in (("fp16", HALVES), ("tf32", ROUNDED)):
-        first = planned(graph, {"conv1": f"band_{precision}", "conv2": f"nhwc_{precision}"}, precision)
+        first = planned(graph, {"conv1": f"nhwc_{precision}", "conv2": f"nhwc_{precision}"}, precision)
         assert [step.op for step in first.steps] == ["conv", "lrn", "conv"]
         assert [step.writes for step in first.steps] == [layout, layout, PLAIN]
         assert first.steps[1].rung == f"nhwc_{precision}"

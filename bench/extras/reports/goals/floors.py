@@ -49,10 +49,10 @@ class Step:
 
     @property
     def words(self) -> str:
-        told = f"the step that takes most: {self.name} with {units.percent(self.share, 0)}"
+        told = f"the longest step, {units.percent(self.share, 0)} of the time, is {self.name}"
         if self.of_floor is None:
             return told
-        return f"{told}, at {units.percent(self.of_floor, 0)} of its limit ({self.bound})"
+        return f"{told}, which reaches {units.percent(self.of_floor, 0)} of its limit ({self.bound})"
 
 
 def kept(folders: Sequence[Path]) -> tuple[MachineLimits, ...]:

@@ -339,7 +339,7 @@ def _because(
     limits = floors.fit(taken.limits, run.environments.get(name, Environment()))
     yield from _beneath(goal, figure, row, limits, wanted)
     step = floors.longest(row.measurement, limits)
-    yield step.words if step is not None else "no step was timed by itself"
+    yield step.words if step is not None else "its steps were not timed one by one"
 
 
 def _beneath(
@@ -357,7 +357,9 @@ def _beneath(
         most = (figure.value or 0.0) * row.median_ns / floor
         beyond = most < wanted
     if beyond:
-        yield f"these steps at their floor, {units.duration(floor)}, come to {text(goal.value, most)}"
+        told = text(goal.value, most)
+        by = "" if told == units.duration(floor) else f" ({units.duration(floor)} a pass)"
+        yield f"with each of these steps at its limit it would be {told}{by}"
 
 
 def _flowing(row: Row) -> Iterator[str]:

@@ -184,7 +184,7 @@ def worst(made: Measurement | None) -> tuple[str, ErrorStats] | None:
     return max(judged_, key=lambda item: item[1].rel_l2 / item[1].bound if item[1].bound else item[1].rel_l2)
 
 
-def _error(made: Measurement | None) -> str:
+def error_words(made: Measurement | None) -> str:
     """Of the worst layer; of a tuned reference as its sweep had it, where its layers were not looked at; else
     of the output."""
     found = worst(made)
@@ -222,7 +222,7 @@ def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
         ),
         Column(
             f"{what}_error",
-            cell=_other(name, lambda row: _error(row.against), ""),
+            cell=_other(name, lambda row: error_words(row.against), ""),
             title=f"error of {what}",
             left=True,
         ),
@@ -260,7 +260,9 @@ def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table
             left=True,
         ),
         Column("ours_s", lambda line: _time(line.own), seconds, lambda line: line.own.own_doubts, "ours"),
-        Column("ours_error", cell=lambda line: _error(line.own.measurement), title="our error", left=True),
+        Column(
+            "ours_error", cell=lambda line: error_words(line.own.measurement), title="our error", left=True
+        ),
         Column(
             "floor_s",
             lambda line: None if line.floor_ns is None else line.floor_ns * 1e-9,

@@ -20,6 +20,7 @@ from bench.extras.reports.needs import Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Accuracy, Case, Disposition, EndToEnd, ErrorStats, Layer, Measurement, stem
+from bench.results.rows import derive
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.reports import report_form
 from engine import backends
@@ -214,6 +215,15 @@ def test_a_goal_of_time_is_met_from_below(tmp_path: Path) -> None:
         assert one(goal, run).outcome == outcome
     for wanted, outcome in ((6 << 20, REACHED), (4 << 20, MISSED)):
         assert one(Goal(model="lenet5-digits", value="peak", wanted=(wanted,)), run).outcome == outcome
+    # Of the device: neither the host's pages count, nor what is in "device" once more.
+    for kinds in (
+        {"weights": 3 << 20, "arena": 2 << 20, "pinned": 9 << 20},
+        {"inputs": 4, "device": 5 << 20},
+    ):
+        assert (
+            derive(msgspec.structs.replace(timed("engine-cuda", 1), memory=kinds), None).peak_nbytes
+            == 5 << 20
+        )
 
 
 def test_a_pass_by_itself_is_what_lies_between_the_copies(tmp_path: Path) -> None:
@@ -253,13 +263,15 @@ def test_a_missed_goal_says_what_takes_most_and_whether_it_can_be_had(tmp_path: 
     run = both(tmp_path / "run", 10, 30)
     found = one(speedup(6.0), run, limits=(limits(1e13),))  # 0.1 + 1 µs
     assert found.why.startswith(
-        "2.00× too slow; the step that takes most: conv2 with 70 %, at 14 % of its limit"
+        "2.00× too slow; the longest step, 70 % of the time, is conv2, which reaches 14 % of its limit"
     )
     assert "floor" not in found.why
     beyond = one(speedup(60.0), run, limits=(limits(1e13),))
-    assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", beyond.why)
+    assert re.search(
+        r"with each of these steps at its limit it would be 27\.\d× \(1\.10 µs a pass\)", beyond.why
+    )
     unknown = one(speedup(6.0), run)
-    assert unknown.why.endswith("conv2 with 70 %")
+    assert unknown.why.endswith("the longest step, 70 % of the time, is conv2")
 
 
 @pytest.mark.parametrize(
@@ -445,7 +457,7 @@ def test_a_mixed_precision_is_held_against_the_fastest_whole_one_that_keeps_the_
     assert one(goal, saved(tmp_path / "faster", *whole, off(8e-4, 8, "mixed-1e-3"))).outcome == REACHED
     slower = one(goal, saved(tmp_path / "slower", *whole, off(8e-4, 9, "mixed-1e-3")), limits=(limits(1e13),))
     assert slower.outcome == MISSED
-    assert "at their floor" not in slower.why, "which would reach it"
+    assert "at its limit it" not in slower.why, "which would reach it"
     alone = one(goal, saved(tmp_path / "alone", whole[-1], off(8e-4, 8, "mixed-1e-3")))
     assert (alone.outcome, alone.why) == (
         UNKNOWN, "engine-cuda: no whole precision that stays within 1e-3 was measured",
@@ -636,8 +648,10 @@ def test_the_reason_and_the_floor_stand_without_times_of_layers(tmp_path: Path) 
     untimed = tuple(msgspec.structs.replace(layer, time_ns=None, clock="") for layer in ours.layers)
     run = saved(tmp_path / "a", msgspec.structs.replace(ours, layers=untimed), timed("ort-cuda-tuned", 30))
     found = one(speedup(60.0), run, limits=(limits(1e13),))
-    assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", found.why)
-    assert found.why.endswith("no step was timed by itself")
+    assert re.search(
+        r"with each of these steps at its limit it would be 27\.\d× \(1\.10 µs a pass\)", found.why
+    )
+    assert found.why.endswith("its steps were not timed one by one")
 
 
 def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
