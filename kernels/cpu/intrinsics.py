@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from kernels.cpu import dots as of_dots
 from kernels.cpu import octets as octets_of
 from kernels.cpu import windows as windows_of
+from kernels.cpu import winograd as tiles_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -138,7 +139,7 @@ def pause(typing: Any) -> Any:
     """What a thread does while it waits for another of the same core."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if _is_x86():
+        if is_x86():
             builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
 
     return types.void(), made
@@ -154,7 +155,7 @@ def _control(builder: Any, name: str, slot: Any) -> None:
     builder.call(own, [builder.bitcast(slot, pointer)])
 
 
-def _is_x86() -> bool:
+def is_x86() -> bool:
     return bool(llvm.get_process_triple().startswith(("x86_64", "i686")))
 
 
@@ -164,7 +165,7 @@ def without_subnormals(typing: Any) -> Any:
     processor can: what `as_before` is told to have them again."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not _is_x86():
+        if not is_x86():
             return _i64(0)
         slot = cgutils.alloca_once(builder, ir.IntType(32))
         _control(builder, "stmxcsr", slot)
@@ -181,7 +182,7 @@ def as_before(typing: Any, state: Any) -> Any:
     """Floating point as it was when `without_subnormals` said so."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if _is_x86():
+        if is_x86():
             slot = cgutils.alloca_once(builder, ir.IntType(32))
             builder.store(builder.trunc(arguments[0], ir.IntType(32)), slot)
             _control(builder, "ldmxcsr", slot)
@@ -377,6 +378,36 @@ def _of_windows(largest: bool) -> Any:
 
 
 sums_of_windows, maxima_of_windows = _of_windows(False), _of_windows(True)
+
+
+@intrinsic
+def to_tiles(typing: Any, x: Any, pitch: Any, tiles: Any, to: Any, to_place: Any, size: Any) -> Any:
+    """Of a row of tiles of Winograd's method, 16 at a time, Bᵀ d B: place p of tile t is written to
+    to[p · to_place + t]. The tile's d are size + 2 rows of x, `pitch` elements apart, from column t · size
+    on. For up to 15 tiles more than there are, x is read and `to` written. size: one of
+    kernels.cpu.winograd.SIZES."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(tiles_of.by_size(builder.module, tiles_of.to_tiles), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, FLOATS, whole, whole), made
+
+
+@intrinsic
+def from_tiles(
+    typing: Any, of: Any, of_place: Any, tiles: Any, y: Any, pitch: Any, rows: Any, columns: Any, bias: Any,
+    after: Any, size: Any,
+) -> Any:  # fmt: skip
+    """The other way, after(bias[0] + Aᵀ m A): of the products m of tile t, of[p · of_place + t], size · size
+    outputs, in y from column t · size on; of its rows, `pitch` elements apart, the first `rows`, and of the
+    columns those below `columns`."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(tiles_of.by_size(builder.module, tiles_of.from_tiles), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, FLOATS, *[whole] * 3, FLOATS, whole, whole), made
 
 
 @intrinsic
