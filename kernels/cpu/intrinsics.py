@@ -15,6 +15,8 @@ from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
 from kernels.cpu import octets as octets_of
+from kernels.cpu import rows as rows_of
+from kernels.cpu import turned as turned_by
 from kernels.cpu import windows as windows_of
 from kernels.cpu import winograd as tiles_of
 from kernels.cpu.tiles import llvm_own
@@ -355,6 +357,44 @@ def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
         builder.call(octets_of.copier(builder.module), arguments)
 
     return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
+
+
+@intrinsic
+def picked(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
+    """So many float32: to[k] = of[k · stride], which do not overlap; soon where the stride is one of
+    kernels.cpu.octets.STRIDES."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(rows_of.picker(builder.module), arguments)
+
+    return types.void(FLOATS, FLOATS, types.int64, types.int64), made
+
+
+def _of_row(function: Any) -> Any:
+    def typed(typing: Any, x: Any, vectors: Any) -> Any:
+        """The sum of so many vectors' elements, or the largest of them, NaN where one is."""
+
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.call(function(builder.module), arguments)
+
+        return types.float32(FLOATS, types.int64), made
+
+    return intrinsic(typed)
+
+
+total, largest = _of_row(rows_of.total), _of_row(rows_of.largest)
+
+
+@intrinsic
+def turned(typing: Any, of: Any, of_row: Any, rows: Any, columns: Any, to: Any, to_row: Any) -> Any:
+    """to[j · to_row + i] = of[i · of_row + j] for i below `rows` and j below `columns`, float32 that do not
+    overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(turned_by.blocks(builder.module), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, whole, FLOATS, whole), made
 
 
 def _of_windows(largest: bool) -> Any:

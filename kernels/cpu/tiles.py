@@ -19,7 +19,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from kernels.cpu.simd import LANES, RELU, RELU6, WIDTHS
+from kernels.cpu.simd import LANES, WIDTHS
+from kernels.cpu.vectors import bounds, within
 
 PIECE, PIECES = 64, 16  # the second a power of two
 READ, NEAREST, DATA = 0, 3, 1  # of what LLVM fetches ahead
@@ -209,19 +210,14 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     numbers = ir.VectorType(_i32, LANES)
     count_up = ir.Constant(numbers, list(range(LANES)))
     none = ir.Constant(numbers, [0] * LANES)
-    relu = b.icmp_signed(">=", after, _i64(RELU))
-    relu6 = b.icmp_signed("==", after, _i64(RELU6))
-    six = ir.Constant(_lanes, [6.0] * LANES)
+    between = bounds(b, after)
     for v in range(vectors):
         held = b.trunc(b.load(at(lanes, _i64(v))), _i32)
         held = b.insert_element(ir.Constant(numbers, ir.Undefined), held, _i32(0))
         mask = b.icmp_signed("<", count_up, b.shuffle_vector(held, held, none))
         to = at(y, b.load(at(columns, _i64(v))))
         for i in range(rows):
-            value = results[i * vectors + v]
-            # so that NaN stays what it is
-            value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
-            value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
+            value = within(b, results[i * vectors + v], between)
             goal = b.bitcast(at(to, b.mul(y_row, _i64(i))), _lanes.as_pointer())
             b.call(stored, [value, goal, _i32(4), mask])
     b.ret_void()

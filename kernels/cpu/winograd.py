@@ -2,7 +2,7 @@
 behind them. kernels.cpu.intrinsics says what `to_tiles` and `from_tiles` do.
 
 A lane is a tile: 16 tiles that lie side by side go through the sums together. Columns that lie a tile's
-outputs apart are picked out of what is loaded as a whole.
+outputs apart are parted after they were read; two columns of a tile are the next tile's first two.
 
 A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016 (arXiv:1509.09308), section 4:
 F(2×2, 3×3) of the points 0, 1, −1; F(4×4, 3×3) of 0, 1, −1, 2, −2; ∞ of both.
@@ -11,13 +11,27 @@ F(2×2, 3×3) of the points 0, 1, −1; F(4×4, 3×3) of 0, 1, −1, 2, −2; �
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
-from kernels.cpu.simd import LANES, RELU, RELU6
+from kernels.cpu.simd import LANES
 from kernels.cpu.tiles import llvm_own
-from kernels.cpu.vectors import f32, filled, floats, i32, i64, internal, read, splat, words
+from kernels.cpu.vectors import (
+    bounds,
+    f32,
+    filled,
+    first_lanes,
+    floats,
+    i32,
+    i64,
+    internal,
+    read,
+    splat,
+    within,
+    words,
+)
 
 SIZES = (2, 4)  # outputs of a tile along an axis
 WINDOW = 3
@@ -91,16 +105,16 @@ def to_tiles(module: Any, size: int) -> Any:
     b = ir.IRBuilder(function.append_basic_block("entry"))
     s = _Sums(module, b)
     side = size + WINDOW - 1
-    wide = ir.VectorType(f32, LANES * size)
-    picks = ir.Constant(words, list(range(0, LANES * size, size)))
     first, ends = _sixteen(b, tiles)
     here = b.gep(x, [b.mul(first, i64(size))])
-
-    def seen(row: int, column: int) -> Any:
-        place = b.gep(here, [b.add(b.mul(pitch, i64(row)), i64(column))])
-        return b.shuffle_vector(read(b, place, wide), ir.Constant(wide, ir.Undefined), picks)
-
-    columns = [[seen(row, column) for row in range(side)] for column in range(side)]
+    columns: list[Values] = [[] for _ in range(side)]
+    for row in range(side):
+        of_row = b.gep(here, [b.mul(pitch, i64(row))])
+        held = [read(b, b.gep(of_row, [i64(k * LANES)]), floats) for k in range(size)]
+        near = _parted(b, held)
+        beyond = [splat(b, b.load(b.gep(of_row, [i64(LANES * size + k)]))) for k in range(WINDOW - 1)]
+        for column, value in zip(columns, [*near, *map(partial(_moved, b), near, beyond)], strict=False):
+            column.append(value)
     made = _over_both(_before, s, columns)
     goal = b.gep(to, [first])
     for place, value in enumerate(value for row in made for value in row):
@@ -125,8 +139,7 @@ def from_tiles(module: Any, size: int) -> Any:
     kinds = [wide, wide.as_pointer(), i32, ir.VectorType(ir.IntType(1), LANES * size)]
     stored = llvm_own(module, f"masked.store.v{LANES * size}f32.p0", ir.VoidType(), kinds)
     begin = splat(b, b.load(bias))
-    zero, six = filled(floats, 0.0), filled(floats, 6.0)
-    relu, relu6 = b.icmp_signed(">=", after, i64(RELU)), b.icmp_signed("==", after, i64(RELU6))
+    between = bounds(b, after)
     first, ends = _sixteen(b, tiles)
     here = b.gep(of, [first])
 
@@ -134,26 +147,36 @@ def from_tiles(module: Any, size: int) -> Any:
         return read(b, b.gep(here, [b.mul(of_place, i64(row * side + column))]), floats)
 
     made = _over_both(_behind, s, [[product(row, column) for row in range(side)] for column in range(side)])
-    numbers = ir.VectorType(i32, LANES * size)
-    left = b.trunc(b.sub(columns, b.mul(first, i64(size))), i32)
-    left = b.insert_element(ir.Constant(numbers, ir.Undefined), left, i32(0))
-    left = b.shuffle_vector(left, left, ir.Constant(numbers, [0] * numbers.count))
-    held = b.icmp_signed("<", ir.Constant(numbers, list(range(numbers.count))), left)
+    held = first_lanes(b, b.sub(columns, b.mul(first, i64(size))), wide)
     for row, values in enumerate(made):
         so, on = function.append_basic_block(f"row_{row}"), function.append_basic_block(f"after_{row}")
         b.cbranch(b.icmp_signed(">", rows, i64(row)), so, on)
         b.position_at_end(so)
-        done = []
-        for value in values:
-            value = b.fadd(value, begin)  # so that NaN stays what it is
-            value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
-            done.append(b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value))
+        done = [within(b, b.fadd(value, begin), between) for value in values]
         at = b.gep(y, [b.add(b.mul(pitch, i64(row)), b.mul(first, i64(size)))])
         b.call(stored, [_woven(b, done), b.bitcast(at, wide.as_pointer()), i32(4), held])
         b.branch(on)
         b.position_at_end(on)
     ends()
     return function
+
+
+def _moved(b: Any, of: Any, beyond: Any) -> Any:
+    """Each lane's value in the one before it; in the last one the value of `beyond`."""
+    return b.shuffle_vector(of, beyond, ir.Constant(words, list(range(1, LANES + 1))))
+
+
+def _parted(b: Any, values: Values) -> Values:
+    """Of vectors that lie one behind the other every second element, or every fourth one, from the first on,
+    from the second on, and so on."""
+    if len(values) == 1:
+        return values
+    halves = []
+    for start in (0, 1):
+        places = ir.Constant(words, list(range(start, 2 * LANES, 2)))
+        pairs = zip(values[::2], values[1::2], strict=True)
+        halves.append(_parted(b, [b.shuffle_vector(*pair, places) for pair in pairs]))
+    return [value for pair in zip(*halves, strict=True) for value in pair]
 
 
 def _woven(b: Any, values: Values) -> Any:

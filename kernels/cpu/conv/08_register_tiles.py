@@ -33,8 +33,7 @@ def lay_out(a, x, to):
     channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
     pad_top, pad_left, down = a[8], a[9], a[31]
     if phases == 1 and down == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
-        for k in range(channels * h * w):
-            to[k] = x[k]
+        simd.picked(to, x, channels * h * w, 1)
         return
     for c in range(channels):
         for phase in range(phases):
@@ -51,12 +50,8 @@ def lay_out(a, x, to):
                 for k in range(min(left, pitch)):
                     row[k] = ZERO
                 of = simd.shifted(x, (c * h + y) * w + phase - pad_left)
-                if phases == 1:
-                    for k in range(left, right):
-                        row[k] = of[k]
-                else:
-                    for k in range(left, right):
-                        row[k] = of[k * phases]
+                of = simd.shifted(of, left * phases)
+                simd.picked(simd.shifted(row, left), of, right - left, phases)
                 for k in range(right, pitch):
                     row[k] = ZERO
 

@@ -34,7 +34,7 @@ G = {
     )
     / 24,
 }
-BEFORE_NBYTES = 1 << 20  # of a band's tiles
+BEFORE_NBYTES = 5 << 18  # of a band's tiles
 BEHIND_NBYTES = 1 << 18  # of the products of a group of maps
 PARTS = 8  # at least: else threads would wait for the last
 FEW = 32  # maps of a part, at least
@@ -58,8 +58,7 @@ def laid_out(x, h, w, first, rows, pad_left, pitch, filled, to):
         of = simd.shifted(x, y * w - pad_left)
         for k in range(pad_left):
             row[k] = ZERO
-        for k in range(pad_left, right):
-            row[k] = of[k]
+        simd.picked(simd.shifted(row, pad_left), simd.shifted(of, pad_left), right - pad_left, 1)
         for k in range(right, filled):
             row[k] = ZERO
 
@@ -73,8 +72,7 @@ def step(a, low, high, scratch):
     x, weights, bias, y = simd.floats(a[24]), simd.floats(a[25]), simd.floats(a[26]), simd.floats(a[27])
     blocks, of_group, offsets = simd.integers(a[28]), simd.integers(a[29]), simd.integers(a[30])
     columns, lanes, zeros = simd.integers(a[31]), simd.integers(a[32]), simd.floats(a[33])
-    before = simd.shifted(scratch, a[36])
-    behind = simd.shifted(scratch, a[37])
+    before, behind = simd.shifted(scratch, a[36]), simd.shifted(scratch, a[37])
     there = -1
     if a[0] == 1:
         low, high = low * bands * slices, high * bands * slices
