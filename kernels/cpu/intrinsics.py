@@ -261,13 +261,14 @@ def invoke(typing: Any, address: Any, a: Any, low: Any, high: Any, scratch: Any)
 def tile(
     typing: Any, address: Any, rows: Any, vectors: Any, w: Any, w_row: Any, w_k: Any, x: Any, offsets: Any,
     bases: Any, depth: Any, y: Any, y_row: Any, columns: Any, lanes: Any, start: Any, start_row: Any,
-    after: Any,
+    after: Any, soon: Any,
 ) -> Any:  # fmt: skip
     """y[i · y_row + columns[v] + lane] = after(start + Σ_k w[i · w_row + k · w_k] · x[bases[v] + offsets[k] +
     lane]) for i below `rows` and v below `vectors` (one of WIDTHS[rows]), of vector v the first lanes[v].
 
     address: kernels.cpu.compiled.tiles(). start: a value a row, start[i], where start_row is below 0; else
-    start[i · start_row + v · LANES + lane].
+    start[i · start_row + v · LANES + lane]. soon: rows · depth elements from there
+    on, which will be read next, are asked for meanwhile; w itself: none are.
     """
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -277,7 +278,7 @@ def tile(
     whole, real = types.int64, FLOATS
     return types.void(
         whole, whole, whole, real, whole, whole, real, INTEGERS, INTEGERS, whole, real, whole, INTEGERS,
-        INTEGERS, real, whole, whole,
+        INTEGERS, real, whole, whole, real,
     ), made  # fmt: skip
 
 

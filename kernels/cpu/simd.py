@@ -37,7 +37,7 @@ from typing import Any
 
 LANES = 16  # of a vector; compilers make two or four registers of it where the machine's are shorter
 ROWS = 8  # of a tile, at most
-WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
+WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 7: (3, 2, 1), 8: (3, 2, 1)}
 """Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
 
 OF_VECTOR = 3  # numbers that a table tells of a vector, before its masks (kernels.cpu.planes)

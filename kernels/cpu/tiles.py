@@ -39,7 +39,7 @@ def llvm_own(module: Any, name: str, result: Any, arguments: Sequence[Any]) -> A
     return module.globals[name]
 
 
-_TILE = [_pf32, _i64, _i64, _pf32, _pi64, _pi64, _i64, _pf32, _i64, _pi64, _pi64, _pf32, _i64, _i64]
+_TILE = [_pf32, _i64, _i64, _pf32, _pi64, _pi64, _i64, _pf32, _i64, _pi64, _pi64, _pf32, _i64, _i64, _pf32]
 
 
 def compiled(entry: str, machine: Any) -> bytes:
@@ -75,7 +75,9 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     )
     function.linkage = "internal"
     function.attributes.add("noinline")
-    w, w_row, w_k, x, offsets, bases, depth, y, y_row, columns, lanes, start, start_row, after = function.args
+    (
+        w, w_row, w_k, x, offsets, bases, depth, y, y_row, columns, lanes, start, start_row, after, soon,
+    ) = function.args  # fmt: skip
     fma = llvm_own(module, f"fmuladd.v{LANES}f32", _lanes, [_lanes] * 3)
     prefetch = llvm_own(module, "prefetch.p0", ir.VoidType(), [_i8.as_pointer(), _i32, _i32, _i32])
     zero = ir.Constant(_lanes, [0.0] * LANES)
@@ -100,9 +102,9 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     held = [ir.ArrayType(_lanes, len(pairs))] * 2
     partial, whole = (b.gep(b.alloca(kind), [_i32(0), _i32(0)]) for kind in held)
     from_x = [at(x, b.load(at(bases, _i64(v)))) for v in range(vectors)]
-    # Weights that lie as this tile reads them are asked for a piece ahead: what the processor fetches by
-    # itself ends with each page, and a net's weights are in no cache of a core's own.
-    packed = b.icmp_signed("==", w_k, _i64(rows)) if rows > 2 else ir.IntType(1)(0)
+    # What the processor fetches by itself ends with each page, and a net's weights are in no cache of a
+    # core's own.
+    wanted = b.icmp_unsigned("!=", soon, w)
     from_w = [at(w, b.mul(w_row, _i64(i))) for i in range(rows)]
     entered, piece_begins, loop, piece_ends = b.block, block("piece"), block("loop"), block("piece_ends")
     b.branch(piece_begins)
@@ -115,11 +117,11 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     high = b.select(b.icmp_signed("<", after_piece, depth), after_piece, depth)
     of_whole = b.and_(piece, _i64(PIECES - 1))  # which of the pieces that are added up first
     ask, asked = block("ask"), block("asked")
-    b.cbranch(packed, ask, asked)
+    b.cbranch(wanted, ask, asked)
     b.position_at_end(ask)
-    following_piece = at(w, b.mul(after_piece, _i64(rows)))
+    of_piece = at(soon, b.mul(low, _i64(rows)))
     for line in range(0, PIECE * rows, LANES):
-        there = b.bitcast(at(following_piece, _i64(line)), _i8.as_pointer())
+        there = b.bitcast(at(of_piece, _i64(line)), _i8.as_pointer())
         b.call(prefetch, [there, *map(_i32, (READ, NEAREST, DATA))])
     b.branch(asked)
     b.position_at_end(asked)

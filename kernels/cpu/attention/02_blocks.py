@@ -36,7 +36,7 @@ def product(tile, rows, panels, w, w_row, panel, depth, offsets, bases, places, 
             simd.tile(
                 tile, high, many, simd.shifted(w, r * w_row), w_row, 1, panel, offsets,
                 simd.shifted(bases, v), depth, simd.shifted(y, r * y_row), y_row, simd.shifted(places, v),
-                lanes, nothing, 0, simd.PLAIN,
+                lanes, nothing, 0, simd.PLAIN, simd.shifted(w, r * w_row),
             )  # fmt: skip
             v += many
         r += high

@@ -35,6 +35,9 @@ def lay_out(a, x, to):
     if phases == 1 and down == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
         simd.picked(to, x, channels * h * w, 1)
         return
+    behind = simd.shifted(to, channels * phases * high * pitch)
+    for k in range(LANES):
+        behind[k] = ZERO
     for c in range(channels):
         for phase in range(phases):
             left = max(0, (pad_left - phase + phases - 1) // phases)
@@ -101,7 +104,7 @@ def step(a, low, high, scratch):
             simd.tile(
                 a[30], rows, many, simd.shifted(weights, first * depth), 1, rows, scratch, offsets,
                 simd.shifted(bases, v), depth, to, to_row, simd.shifted(columns, v), simd.shifted(lanes, v),
-                simd.shifted(bias, first), -1, a[27],
+                simd.shifted(bias, first), -1, a[27], simd.shifted(weights, first * depth + 64 * rows),
             )  # fmt: skip
             v += many
         done = simd.shifted(y, (image * maps + first) * plane)
@@ -131,9 +134,12 @@ def _gemm():
 
 
 def _padded(p):
-    """(rows, in as many parts as a stride is long; elements of a row, divided by columns)"""
+    """(rows, in as many parts as a stride is long; elements of a row, divided by columns): the padding in
+    front of a row is that behind the row before it, where it suffices."""
     high = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
     wide = (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1
+    if p.stride_w == 1 and 0 < wide - p.pad_left - p.w <= min(p.pad_left, LANES):
+        wide = p.pad_left + p.w
     return -(-high // p.stride_h) * p.stride_h, -(-wide // p.stride_w)
 
 
@@ -167,7 +173,7 @@ def _blocks(p):
 
 def _scratch(p):
     high, pitch = _padded(p)
-    image = p.c // p.group * p.stride_w * high * pitch + LANES
+    image = p.c // p.group * p.stride_w * high * pitch + 2 * LANES
     image = -(-image // LANES) * LANES
     flat = _vectors(p)
     return image, simd.ROWS * len(flat[0]) * LANES if flat[3] else 0

@@ -105,6 +105,7 @@ def step(a, low, high, scratch):
                         a[23], rows, many, simd.shifted(weights, m * depth), 1, rows, packed, offsets,
                         simd.shifted(bases, v - begin), depth, to, area, simd.shifted(columns, v),
                         simd.shifted(lanes, v), simd.shifted(bias, m), -1, a[21],
+                        simd.shifted(weights, m * depth + 64 * rows),
                     )  # fmt: skip
                     v += many
             if a[22] > 0:

@@ -106,6 +106,7 @@ def step(a, low, high, scratch):
                             a[35], rows, wide, simd.shifted(weights, (p * maps + m) * channels), 1, rows,
                             simd.shifted(before, p * place), offsets, simd.shifted(columns, v), channels, to,
                             of_channel, simd.shifted(columns, v), lanes, zeros, -1, simd.PLAIN,
+                            simd.shifted(weights, (p * maps + m) * channels + 64 * rows),
                         )  # fmt: skip
                         v += wide
             end = maps if last_block == all_blocks else blocks[2 * last_block]
