@@ -40,7 +40,7 @@ PARTS = 8  # at least: else threads would wait for the last
 FEW = 32  # maps of a part, at least
 # Cycles, by a rough guess: of a tile of registers a product deep, by its vectors; of 16 tiles of a channel
 # before the products and behind them; of four bytes of weights that no cache of a core's own holds.
-OF_VECTORS = {1: 5.0, 2: 8.5, 3: 12.0}
+OF_VECTORS = {1: 7.0, 2: 8.5, 3: 12.0}
 BEFORE, BEHIND = {2: 60, 4: 200}, {2: 40, 4: 150}
 OF_WEIGHT = 0.7
 
