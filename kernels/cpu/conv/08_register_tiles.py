@@ -26,9 +26,9 @@ from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES
 from kernels.ops.gemm import Gemm
 
-# Blocks of maps that go over the same pixels one after the other: their weights stay in a core's own cache
-# beside these; and more places than that to write to at once share places in the caches.
-NEAR_NBYTES, MOST_BLOCKS = 1 << 17, 8
+# Over the same pixels of an image that is larger than the first go, one after the other, as many blocks of maps
+# as have weights that stay in a core's own cache; more than MOST_BLOCKS write to too many places.
+FAR_NBYTES, NEAR_NBYTES, MOST_BLOCKS = 1 << 20, 1 << 17, 8
 
 
 @inlined
