@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.cpu.program import Program
 from engine.cpu.steps import Blas, CpuStep, aligned, calls_of_pass, divide
+from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.isolated import slots
 from engine.isolated.slots import Copies
@@ -26,6 +27,7 @@ from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
 
+LARGE_NBYTES, MOST_NBYTES = 4 << 20, 64 << 20  # from the first on NumPy asks for large pages itself
 version = functools.cache(metadata.version)  # a process opens many sessions
 
 
@@ -67,6 +69,8 @@ class CpuSession:
                 packed.append(self._packed(kernel, step))
                 steps.append(divide(step, rung, kernel, packed[-1], self._threads, made.aliases))
         self._steps = tuple(steps)
+        with self._in_words("preparing"):
+            _together(packed, made.weights.values())
         scratch = max((step.workspace_nbytes for step in steps), default=0)
         clock.append(time.perf_counter_ns())
         self._packed_steps, self._joined = packed, joined
@@ -276,6 +280,29 @@ class CpuSession:
 def _computes(call: Bound) -> bool:
     """Whether the call computes something (and does not only set the number of BLAS threads)."""
     return not (isinstance(call, partial) and getattr(call.func, "__func__", None) is Blas.limit)
+
+
+def _together(packed: list[list[np.ndarray | None]], weights: Iterable[np.ndarray]) -> None:
+    """Puts what kernels made of the weights where vectors do not lie on two cache lines, which takes twice as
+    long to read; and what is small side by side, for a large block of memory has large pages. What is so
+    large that nobody wants it twice stays where it is."""
+    given = {array.ctypes.data for array in weights}
+    found = {id(array): array for arrays in packed for array in arrays if array is not None}
+    made = [array for array in found.values() if array.flags.c_contiguous and array.ctypes.data not in given]
+    small = [array for array in made if array.nbytes < LARGE_NBYTES]
+    large = {id(array) for array in made if LARGE_NBYTES <= array.nbytes <= MOST_NBYTES}
+    starts = np.cumsum([0, *(-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in small)])
+    block = aligned(int(starts[-1]))
+    places = {id(array): block[start:] for array, start in zip(small, starts, strict=False)}
+    for arrays in packed:
+        for i, array in enumerate(arrays):
+            if array is None:
+                continue
+            if id(array) in large:
+                places.setdefault(id(array), aligned(array.nbytes))
+            if (room := places.get(id(array))) is not None:
+                arrays[i] = there = room[: array.nbytes].view(array.dtype).reshape(array.shape)
+                there[...] = array
 
 
 def refuse_too_large(what: str, needed: int) -> None:

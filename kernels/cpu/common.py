@@ -181,6 +181,20 @@ def merged(*views: Array) -> list[Array]:
     ]
 
 
+def rows_of(views: Sequence[Array]) -> tuple[int, int, list[int]] | None:
+    """(rows, columns, for each operand the elements from row to row and from column to column) of operands
+    and an answer, the last of the views, of float32 and one shape. None where they are no rows whose elements
+    lie side by side, or are one for a row."""
+    *operands, y = merged(*views)
+    if y.ndim > 2 or y.size == 0:
+        return None
+    strides = [s // 4 for of in operands for s in (0,) * (2 - of.ndim) + of.strides]
+    shape = (1,) * (2 - y.ndim) + y.shape
+    if shape[0] == 1:
+        strides[::2] = [0] * len(operands)
+    return (*shape, strides) if all(along in (0, 1) for along in strides[1::2]) else None
+
+
 def padded_hw(p: Conv | Pool) -> tuple[int, int]:
     """Height and width of the image with its padding, and with what the last window reaches beyond it."""
     reach_h = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1

@@ -18,7 +18,7 @@ from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
 from kernels.cpu.compiled import ENTRY, Inlined
-from kernels.cpu.intrinsics import STEP
+from kernels.cpu.intrinsics import STEP, is_x86
 from kernels.errors import KernelError
 
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
@@ -70,6 +70,11 @@ class _Files(codegen.JITCPUCodegen):
 
     def set_env(self, env_name: str, env: object) -> None:
         """There is no machine code to be told of it."""
+
+    def _customize_tm_features(self) -> str:
+        """Loops become vectors as wide as the machine's, as tiles are; LLVM would halve them on some."""
+        features: str = super()._customize_tm_features()
+        return f"{features},-prefer-256-bit" if is_x86() else features
 
 
 @functools.cache

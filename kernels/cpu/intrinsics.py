@@ -15,7 +15,10 @@ from numba.extending import intrinsic
 
 from kernels.cpu import dots as of_dots
 from kernels.cpu import octets as octets_of
+from kernels.cpu import rows as rows_of
+from kernels.cpu import turned as turned_by
 from kernels.cpu import windows as windows_of
+from kernels.cpu import winograd as tiles_of
 from kernels.cpu.tiles import llvm_own
 
 FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
@@ -138,7 +141,7 @@ def pause(typing: Any) -> Any:
     """What a thread does while it waits for another of the same core."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if _is_x86():
+        if is_x86():
             builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
 
     return types.void(), made
@@ -154,7 +157,7 @@ def _control(builder: Any, name: str, slot: Any) -> None:
     builder.call(own, [builder.bitcast(slot, pointer)])
 
 
-def _is_x86() -> bool:
+def is_x86() -> bool:
     return bool(llvm.get_process_triple().startswith(("x86_64", "i686")))
 
 
@@ -164,7 +167,7 @@ def without_subnormals(typing: Any) -> Any:
     processor can: what `as_before` is told to have them again."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not _is_x86():
+        if not is_x86():
             return _i64(0)
         slot = cgutils.alloca_once(builder, ir.IntType(32))
         _control(builder, "stmxcsr", slot)
@@ -181,7 +184,7 @@ def as_before(typing: Any, state: Any) -> Any:
     """Floating point as it was when `without_subnormals` said so."""
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if _is_x86():
+        if is_x86():
             slot = cgutils.alloca_once(builder, ir.IntType(32))
             builder.store(builder.trunc(arguments[0], ir.IntType(32)), slot)
             _control(builder, "ldmxcsr", slot)
@@ -258,13 +261,14 @@ def invoke(typing: Any, address: Any, a: Any, low: Any, high: Any, scratch: Any)
 def tile(
     typing: Any, address: Any, rows: Any, vectors: Any, w: Any, w_row: Any, w_k: Any, x: Any, offsets: Any,
     bases: Any, depth: Any, y: Any, y_row: Any, columns: Any, lanes: Any, start: Any, start_row: Any,
-    after: Any,
+    after: Any, soon: Any,
 ) -> Any:  # fmt: skip
     """y[i · y_row + columns[v] + lane] = after(start + Σ_k w[i · w_row + k · w_k] · x[bases[v] + offsets[k] +
     lane]) for i below `rows` and v below `vectors` (one of WIDTHS[rows]), of vector v the first lanes[v].
 
     address: kernels.cpu.compiled.tiles(). start: a value a row, start[i], where start_row is below 0; else
-    start[i · start_row + v · LANES + lane].
+    start[i · start_row + v · LANES + lane]. soon: rows · depth elements from there
+    on, which will be read next, are asked for meanwhile; w itself: none are.
     """
 
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -274,7 +278,7 @@ def tile(
     whole, real = types.int64, FLOATS
     return types.void(
         whole, whole, whole, real, whole, whole, real, INTEGERS, INTEGERS, whole, real, whole, INTEGERS,
-        INTEGERS, real, whole, whole,
+        INTEGERS, real, whole, whole, real,
     ), made  # fmt: skip
 
 
@@ -356,6 +360,44 @@ def copied(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
     return types.void(_OCTETS, _OCTETS, types.int64, types.int64), made
 
 
+@intrinsic
+def picked(typing: Any, to: Any, of: Any, count: Any, stride: Any) -> Any:
+    """So many float32: to[k] = of[k · stride], which do not overlap; soon where the stride is one of
+    kernels.cpu.octets.STRIDES."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(rows_of.picker(builder.module), arguments)
+
+    return types.void(FLOATS, FLOATS, types.int64, types.int64), made
+
+
+def _of_row(function: Any) -> Any:
+    def typed(typing: Any, x: Any, vectors: Any) -> Any:
+        """The sum of so many vectors' elements, or the largest of them, NaN where one is."""
+
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.call(function(builder.module), arguments)
+
+        return types.float32(FLOATS, types.int64), made
+
+    return intrinsic(typed)
+
+
+total, largest = _of_row(rows_of.total), _of_row(rows_of.largest)
+
+
+@intrinsic
+def turned(typing: Any, of: Any, of_row: Any, rows: Any, columns: Any, to: Any, to_row: Any) -> Any:
+    """to[j · to_row + i] = of[i · of_row + j] for i below `rows` and j below `columns`, float32 that do not
+    overlap."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(turned_by.blocks(builder.module), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, whole, FLOATS, whole), made
+
+
 def _of_windows(largest: bool) -> Any:
     def typed(
         typing: Any, x: Any, table: Any, vectors: Any, rows: Any, columns: Any, row_step: Any,
@@ -377,6 +419,36 @@ def _of_windows(largest: bool) -> Any:
 
 
 sums_of_windows, maxima_of_windows = _of_windows(False), _of_windows(True)
+
+
+@intrinsic
+def to_tiles(typing: Any, x: Any, pitch: Any, tiles: Any, to: Any, to_place: Any, size: Any) -> Any:
+    """Of a row of tiles of Winograd's method, 16 at a time, Bᵀ d B: place p of tile t is written to
+    to[p · to_place + t]. The tile's d are size + 2 rows of x, `pitch` elements apart, from column t · size
+    on. For up to 15 tiles more than there are, x is read and `to` written. size: one of
+    kernels.cpu.winograd.SIZES."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(tiles_of.by_size(builder.module, tiles_of.to_tiles), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, FLOATS, whole, whole), made
+
+
+@intrinsic
+def from_tiles(
+    typing: Any, of: Any, of_place: Any, tiles: Any, y: Any, pitch: Any, rows: Any, columns: Any, bias: Any,
+    after: Any, size: Any,
+) -> Any:  # fmt: skip
+    """The other way, after(bias[0] + Aᵀ m A): of the products m of tile t, of[p · of_place + t], size · size
+    outputs, in y from column t · size on; of its rows, `pitch` elements apart, the first `rows`, and of the
+    columns those below `columns`."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.call(tiles_of.by_size(builder.module, tiles_of.from_tiles), arguments)
+
+    whole = types.int64
+    return types.void(FLOATS, whole, whole, FLOATS, *[whole] * 3, FLOATS, whole, whole), made
 
 
 @intrinsic

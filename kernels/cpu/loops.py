@@ -21,14 +21,16 @@ IN_TILE = {None: simd.PLAIN, "relu": simd.RELU, "relu6": simd.RELU6}
 
 @inlined
 def tile_rows(left: int) -> int:
-    """Of the next tile, where so many rows are left."""
+    """Of the next tile, where so many rows are left; 49, as of an image of 7 × 7, are seven times seven."""
+    if left % 7 == 0 and left % 8 > 0 and left < 56:
+        return 7
     return 8 if left >= 8 else (6 if left >= 6 else (4 if left >= 4 else (2 if left >= 2 else 1)))
 
 
 @inlined
 def tile_vectors(rows: int, left: int) -> int:
     """Of the next tile of so many rows, one of simd.WIDTHS."""
-    if rows == 8:
+    if rows >= 7:
         return 3 if left >= 3 and left != 4 else (2 if left >= 2 else 1)
     if rows < 4 and left >= 8:
         return 8
@@ -52,6 +54,7 @@ LOG2E, LN2_HIGH, LN2_LOW = (
     np.float32(-2.12194440e-4),
 )
 EXP_LEAST, EXP_MOST, INFINITY = np.float32(-87.33), np.float32(88.72), np.float32(np.inf)
+EXP_LARGE = np.float32(88)
 ZERO, HALF, ONE, SIX = map(np.float32, (0.0, 0.5, 1.0, 6.0))
 
 
@@ -85,6 +88,27 @@ def exp(x: Any) -> Any:
     return y if x == x else x
 
 
+@inlined
+def exp_of_less(x: Any) -> Any:
+    """exp(x) of x up to 88: with less to ask of it, it takes two thirds of the time."""
+    c = EXP_LEAST if x < EXP_LEAST else x
+    n = np.floor(c * LOG2E + HALF)
+    r = c - n * LN2_HIGH - n * LN2_LOW
+    p = ((((E0 * r + E1) * r + E2) * r + E3) * r + E4) * r + E5
+    y = (p * r * r + r + ONE) * simd.from_bits(
+        (np.int32(n if n == n else ZERO) + np.int32(127)) << np.int32(23)
+    )
+    return ZERO if x < EXP_LEAST else y
+
+
+@inlined
+def over_one_plus_exp(of: Any, x: Any) -> Any:
+    """of / (1 + exp(x))."""
+    c = EXP_LARGE if x > EXP_LARGE else x
+    y = of / (ONE + exp_of_less(c))
+    return of * ZERO if x > EXP_LARGE else y
+
+
 T0, T1, T2, T3, T4, T5, T6 = map(np.float32, ERF_TOP)
 B0, B1, B2, B3, B4 = map(np.float32, ERF_BOTTOM)
 ERF_END = np.float32(4)
@@ -115,7 +139,7 @@ def activate(kind: int, y: Any, count: int) -> None:
             y[i] = tanh(y[i])
     elif kind == SIGMOID:
         for i in range(count):
-            y[i] = ONE / (ONE + exp(-y[i]))
+            y[i] = over_one_plus_exp(ONE, -y[i])
 
 
 @inlined

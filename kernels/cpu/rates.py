@@ -31,7 +31,7 @@ def multiply_adds(a, low, high, scratch):
     for _ in range(low, high):
         simd.tile(
             a[9], a[7], a[8], factors, 1, 0, ones, offsets, bases, a[10], scratch, a[8] * LANES, columns,
-            lanes, factors, 0, simd.PLAIN,
+            lanes, factors, 0, simd.PLAIN, factors,
         )  # fmt: skip
 
 

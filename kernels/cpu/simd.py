@@ -15,8 +15,11 @@ In a compiled function
     dots_by_row(...), dots_by_lane(...)   the same of eight-bit numbers, with what is behind the sums
     under_windows(...)          a plane of bytes under the windows of a map, the same behind the sums
     sums_of_windows, maxima_of_windows   the same of float32, and the largest under each window
+    total(...), largest(...)    of the elements of vectors that lie side by side
+    turned(...)                 rows of float32 as columns
+    to_tiles(...), from_tiles(...)   Winograd's sums before the products and behind them
     largest_of_windows(...)     a plane of bytes, the largest under each window
-    copied(...)                 bytes to where others lie
+    copied(...), picked(...)    bytes, or float32, to where others lie
     woven, added(...)           four rows of bytes as one of words; sums of bytes between two scales
     invoke(address, a, low, high, scratch)   another compiled function, by its address
     load, store, add, swap      of an int64 that several threads see
@@ -34,7 +37,7 @@ from typing import Any
 
 LANES = 16  # of a vector; compilers make two or four registers of it where the machine's are shorter
 ROWS = 8  # of a tile, at most
-WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
+WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 7: (3, 2, 1), 8: (3, 2, 1)}
 """Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
 
 OF_VECTOR = 3  # numbers that a table tells of a vector, before its masks (kernels.cpu.planes)

@@ -19,10 +19,13 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from kernels.cpu.simd import LANES, RELU, RELU6, WIDTHS
+from kernels.cpu.simd import LANES, WIDTHS
+from kernels.cpu.vectors import bounds, within
 
 PIECE, PIECES = 64, 16  # the second a power of two
+READ, NEAREST, DATA = 0, 3, 1  # of what LLVM fetches ahead
 
+_i8 = ir.IntType(8)
 _f32, _i64, _i32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _pf32, _pi64 = _f32.as_pointer(), _i64.as_pointer()
 _lanes = ir.VectorType(_f32, LANES)
@@ -36,7 +39,7 @@ def llvm_own(module: Any, name: str, result: Any, arguments: Sequence[Any]) -> A
     return module.globals[name]
 
 
-_TILE = [_pf32, _i64, _i64, _pf32, _pi64, _pi64, _i64, _pf32, _i64, _pi64, _pi64, _pf32, _i64, _i64]
+_TILE = [_pf32, _i64, _i64, _pf32, _pi64, _pi64, _i64, _pf32, _i64, _pi64, _pi64, _pf32, _i64, _i64, _pf32]
 
 
 def compiled(entry: str, machine: Any) -> bytes:
@@ -72,8 +75,11 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     )
     function.linkage = "internal"
     function.attributes.add("noinline")
-    w, w_row, w_k, x, offsets, bases, depth, y, y_row, columns, lanes, start, start_row, after = function.args
+    (
+        w, w_row, w_k, x, offsets, bases, depth, y, y_row, columns, lanes, start, start_row, after, soon,
+    ) = function.args  # fmt: skip
     fma = llvm_own(module, f"fmuladd.v{LANES}f32", _lanes, [_lanes] * 3)
+    prefetch = llvm_own(module, "prefetch.p0", ir.VoidType(), [_i8.as_pointer(), _i32, _i32, _i32])
     zero = ir.Constant(_lanes, [0.0] * LANES)
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -96,6 +102,9 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     held = [ir.ArrayType(_lanes, len(pairs))] * 2
     partial, whole = (b.gep(b.alloca(kind), [_i32(0), _i32(0)]) for kind in held)
     from_x = [at(x, b.load(at(bases, _i64(v)))) for v in range(vectors)]
+    # What the processor fetches by itself ends with each page, and a net's weights are in no cache of a
+    # core's own.
+    wanted = b.icmp_unsigned("!=", soon, w)
     from_w = [at(w, b.mul(w_row, _i64(i))) for i in range(rows)]
     entered, piece_begins, loop, piece_ends = b.block, block("piece"), block("loop"), block("piece_ends")
     b.branch(piece_begins)
@@ -107,6 +116,15 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     after_piece = b.add(low, _i64(PIECE))
     high = b.select(b.icmp_signed("<", after_piece, depth), after_piece, depth)
     of_whole = b.and_(piece, _i64(PIECES - 1))  # which of the pieces that are added up first
+    ask, asked = block("ask"), block("asked")
+    b.cbranch(wanted, ask, asked)
+    b.position_at_end(ask)
+    of_piece = at(soon, b.mul(low, _i64(rows)))
+    for line in range(0, PIECE * rows, LANES):
+        there = b.bitcast(at(of_piece, _i64(line)), _i8.as_pointer())
+        b.call(prefetch, [there, *map(_i32, (READ, NEAREST, DATA))])
+    b.branch(asked)
+    b.position_at_end(asked)
     b.branch(loop)
 
     b.position_at_end(loop)
@@ -120,10 +138,10 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
         weight = spread(b.load(at(from_w[i], place)))
         added += [b.call(fma, [weight, seen[v], sums[i * vectors + v]]) for v in range(vectors)]
     following = b.add(k, _i64(1))
-    k.add_incoming(low, piece_begins)
+    k.add_incoming(low, asked)
     k.add_incoming(following, loop)
     for total, value in zip(sums, added, strict=True):
-        total.add_incoming(zero, piece_begins)
+        total.add_incoming(zero, asked)
         total.add_incoming(value, loop)
     b.cbranch(b.icmp_signed("<", following, high), loop, piece_ends)
 
@@ -194,19 +212,14 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     numbers = ir.VectorType(_i32, LANES)
     count_up = ir.Constant(numbers, list(range(LANES)))
     none = ir.Constant(numbers, [0] * LANES)
-    relu = b.icmp_signed(">=", after, _i64(RELU))
-    relu6 = b.icmp_signed("==", after, _i64(RELU6))
-    six = ir.Constant(_lanes, [6.0] * LANES)
+    between = bounds(b, after)
     for v in range(vectors):
         held = b.trunc(b.load(at(lanes, _i64(v))), _i32)
         held = b.insert_element(ir.Constant(numbers, ir.Undefined), held, _i32(0))
         mask = b.icmp_signed("<", count_up, b.shuffle_vector(held, held, none))
         to = at(y, b.load(at(columns, _i64(v))))
         for i in range(rows):
-            value = results[i * vectors + v]
-            # so that NaN stays what it is
-            value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
-            value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
+            value = within(b, results[i * vectors + v], between)
             goal = b.bitcast(at(to, b.mul(y_row, _i64(i))), _lanes.as_pointer())
             b.call(stored, [value, goal, _i32(4), mask])
     b.ret_void()

@@ -16,9 +16,10 @@ from llvmlite import ir
 from kernels.cpu.dots import HIGH, dot, exact, in_bytes, stored_lanes
 from kernels.cpu.octets import STRIDES
 from kernels.cpu.quantized import BYTES
-from kernels.cpu.simd import LANES, OF_VECTOR, RELU, RELU6
+from kernels.cpu.simd import LANES, OF_VECTOR
 from kernels.cpu.tiles import llvm_own
 from kernels.cpu.vectors import (
+    bounds,
     bytes_,
     f32,
     f64,
@@ -29,6 +30,7 @@ from kernels.cpu.vectors import (
     internal,
     read,
     splat,
+    within,
     words,
 )  # fmt: skip
 
@@ -394,8 +396,7 @@ def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> An
     taps = b.mul(rows, columns)
     pitch = b.add(taps, i64(MASKS + 1))
     begin = splat(b, b.load(bias))
-    zero, six = (ir.Constant(floats, [value] * LANES) for value in (0.0, 6.0))
-    relu, relu6 = b.icmp_signed(">=", after, i64(RELU)), b.icmp_signed("==", after, i64(RELU6))
+    between = bounds(b, after)
     known = [None if largest else splat(b, b.load(b.gep(weights, [i64(tap)]))) for tap in range(side * side)]
     _, here, masks, y_at, count, ends = _each_vector(b, x, table, pitch, vectors)
     wide = ir.VectorType(f32, LANES * stride)
@@ -441,9 +442,8 @@ def _summed(module: Any, name: str, stride: int, side: int, largest: bool) -> An
     value = b.phi(floats)
     for one, before in made:
         value.add_incoming(one, before)
-    if not largest:  # so that NaN stays what it is
-        value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
-        value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)
+    if not largest:
+        value = within(b, value, between)
     lanes = ir.Constant(words, list(range(LANES)))
     first = b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32)))
     stored_lanes(module, b, value, b.bitcast(b.gep(y, [y_at]), floats.as_pointer()), first)

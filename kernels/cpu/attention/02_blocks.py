@@ -19,7 +19,7 @@ import numpy as np
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined, tiles
-from kernels.cpu.loops import ONE, ZERO, exp, larger, tanh, tile_rows, tile_vectors
+from kernels.cpu.loops import ONE, ZERO, exp, exp_of_less, larger, tanh, tile_rows, tile_vectors
 from kernels.cpu.simd import LANES
 
 QUERIES, KEYS = 64, 128  # of a block
@@ -38,7 +38,7 @@ def product(tile, rows, panels, w, w_row, panel, depth, offsets, bases, places, 
             simd.tile(
                 tile, high, many, simd.shifted(w, r * w_row), w_row, 1, panel, offsets,
                 simd.shifted(bases, v), depth, simd.shifted(y, r * y_row), y_row, simd.shifted(places, v),
-                lanes, nothing, 0, simd.PLAIN,
+                lanes, nothing, 0, simd.PLAIN, simd.shifted(w, r * w_row),
             )  # fmt: skip
             v += many
         r += high
@@ -48,16 +48,12 @@ def product(tile, rows, panels, w, w_row, panel, depth, offsets, bases, places, 
 def packed_keys(k, row, depth, count, panels, into):
     """Keys as columns: panel by panel, element by element, LANES keys side by side; what is no key is 0."""
     for v in range(panels):
-        for lane in range(LANES):
-            key = v * LANES + lane
-            to = simd.shifted(into, v * depth * LANES + lane)
-            if key < count:
-                of = simd.shifted(k, key * row)
-                for e in range(depth):
-                    to[e * LANES] = of[e]
-            else:
-                for e in range(depth):
-                    to[e * LANES] = ZERO
+        here, of = min(LANES, count - v * LANES), simd.shifted(k, v * LANES * row)
+        to = simd.shifted(into, v * depth * LANES)
+        simd.turned(of, row, here, depth, to, LANES)
+        for e in range(depth):
+            for lane in range(here, LANES):
+                to[e * LANES + lane] = ZERO
 
 
 @inlined
@@ -68,8 +64,7 @@ def packed_values(v, row, depth, count, panels, into):
         for key in range(count):
             of = simd.shifted(v, key * row + panel * LANES)
             to = simd.shifted(into, (panel * KEYS + key) * LANES)
-            for lane in range(there):
-                to[lane] = of[lane]
+            simd.picked(to, of, there, 1)
             for lane in range(there, LANES):
                 to[lane] = ZERO
 
@@ -100,35 +95,6 @@ def masked(a, s, count, wide, query, first, mask):
         s[j] = NOTHING
 
 
-@inlined
-def largest(s, wide, some):
-    """Of whole vectors; NaN where one is. some: LANES of scratch."""
-    for lane in range(LANES):
-        some[lane] = s[lane]
-    for j in range(LANES, wide, LANES):
-        of = simd.shifted(s, j)
-        for lane in range(LANES):
-            some[lane] = larger(some[lane], of[lane])
-    found = some[0]
-    for lane in range(1, LANES):
-        found = larger(found, some[lane])
-    return found
-
-
-@inlined
-def total(s, wide, some):
-    for lane in range(LANES):
-        some[lane] = s[lane]
-    for j in range(LANES, wide, LANES):
-        of = simd.shifted(s, j)
-        for lane in range(LANES):
-            some[lane] += of[lane]
-    found = ZERO
-    for lane in range(LANES):
-        found += some[lane]
-    return found
-
-
 @compiled
 def step(a, low, high, scratch):
     """A part: up to QUERIES queries of one head."""
@@ -147,7 +113,6 @@ def step(a, low, high, scratch):
     added = simd.shifted(sums, QUERIES * width)  # as many, of this one
     most = simd.shifted(added, QUERIES * width)
     weight = simd.shifted(most, QUERIES)
-    some = simd.shifted(weight, QUERIES)
 
     first_part, last_part = low, high
     if a[0] == 1:  # low and high count images
@@ -179,12 +144,12 @@ def step(a, low, high, scratch):
             for r in range(rows):
                 s = simd.shifted(scores, r * KEYS)
                 masked(a, s, count, wide, top + r, first, simd.shifted(mask, r * a[19]))
-                new = larger(most[r], largest(s, wide, some))
+                new = larger(most[r], simd.largest(s, panels))
                 base = ZERO if new == NOTHING else new
                 for j in range(wide):
-                    s[j] = exp(s[j] - base)
+                    s[j] = exp_of_less(s[j] - base)
                 kept = exp(most[r] - base)
-                weight[r] = weight[r] * kept + total(s, wide, some)
+                weight[r] = weight[r] * kept + simd.total(s, panels)
                 most[r] = new
                 so_far = simd.shifted(sums, r * width)
                 for e in range(width):
@@ -205,7 +170,7 @@ def step(a, low, high, scratch):
 def workspace(p):
     width = -(-p.depth_v // LANES) * LANES
     blocks = QUERIES * KEYS + KEYS * (p.depth + width) + 2 * QUERIES * width
-    return 4 * (blocks + 2 * QUERIES + LANES)
+    return 4 * (blocks + 2 * QUERIES)
 
 
 def _strides(shape, swapped):

@@ -11,7 +11,7 @@ is left to the ufunc.
 
 from kernels import registry
 from kernels.cpu import load, simd
-from kernels.cpu.common import broadcast, merged
+from kernels.cpu.common import broadcast, rows_of
 from kernels.cpu.compiled import Call, compiled, inlined
 from kernels.cpu.loops import KINDS, activate
 
@@ -49,28 +49,13 @@ def step(a, low, high, scratch):
             activate(after, simd.shifted(to, first), last - first)
 
 
-def _rows(p, inputs, output):
-    """(rows, columns, strides of both operands along both); None where they are no such rows."""
-    a, b, y = merged(*broadcast(p, inputs), output.reshape(p.shape))
-    if y.ndim > 2 or y.size == 0:
-        return None
-    a, b, y = (of.reshape((1, *of.shape)) if of.ndim == 1 else of for of in (a, b, y))
-    if a.ndim != 2:
-        return None
-    strides = [s // 4 for of in (a, b) for s in of.strides]
-    if y.shape[0] == 1:
-        strides[0] = strides[2] = 0
-    fits = strides[1] in (0, 1) and strides[3] in (0, 1) and strides[1] + strides[3] > 0
-    return (*y.shape, strides) if fits else None
-
-
 def workspace(p):
     return 0
 
 
 def bind(p, inputs, output, workspace):
-    found = _rows(p, inputs, output)
-    if found is None:
+    found = rows_of([*broadcast(p, inputs), output.reshape(p.shape)])
+    if found is None or not any(found[2][1::2]):
         return load(registry.find("cpu", "binary", "ufunc")).bind(p, inputs, output, workspace)
     rows, columns, strides = found
     pieces = -(-columns // BLOCK)

@@ -26,16 +26,22 @@ from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES
 from kernels.ops.gemm import Gemm
 
+# Over the same pixels of an image that is larger than the first go, one after the other, as many blocks of maps
+# as have weights that stay in a core's own cache; more than MOST_BLOCKS write to too many places.
+FAR_NBYTES, NEAR_NBYTES, MOST_BLOCKS = 1 << 20, 1 << 17, 8
+
 
 @inlined
 def lay_out(a, x, to):
     """Some channels of an image, padded and divided by rows and columns."""
     channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
     pad_top, pad_left, down = a[8], a[9], a[31]
-    if phases == 1 and down == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
-        for k in range(channels * h * w):
-            to[k] = x[k]
+    if a[32] == 1:
+        simd.picked(to, x, channels * h * w, 1)
         return
+    behind = simd.shifted(to, channels * phases * high * pitch)
+    for k in range(LANES):
+        behind[k] = ZERO
     for c in range(channels):
         for phase in range(phases):
             left = max(0, (pad_left - phase + phases - 1) // phases)
@@ -51,12 +57,8 @@ def lay_out(a, x, to):
                 for k in range(min(left, pitch)):
                     row[k] = ZERO
                 of = simd.shifted(x, (c * h + y) * w + phase - pad_left)
-                if phases == 1:
-                    for k in range(left, right):
-                        row[k] = of[k]
-                else:
-                    for k in range(left, right):
-                        row[k] = of[k * phases]
+                of = simd.shifted(of, left * phases)
+                simd.picked(simd.shifted(row, left), of, right - left, phases)
                 for k in range(right, pitch):
                     row[k] = ZERO
 
@@ -90,29 +92,42 @@ def step(a, low, high, scratch):
     apart = simd.shifted(scratch, a[29])
     if a[0] == 1:
         low, high = low * blocks, high * blocks
-    there = -1
-    for part in range(low, high):
+    there, seen = -1, x
+    part = low
+    while part < high:
         image, block = part // blocks, part % blocks
         first, rows, group = table[3 * block], table[3 * block + 1], table[3 * block + 2]
+        count = 1  # of blocks that go over the same pixels
+        while count < min(a[33], high - part, blocks - block):
+            other = 3 * (block + count)
+            if table[other + 1] != rows or table[other + 2] != group:
+                break
+            count += 1
+        part += count
         if image * groups + group != there:
             there = image * groups + group
-            lay_out(a, simd.shifted(x, there * channels * h * w), scratch)
-        to, to_row = simd.shifted(y, (image * maps + first) * plane), plane
-        if between > 0:
-            to, to_row = apart, vectors * LANES
+            seen = simd.shifted(x, there * channels * h * w)
+            if a[32] < 2:
+                lay_out(a, seen, scratch)
+                seen = scratch
         v = 0
         while v < vectors:
             many = tile_vectors(rows, vectors - v)
-            simd.tile(
-                a[30], rows, many, simd.shifted(weights, first * depth), 1, rows, scratch, offsets,
-                simd.shifted(bases, v), depth, to, to_row, simd.shifted(columns, v), simd.shifted(lanes, v),
-                simd.shifted(bias, first), -1, a[27],
-            )  # fmt: skip
+            for m in range(first, first + count * rows, rows):
+                to, to_row = simd.shifted(y, (image * maps + m) * plane), plane
+                if between > 0:
+                    to, to_row = apart, vectors * LANES
+                simd.tile(
+                    a[30], rows, many, simd.shifted(weights, m * depth), 1, rows, seen, offsets,
+                    simd.shifted(bases, v), depth, to, to_row, simd.shifted(columns, v),
+                    simd.shifted(lanes, v), simd.shifted(bias, m), -1, a[27],
+                    simd.shifted(weights, m * depth + 64 * rows),
+                )  # fmt: skip
             v += many
         done = simd.shifted(y, (image * maps + first) * plane)
         if between > 0:
-            pick_out(apart, to_row, between, done, rows, out_h, out_w)
-        activate(a[28], done, rows * plane)
+            pick_out(apart, vectors * LANES, between, done, rows, out_h, out_w)
+        activate(a[28], done, count * rows * plane)
 
 
 def _one_row(p):
@@ -136,9 +151,12 @@ def _gemm():
 
 
 def _padded(p):
-    """(rows, in as many parts as a stride is long; elements of a row, divided by columns)"""
+    """(rows, in as many parts as a stride is long; elements of a row, divided by columns): the padding in
+    front of a row is that behind the row before it, where it suffices."""
     high = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
     wide = (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1
+    if p.stride_w == 1 and 0 < wide - p.pad_left - p.w <= min(p.pad_left, LANES):
+        wide = p.pad_left + p.w
     return -(-high // p.stride_h) * p.stride_h, -(-wide // p.stride_w)
 
 
@@ -170,9 +188,23 @@ def _blocks(p):
     return np.array(found, np.int64)
 
 
+def _as_it_lies(p):
+    """1 where an image is laid out as it lies; 2 where it need not be, for nothing is read beyond; else 0."""
+    plain = p.stride_h == p.stride_w == 1 and p.pad_top == p.pad_left == 0
+    if not plain or (p.h, p.w) != _padded(p):
+        return 0
+    return 1 + int(p.kh == p.kw == 1 and p.h * p.w % LANES == 0 and _vectors(p)[3] == 0)
+
+
+def _together(p, depth):
+    if _vectors(p)[3] or 4 * _scratch(p)[0] <= FAR_NBYTES:
+        return 1
+    return max(1, min(MOST_BLOCKS, NEAR_NBYTES // (4 * simd.ROWS * depth)))
+
+
 def _scratch(p):
     high, pitch = _padded(p)
-    image = p.c // p.group * p.stride_w * high * pitch + LANES
+    image = p.c // p.group * p.stride_w * high * pitch + 2 * LANES
     image = -(-image // LANES) * LANES
     flat = _vectors(p)
     return image, simd.ROWS * len(flat[0]) * LANES if flat[3] else 0
@@ -215,7 +247,8 @@ def bind(p, inputs, output, workspace):
         np.ascontiguousarray(offsets.reshape(-1)), bases, columns, lanes, len(bases), p.out_h * p.out_w,
         between, p.out_h, p.out_w, IN_TILE.get(p.activation, simd.PLAIN),
         0 if p.activation in IN_TILE else KINDS[p.activation], _scratch(p)[0],
-        tiles(), p.stride_h,
+        tiles(), p.stride_h, _as_it_lies(p),
+        _together(p, offsets.size),
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * len(blocks), weights.nbytes)
     return sequence([*first, call])

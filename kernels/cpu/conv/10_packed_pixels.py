@@ -1,17 +1,15 @@
 # op = "conv"
 # rung = 10
 # name = "packed_pixels"
-# idea = "Windows of one element: 48 pixels of all channels, packed once, are multiplied with all maps."
+# idea = "What 48 pixels' windows see of all channels is packed once, and multiplied with all maps."
 # compiled = true
 # packs = true
-# [needs]
-# kernel = 1
-# group = 1
-# pad = 0
+# needs = {group = 1}
+# prefers = {kernel = 1, pad = 0}
 """A matrix product by tiles of registers (kernels.cpu.tiles), of as many pixels at a time as half of a core's
 own cache holds. One channel's pixels lie far from the next one's in an image: they are copied side by side,
-those that a stride leaves out not at all, and then read as often as there are tiles of maps. Threads divide
-the pixels, and the maps where pixels are few.
+for each element of a window those that it sees, and then read as often as there are tiles of maps. Threads
+divide the pixels, and the maps where pixels are few.
 """
 
 from functools import partial
@@ -34,27 +32,47 @@ BLOCKS = 4  # of maps, at least, for one packing
 
 @inlined
 def copied(a, x, first, last, to):
-    """The pixels `first` to `last` of all channels, and zeros where a vector is not full."""
-    channels, plane, places = a[2], a[3], simd.integers(a[15])
+    """What each element of each channel's window sees for the pixels `first` to `last`, and zeros where a
+    vector is not full."""
+    channels, h, w, out_w, kh, kw = a[2], a[26], a[27], a[28], a[29], a[30]
+    stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w = a[31], a[32], a[33], a[34], a[35], a[36]
     count = last - first
     wide = (count + LANES - 1) // LANES * LANES
-    for k in range(channels):
-        of = simd.shifted(x, k * plane)
-        if a[4] == 1:
-            of = simd.shifted(of, first)
-            for j in range(count):
-                to[j] = of[j]
-        else:
-            for j in range(count):
-                to[j] = of[places[first + j]]
-        for j in range(count, wide):
-            to[j] = ZERO
-        to = simd.shifted(to, WIDE)
+    for c in range(channels):
+        of = simd.shifted(x, c * h * w)
+        for i in range(kh):
+            for j in range(kw):
+                for k in range(count, wide):
+                    to[k] = ZERO
+                if a[4] == 1:
+                    simd.picked(to, simd.shifted(of, first), count, 1)
+                else:
+                    start = j * dilation_w - pad_left
+                    least = 0 if start >= 0 else (-start + stride_w - 1) // stride_w
+                    most = (w - start + stride_w - 1) // stride_w if w > start else 0
+                    row, at = first // out_w, first
+                    while at < last:
+                        left, right = at - row * out_w, min(out_w, last - row * out_w)
+                        y = row * stride_h + i * dilation_h - pad_top
+                        begin = min(right, max(left, least))
+                        end = max(begin, min(right, most))
+                        if y < 0 or y >= h:
+                            begin = end = right
+                        goal = simd.shifted(to, row * out_w - first)
+                        for k in range(left, begin):
+                            goal[k] = ZERO
+                        seen = simd.shifted(of, y * w + start + begin * stride_w)
+                        simd.picked(simd.shifted(goal, begin), seen, end - begin, stride_w)
+                        for k in range(end, right):
+                            goal[k] = ZERO
+                        row += 1
+                        at = row * out_w
+                to = simd.shifted(to, WIDE)
 
 
 @compiled
 def step(a, low, high, scratch):
-    maps, channels, area, vectors, panels = a[1], a[2], a[5], a[24], a[25]
+    maps, depth, area, vectors, panels = a[1], a[15], a[5], a[24], a[25]
     band, bands, slices, of_slice, blocks = a[6], a[7], a[8], a[9], a[10]
     x, weights, bias, y = simd.floats(a[11]), simd.floats(a[12]), simd.floats(a[13]), simd.floats(a[14])
     table, offsets, bases = simd.integers(a[16]), simd.integers(a[17]), simd.integers(a[18])
@@ -68,10 +86,10 @@ def step(a, low, high, scratch):
         last = min(panels, first + band)
         if place != there:
             there = place
-            of = simd.shifted(x, image * channels * a[3])
+            of = simd.shifted(x, image * a[2] * a[3])
             for panel in range(first, last):
                 begin, end = panel * vectors // panels * LANES, (panel + 1) * vectors // panels * LANES
-                to = simd.shifted(scratch, (panel - first) * channels * WIDE)
+                to = simd.shifted(scratch, (panel - first) * depth * WIDE)
                 copied(a, of, begin, min(area, end), to)
         start = part % slices * of_slice
         for block in range(start, min(blocks, start + of_slice)):
@@ -79,14 +97,15 @@ def step(a, low, high, scratch):
             to = simd.shifted(y, (image * maps + m) * area)
             for panel in range(first, last):
                 begin, end = panel * vectors // panels, (panel + 1) * vectors // panels
-                packed = simd.shifted(scratch, (panel - first) * channels * WIDE)
+                packed = simd.shifted(scratch, (panel - first) * depth * WIDE)
                 v = begin
                 while v < end:
                     many = tile_vectors(rows, end - v)
                     simd.tile(
-                        a[23], rows, many, simd.shifted(weights, m * channels), 1, rows, packed, offsets,
-                        simd.shifted(bases, v - begin), channels, to, area, simd.shifted(columns, v),
+                        a[23], rows, many, simd.shifted(weights, m * depth), 1, rows, packed, offsets,
+                        simd.shifted(bases, v - begin), depth, to, area, simd.shifted(columns, v),
                         simd.shifted(lanes, v), simd.shifted(bias, m), -1, a[21],
+                        simd.shifted(weights, m * depth + 64 * rows),
                     )  # fmt: skip
                     v += many
             if a[22] > 0:
@@ -96,11 +115,22 @@ def step(a, low, high, scratch):
                     activate(a[22], simd.shifted(to, i * area + begin), end - begin)
 
 
+def _depth(p):
+    """Terms of a sum."""
+    return p.c * p.kh * p.kw
+
+
+def _as_it_lies(p):
+    """Whether each pixel's window is that pixel."""
+    plain = p.kh == p.kw == p.stride_h == p.stride_w == 1 and p.pad_top == p.pad_left == 0
+    return plain and (p.h, p.w) == (p.out_h, p.out_w)
+
+
 def _parts(p):
     """(panels of a part, parts of the pixels, parts of the maps, blocks of each, vectors, panels)"""
     vectors, blocks = -(-p.out_h * p.out_w // LANES), len(_blocks(p))
     panels = max(1, vectors // VECTORS)
-    bands = -(-panels // max(1, PACKED // (p.c * WIDE)))
+    bands = -(-panels // max(1, PACKED // (_depth(p) * WIDE)))
     band = -(-panels // bands)
     bands = -(-panels // band)
     slices = max(1, min(-(-PARTS // (p.n * bands)), blocks // BLOCKS))
@@ -119,11 +149,11 @@ def _blocks(p):
 
 
 def workspace(p):
-    return 4 * _parts(p)[0] * p.c * WIDE
+    return 4 * _parts(p)[0] * _depth(p) * WIDE
 
 
 def _packed(p, weights):
-    of = weights.reshape(p.m, p.c)
+    of = weights.reshape(p.m, -1)
     return np.concatenate([of[m : m + rows].T.reshape(-1) for m, rows in _blocks(p)]).reshape(1, 1, 1, 1, -1)
 
 
@@ -135,15 +165,15 @@ def bind(p, inputs, output, workspace):
     weights, first = packed_late(inputs[1], (1, 1, 1, 1, inputs[1].size), np.float32, partial(_packed, p))
     blocks, area = _blocks(p), p.out_h * p.out_w
     band, bands, slices, of_slice, vectors, panels = _parts(p)
-    rows, across = np.divmod(np.arange(area), p.out_w)
     columns = np.arange(0, area, LANES)
     arguments = [
-        p.m, p.c, p.h * p.w, int((p.h, p.w) == (p.out_h, p.out_w)), area, band, bands, slices, of_slice,
+        p.m, p.c, p.h * p.w, int(_as_it_lies(p)), area, band, bands, slices, of_slice,
         len(blocks), inputs[0], weights, inputs[2] if p.bias else np.zeros(p.m, np.float32), output,
-        rows * p.stride_h * p.w + across * p.stride_w, blocks, np.arange(p.c) * WIDE,
+        _depth(p), blocks, np.arange(_depth(p)) * WIDE,
         np.arange(MOST) * LANES, columns, np.minimum(LANES, area - columns),
         IN_TILE.get(p.activation, simd.PLAIN), 0 if p.activation in IN_TILE else KINDS[p.activation], tiles(),
-        vectors, panels,
+        vectors, panels, p.h, p.w, p.out_w, p.kh, p.kw, p.stride_h, p.stride_w, p.pad_top, p.pad_left,
+        p.dilation_h, p.dilation_w,
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * bands * slices, weights.nbytes)
     return sequence([*first, call])

@@ -73,7 +73,7 @@ def columns_of(a, matrix, top, bottom, group, scratch):
                     places, filled = simd.integers(a[22]), simd.integers(a[23])
                 simd.tile(
                     a[24], rows, many, from_x, row, along, from_b, offsets, of, depth, to, to_row, places,
-                    filled, begin, begin_row, after,
+                    filled, begin, begin_row, after, from_x,
                 )  # fmt: skip
                 v += many
             r += rows

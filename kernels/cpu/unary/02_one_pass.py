@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled
-from kernels.cpu.loops import HALF, ONE, ZERO, erf, exp, tanh
+from kernels.cpu.loops import HALF, ONE, ZERO, erf, over_one_plus_exp, tanh
 
 BLOCK = 1 << 13  # elements of a part
 KINDS = ("sigmoid", "tanh", "swish", "hard_sigmoid", "hard_swish", "gelu", "gelu_tanh")
@@ -26,13 +26,13 @@ def step(a, low, high, scratch):
     first, last = low * BLOCK, min(a[1], high * BLOCK)
     if kind == SIGMOID:
         for i in range(first, last):
-            y[i] = ONE / (ONE + exp(-x[i]))
+            y[i] = over_one_plus_exp(ONE, -x[i])
     elif kind == TANH:
         for i in range(first, last):
             y[i] = tanh(x[i])
     elif kind == SWISH:
         for i in range(first, last):
-            y[i] = x[i] / (ONE + exp(-alpha * x[i]))
+            y[i] = over_one_plus_exp(x[i], -alpha * x[i])
     elif kind >= HARD_SIGMOID and kind <= HARD_SWISH:
         for i in range(first, last):
             z = alpha * x[i] + beta
