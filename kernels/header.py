@@ -253,8 +253,8 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
         raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
     if not is_known(header["op"]):
         hint = did_you_mean(header["op"], (*OPS, *shipped()))
-        own = "; a task of yours is known by its folder alone: name it (`judge --task DIR`), and keep its "
-        own += "kernels in a folder that holds no others"
+        own = f"; operators are {', '.join(OPS)}; a task of yours is known by its folder alone: name it "
+        own += "(`judge --task DIR`), and keep its kernels in a folder that holds no others"
         raise KernelError(f"{path}: unknown op {header['op']!r}{hint or own}")
 
 

@@ -233,7 +233,8 @@ def _nvrtc() -> Iterable[Check]:
 
         status, major, minor = nvrtc.nvrtcVersion()
     except Exception as error:
-        text = f"not to be had ({str(error) or type(error).__name__}); the cuda or nvrtc extra brings it"
+        text = f"not to be had ({str(error) or type(error).__name__}); "
+        text += f"{installing(*requirements('nvrtc'))} brings it"
         yield Check("nvrtc", "compiler", "note", text)
         return
     good = int(status) == 0

@@ -55,7 +55,7 @@ def answers(net: NetContender, timing: Timing, folder: str, reporter: Reporter) 
             net.first, loaded.feed, dataset, images=case.images, progress=reporter.progress
         )
     except UnsupportedError as error:  # a model whose output is no row of class scores
-        net.warnings.append(f"no accuracy: {error}")
+        net.recorded["accuracy"] = Accuracy(images=0, labelled=False, refused=str(error), **checked)
         return
     if net.is_reference:
         loaded.keep_reference(case.backend, case.images, ours)

@@ -424,8 +424,9 @@ def _accuracy(m: Measurement) -> list[Fact]:
         return f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"
 
     agreement = units.percent(accuracy.agreement) if accuracy.agreement is not None else ""
+    images = f"{accuracy.images:,}" + ("" if accuracy.labelled else ", without labels")
     return _known(
-        ("images", f"{accuracy.images:,}" + ("" if accuracy.labelled else ", without labels")),
+        ("images", images if accuracy.images else ""),
         ("top-1", rate(accuracy.top1)),
         ("top-5", rate(accuracy.top5)),
         ("none", accuracy.refused),

@@ -41,7 +41,7 @@ def count(contender: Any, timing: Timing, folder: str, reporter: Reporter) -> No
         contender.trial.notes.append(f"not counted: {error}")
 
 
-COMPILING = "compiling what runs CUDA kernels on this processor; the next time it is there already"
+COMPILING = "compiling the kernel for this processor; a kernel that did not change is kept from the last time"
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
 

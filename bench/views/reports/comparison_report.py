@@ -169,9 +169,9 @@ def section(
     """One model's heading, facts and table; `charts` as they are to be embedded."""
     info = next((i for run in runs for i in run.models if i.name == model), ModelInfo(name=model))
     name = title(model)
-    counts = ", ".join(
-        f"{count:,}" for count in sorted({row.case.images for row in items if row.case.images})
-    )
+    answered = [m.accuracy for m in (row.measurement for row in items) if m.accuracy and m.accuracy.images]
+    counts = ", ".join(f"{count:,}" for count in sorted({accuracy.images for accuracy in answered}))
+    what = "accuracy" if any(accuracy.top1 is not None for accuracy in answered) else "answers compared"
     facts = [
         f"{info.parameters:,} parameters" if info.parameters else "",
         f"{units.si(info.flops_per_image, 'FLOP')} an image" if info.flops_per_image else "",
@@ -179,7 +179,7 @@ def section(
         f"preprocessing {info.preprocess}" if info.preprocess else "",
         f"an image is {info.image}" if info.image else "",
         f"classes in the order of {info.labels}" if info.labels else "",
-        f"accuracy on {counts} images" if counts else "",
+        f"{what} on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
     readable = tables.readable(items, _WITHIN)

@@ -47,8 +47,8 @@ class Clause:
     """A part of the sentence.
 
     - kind: "faster", "slower", "as fast", "unclear" (not decided), "missing" (something was not measured or
-      compared), "answers" (they are identical), "differ" (they are wrong or not the reference's) or
-      "doubtful".
+      compared), "answers" (they are identical, or as float64's), "differ" (they are wrong or not the
+      reference's) or "doubtful".
     - text: its words.
     - cases: the cases that it is about.
     - before: what separates it from the clause before it.
@@ -333,8 +333,19 @@ def answers(items: Sequence[Row]) -> list[Clause]:
         text = f"answers identical on {counts} images{some}"
         found.append(Clause("answers", text, tuple(row.case for row in alike), stress="answers identical"))
     elif unknown and not (alike or differing):
-        found.append(Clause("missing", "answers were not compared", tuple(row.case for row in unknown)))
+        cases = tuple(row.case for row in unknown)
+        if all(_as_float64(row) for row in unknown):
+            text = "answers as float64's, each within its bound"
+            found.append(Clause("answers", text, cases, stress="answers as float64's"))
+        else:
+            found.append(Clause("missing", "answers were not compared", cases))
     return found
+
+
+def _as_float64(row: Row) -> bool:
+    """Whether outputs were held against float64, as those of a model without classes are."""
+    accuracy = row.measurement.accuracy
+    return accuracy is not None and accuracy.output is not None and accuracy.output.ok
 
 
 def _are(count: int) -> str:

@@ -134,6 +134,11 @@ def test_answers_that_nobody_compared_are_not_called_the_same() -> None:
     half = [msgspec.structs.replace(m, accuracy=msgspec.structs.replace(m.accuracy, agreement=None))  # type: ignore[type-var]
             for m in measured]  # fmt: skip
     assert "identical" not in said(run, half).text
+    assert said(run, half).text.endswith("; answers as float64's, each within its bound.")
+    off = msgspec.structs.replace(half[0].accuracy.output, ok=False)  # type: ignore[union-attr, type-var]
+    one = msgspec.structs.replace(half[0].accuracy, output=off)  # type: ignore[type-var]
+    some = [msgspec.structs.replace(half[0], accuracy=one), *half[1:]]
+    assert "as float64" not in said(run, some).text
 
 
 def test_what_is_doubtful_is_in_no_breath_with_what_is_not() -> None:
