@@ -148,11 +148,7 @@ __device__ __forceinline__ void write_answers(const Work& work, const P& p, cons
         const int4 sums = of(row, at);
         const int four[4] = {sums.x, sums.y, sums.z, sums.w};
         Answer v[4];
-#pragma unroll
-        for (int q = 0; q < 4; ++q)
-            v[q] = output + q < work.outputs
-                       ? answered(p, four[q] + c[q].less, c[q], begins + output + q, bias, scale, shift)
-                       : (Answer)0;
+        answer(p, four, c, begins + output, work.outputs - output, bias, scale, shift, v);
         const index_t place = place_of(p, pixel, work.area, begins + output);
         if (WRITES) {
             *reinterpret_cast<unsigned*>(reinterpret_cast<unsigned char*>(y) + place) =
