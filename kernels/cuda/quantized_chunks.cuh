@@ -62,7 +62,7 @@ struct Work {
         zero = whole(x_zero, 0, X_TYPE);
         of_rows = p.weight_zeros > 1 || whole(weight_zero, 0, W_TYPE) != 0;
     }
-    // What column `at` of the tile is worked out with. Of a sum in parts the first takes the zero points off.
+    // What column `at` of the tile is worked out with.
     template <class P>
     __device__ __forceinline__ Column column(const P& p, int at, const void* weight_zero, const int* bias,
                                              const double* scale, const double* shift) const {
@@ -71,7 +71,6 @@ struct Work {
             const int channel = g * outputs + first_output + at;
             const int own = whole(weight_zero, p.weight_zeros > 1 ? channel : 0, W_TYPE);
             c = column_of(p, channel, sums[at], terms, zero, own, bias, scale, shift);
-            if (part > 0) c.less = 0;
         }
         return c;
     }
@@ -130,6 +129,50 @@ template <class P>
 __device__ __forceinline__ index_t place_of(const P& p, int pixel, int area, int channel) {
     if (WRITES) return (index_t)pixel * (chunks_of(p.m) * EACH) + channel;
     return ((index_t)(pixel / area) * p.m + channel) * area + pixel % area;
+}
+
+// Writes the answers of ROWS of the tile's rows, four neighbours at a time out of sums in shared memory: of(row, at) are
+// those of columns at to at + 3, pixel_of(row) is a row's pixel. Neighbouring threads have neighbouring columns, and each
+// the same ones of every row; where y is NCHW, neighbouring rows.
+template <int ROWS, class P, class Of, class PixelOf>
+__device__ __forceinline__ void write_answers(const Work& work, const P& p, const Column* columns, const int* bias,
+                                              const double* scale, const double* shift, void* y, Of of,
+                                              PixelOf pixel_of) {
+    constexpr int FOURS = TILE_COLUMNS / 4, AT_ONCE = THREADS / FOURS;
+    const int begins = work.g * work.outputs;
+    // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
+    const int filled = (work.g == p.group - 1 ? chunks_of(p.m) * EACH : begins + work.outputs) - begins;
+    auto write = [&](int row, int at, const Column (&c)[4]) {
+        const int pixel = pixel_of(row), output = work.first_output + at;
+        if (pixel >= work.pixels || output >= filled) return;
+        const int4 sums = of(row, at);
+        const int four[4] = {sums.x, sums.y, sums.z, sums.w};
+        Answer v[4];
+        answer(p, four, c, begins + output, work.outputs - output, bias, scale, shift, v);
+        const index_t place = place_of(p, pixel, work.area, begins + output);
+        if (WRITES) {
+            *reinterpret_cast<unsigned*>(reinterpret_cast<unsigned char*>(y) + place) =
+                (unsigned)(v[0] & 255) | (v[1] & 255) << 8 | (v[2] & 255) << 16 | (unsigned)(v[3] & 255) << 24;
+        } else {
+#pragma unroll
+            for (int q = 0; q < 4; ++q)
+                if (output + q < work.outputs) reinterpret_cast<Answer*>(y)[place + (index_t)q * work.area] = v[q];
+        }
+    };
+    if (WRITES) {
+        const int at = 4 * (threadIdx.x % FOURS);
+        const Column mine[4] = {columns[at], columns[at + 1], columns[at + 2], columns[at + 3]};
+        if (threadIdx.x >= AT_ONCE * FOURS) return;
+#pragma unroll 1
+        for (int row = threadIdx.x / FOURS; row < ROWS; row += AT_ONCE) write(row, at, mine);
+    } else {
+#pragma unroll 1
+        for (int e = threadIdx.x; e < ROWS * FOURS; e += THREADS) {
+            const int at = 4 * (e / ROWS);
+            const Column its[4] = {columns[at], columns[at + 1], columns[at + 2], columns[at + 3]};
+            write(e % ROWS, at, its);
+        }
+    }
 }
 
 // x as NCHW bytes laid out in chunks in the scratch memory. With FOLD a thread a chunk, and another; else a block 32 pixels × 8 chunks:

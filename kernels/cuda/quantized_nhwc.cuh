@@ -37,16 +37,11 @@ __device__ __forceinline__ void Kind::multiply(int (&sum)[4], uint4 first, uint4
 
 #define SLAB (STAGES * CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of shared memory
 #define OUT_COLUMNS 8
-#if PARTS > 1
-using Out = int;  // partial sums lie by pixels, their channels filled up to whole chunks
-#else
-using Out = Answer;
-#endif
-#define OUT_NBYTES (PARTS > 1 || !TO_BYTES ? 4 : 1)
-#define PIECE (OUT_NBYTES == 1 ? WARP_COLUMNS : 16)  // channels of a warp that are laid out at once
-#define PIECE_LEAD (PIECE + 16 / OUT_NBYTES)
-#define LAID_OUT (THREADS / LANES * WARP_ROWS * PIECE_LEAD * OUT_NBYTES)  // bytes that the warps of a block lay out
-static_assert(16 * SLAB >= LAID_OUT + TILE_COLUMNS * (int)sizeof(Column) + 4 * TILE_ROWS, "what is kept must fit");
+#define PIECE 16                                   // rows of each warp that are laid out at once
+#define PIECE_ROWS (TILE_ROWS / WARP_ROWS * PIECE)  // and of the block
+#define PIECE_LEAD (TILE_COLUMNS + 4)
+static_assert(16 * SLAB >= 4 * (PIECE_ROWS * PIECE_LEAD + TILE_ROWS) + TILE_COLUMNS * (int)sizeof(Column),
+              "what is kept must fit");
 
 // A block a tile of y, or of its part of the sum.
 template <class P>
@@ -113,10 +108,14 @@ __device__ __forceinline__ void multiply_nhwc(const void* x, const void* weight,
     wait_for_all_but<0>();
     __syncthreads();
 
-    // Shared memory again: what the warps lay out, what each column is worked out with, the sums of rows.
-    Column* columns = reinterpret_cast<Column*>(reinterpret_cast<char*>(shared) + LAID_OUT);
+    // Shared memory again: sums that are laid out, what each column is worked out with, the sums of rows.
+    int* laid_out = reinterpret_cast<int*>(shared);
+    Column* columns = reinterpret_cast<Column*>(laid_out + PIECE_ROWS * PIECE_LEAD);
     int* row_sums = reinterpret_cast<int*>(columns + TILE_COLUMNS);
-    if (thread < TILE_COLUMNS) columns[thread] = mine;
+    if (thread < TILE_COLUMNS) {
+        columns[thread] = mine;
+        if (work.part > 0) columns[thread].less = 0;  // of a sum in parts the first takes it off
+    }
     if (work.of_rows && warp_column == 0) {
 #pragma unroll
         for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i) {
@@ -127,63 +126,47 @@ __device__ __forceinline__ void multiply_nhwc(const void* x, const void* weight,
         }
     }
     __syncthreads();
-
-    Out* out = reinterpret_cast<Out*>(shared) + warp * WARP_ROWS * PIECE_LEAD;
-    const int first_output = work.first_output + warp_column, first_pixel = work.first_pixel + warp_row;
-    // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-    const int every = chunks_of(p.m) * EACH, begins = work.g * work.outputs;
-    const int filled = (work.g == p.group - 1 ? every : begins + work.outputs) - begins;
-    int* partial = reinterpret_cast<int*>(reinterpret_cast<uint4*>(workspace) + source.size(p.n)) +
-                   (index_t)work.part * work.pixels * every;
 #pragma unroll
-    for (int piece = 0; piece < WARP_COLUMNS; piece += PIECE) {
+    for (int piece = 0; piece < WARP_ROWS; piece += PIECE) {
+        // Row r of what is laid out is row r % PIECE of this piece of its warp's.
+        int* out = laid_out + (warp_row / WARP_ROWS * PIECE + lane % 4 * 2) * PIECE_LEAD + warp_column + lane / 4;
 #pragma unroll
-        for (int j = piece / OUT_COLUMNS; j < (piece + PIECE) / OUT_COLUMNS; ++j) {
-            const int at = j * OUT_COLUMNS + lane / 4;
-            const bool real = first_output + at < work.outputs;
-            const int channel = begins + (real ? first_output + at : 0);
-            const Column c = columns[warp_column + at];
-            Out* to = out + lane % 4 * 2 * PIECE_LEAD + at - piece;
+        for (int j = 0; j < WARP_COLUMNS / OUT_COLUMNS; ++j)
 #pragma unroll
-            for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
+            for (int i = 0; i < PIECE / MMA_ROWS; ++i)
 #pragma unroll
-                for (int s = 0; s < 2; ++s) {
-                    int sum = tile.sum[j / 2][i][j % 2 * 2 + s] + c.less;
-                    if (c.own) sum -= c.own * row_sums[warp_row + i * MMA_ROWS + lane % 4 * 2 + s];
+                for (int s = 0; s < 2; ++s)
+                    out[(i * MMA_ROWS + s) * PIECE_LEAD + j * OUT_COLUMNS] =
+                        tile.sum[j / 2][piece / MMA_ROWS + i][j % 2 * 2 + s];
+        __syncthreads();
+        auto row_of = [&](int row) { return row / PIECE * WARP_ROWS + piece + row % PIECE; };
+        auto sums = [&](int row, int at) {
+            int4 four = *reinterpret_cast<const int4*>(laid_out + row * PIECE_LEAD + at);
+            if (work.of_rows) {
+                const int more = row_sums[row_of(row)];
+                four.x -= columns[at].own * more, four.y -= columns[at + 1].own * more;
+                four.z -= columns[at + 2].own * more, four.w -= columns[at + 3].own * more;
+            }
+            return four;
+        };
+        auto pixel_of = [&](int row) { return work.first_pixel + row_of(row); };
 #if PARTS > 1
-                    to[(i * MMA_ROWS + s) * PIECE_LEAD] = real ? sum : 0;
-#else
-                    to[(i * MMA_ROWS + s) * PIECE_LEAD] = real ? answered(p, sum, c, channel, bias, scale, shift) : 0;
-#endif
-                }
-        }
-        __syncwarp();
-#if PARTS > 1 || WRITES
-        constexpr int AT_ONCE = 16 / OUT_NBYTES;
-        for (int e = lane; e < WARP_ROWS * (PIECE / AT_ONCE); e += LANES) {
-            const int r = e / (PIECE / AT_ONCE), o = e % (PIECE / AT_ONCE) * AT_ONCE;
-            const int pixel = first_pixel + r, output = first_output + piece + o;
-            if (pixel >= work.pixels || output >= filled) continue;
-            Out* all = PARTS > 1 ? reinterpret_cast<Out*>(partial) : reinterpret_cast<Out*>(y);
-#if PARTS > 1
-            // Groups may begin anywhere.
-            for (int q = 0; q < AT_ONCE && output + q < filled; ++q)
-                all[(index_t)pixel * every + begins + output + q] = out[r * PIECE_LEAD + o + q];
-#else
-            *reinterpret_cast<uint4*>(all + (index_t)pixel * every + begins + output) =
-                *reinterpret_cast<const uint4*>(out + r * PIECE_LEAD + o);
-#endif
-        }
-#else
+        // Partial sums lie by pixels, their channels filled up to whole chunks.
+        const int every = chunks_of(p.m) * EACH;
+        int* partial = reinterpret_cast<int*>(reinterpret_cast<uint4*>(workspace) + source.size(p.n)) +
+                       (index_t)work.part * work.pixels * every + work.g * work.outputs + work.first_output;
 #pragma unroll 1
-        for (int e = lane; e < WARP_ROWS * PIECE; e += LANES) {
-            const int r = e % WARP_ROWS, output = first_output + piece + e / WARP_ROWS, pixel = first_pixel + r;
-            if (pixel < work.pixels && output < work.outputs)
-                reinterpret_cast<Out*>(y)[place_of(p, pixel, work.area, begins + output)] =
-                    out[r * PIECE_LEAD + e / WARP_ROWS];
+        for (int e = thread; e < PIECE_ROWS * TILE_COLUMNS; e += THREADS) {
+            const int row = e / TILE_COLUMNS, at = e % TILE_COLUMNS, pixel = pixel_of(row);
+            if (pixel >= work.pixels || work.first_output + at >= work.outputs) continue;
+            int sum = laid_out[row * PIECE_LEAD + at] + columns[at].less;
+            if (work.of_rows) sum -= columns[at].own * row_sums[row_of(row)];
+            partial[(index_t)pixel * every + at] = sum;
         }
+#else
+        write_answers<PIECE_ROWS>(work, p, columns, bias, scale, shift, y, sums, pixel_of);
 #endif
-        __syncwarp();
+        __syncthreads();  // all is read before the next piece is laid out
     }
 }
 

@@ -39,27 +39,52 @@ __device__ __forceinline__ Column column_of(const P& p, int channel, int sums, i
     return c;
 }
 
-// The answer out of a sum that is corrected already, as it lies in y.
+// In double precision, as finish has it: before it is rounded.
 template <class P>
-__device__ __forceinline__ Answer answered(const P& p, int sum, const Column& c, int channel, const int* bias,
-                                           const double* scale, const double* shift) {
+__device__ __forceinline__ double exact(const P& p, int sum, int channel, const int* bias, const double* scale,
+                                        const double* shift) {
+    const double real = ((double)sum + (double)bias[channel]) * scale[channel];
+    return shift ? real + shift[channel] : real;
+}
+
+// The answers out of the sums of four neighbours, `channel` and those behind it, of which `real` exist, as they lie in y;
+// the others are 0.
+template <class P>
+__device__ __forceinline__ void answer(const P& p, const int (&sums)[4], const Column (&columns)[4], int channel, int real,
+                                       const int* bias, const double* scale, const double* shift, Answer (&v)[4]) {
 #if TO_BYTES
-    const float wide = (float)sum, q = fmaf(wide, c.a, c.b), error = fmaf(fabsf(wide), c.error_a, c.error_b);
     // Added to so large a number, q is rounded to a whole one, halves to even, which stands in the last bits.
-    const float magic = 0x1.8p23f, moved = q + magic;
-    int whole = __float_as_int(moved) - __float_as_int(magic) + p.out_zero;
-    if (__builtin_expect(!(fabsf(q - (moved - magic)) + error < 0.5f), 0)) {  // also where anything is NaN, or q beyond these bits
-        double real = ((double)sum + (double)bias[channel]) * scale[channel];
-        if (shift) real += shift[channel];
-        const double exact = rint(real / (double)p.out_scale) + (double)p.out_zero;
-        whole = (int)(exact < p.low ? p.low : exact > p.high ? p.high : exact);
+    const float magic = 0x1.8p23f;
+    int whole[4];
+    bool certain = true;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const Column& c = columns[e];
+        const float wide = (float)(sums[e] + c.less), q = fmaf(wide, c.a, c.b), moved = q + magic;
+        whole[e] = __float_as_int(moved) - (__float_as_int(magic) - p.out_zero);
+        // Not where anything is NaN, or q is beyond these bits.
+        certain = certain && fabsf(q - (moved - magic)) + fmaf(fabsf(wide), c.error_a, c.error_b) < 0.5f;
     }
-    return (Answer)(whole < p.low ? p.low : whole > p.high ? p.high : whole);
-#elif TO == DTYPE_FLOAT32
-    double real = ((double)sum + (double)bias[channel]) * scale[channel];
-    if (shift) real += shift[channel];
-    return __float_as_int((float)real);
+    if (__builtin_expect(!certain, 0)) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            if (e >= real) continue;
+            const double of = exact(p, sums[e] + columns[e].less, channel + e, bias, scale, shift);
+            const double q = rint(of / (double)p.out_scale) + (double)p.out_zero;
+            whole[e] = (int)(q < p.low ? p.low : q > p.high ? p.high : q);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int held = whole[e] < p.low ? p.low : whole[e] > p.high ? p.high : whole[e];
+        v[e] = (Answer)(e < real ? held : 0);
+    }
 #else
-    return sum;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int sum = sums[e] + columns[e].less;
+        if (TO != DTYPE_FLOAT32) v[e] = sum;
+        else v[e] = e < real ? __float_as_int((float)exact(p, sum, channel + e, bias, scale, shift)) : 0;
+    }
 #endif
 }

@@ -36,16 +36,12 @@ struct Kind {
 #include "quantized_chunks.cuh"
 
 #if PARTS > 1
-using Out = int;
-#define OUT_NBYTES 4
 #define CLUSTER __cluster_dims__(1, 1, PARTS)
 #else
-using Out = Answer;
-#define OUT_NBYTES (TO_BYTES ? 1 : 4)
 #define CLUSTER
 #endif
-#define OUT_LEAD (TILE_COLUMNS + 16 / OUT_NBYTES)
-static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * OUT_NBYTES + TILE_COLUMNS * (int)sizeof(Column),
+#define OUT_LEAD (TILE_COLUMNS + 4)
+static_assert(SLAB * STAGES * 16 >= 4 * TILE_ROWS * OUT_LEAD + TILE_COLUMNS * (int)sizeof(Column),
               "what is laid out at once must fit");
 
 extern __shared__ __align__(1024) uint4 slabs[];
@@ -121,102 +117,48 @@ __device__ __forceinline__ void multiply_wgmma(const void* x, const void* weight
             copy_patches(slab, stage);
         });
 
-    // Shared memory again: each warp's sums, so that neighbouring lanes write neighbouring elements; behind them what
-    // each column is worked out with.
-    Column* columns = reinterpret_cast<Column*>(reinterpret_cast<Out*>(slabs) + TILE_ROWS * OUT_LEAD);
+    // Shared memory again: the sums, and behind them what each column is worked out with.
+    int* laid_out = reinterpret_cast<int*>(slabs);
+    Column* columns = reinterpret_cast<Column*>(laid_out + TILE_ROWS * OUT_LEAD);
     if (thread < TILE_COLUMNS) columns[thread] = mine;
     __syncthreads();
-    Out* out = reinterpret_cast<Out*>(slabs) + thread / LANES * WARP_ROWS * OUT_LEAD;
-    const int begins = work.first_pixel + thread / LANES * WARP_ROWS, first_channel = work.g * work.outputs;
-    // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-    const int every = chunks_of(p.m) * EACH;
-    const int filled = (work.g == p.group - 1 ? every : first_channel + work.outputs) - first_channel;
+    int* out = laid_out + (thread / LANES * WARP_ROWS + lane / 4) * OUT_LEAD + lane % 4 * 2;
 #pragma unroll
-    for (int j = 0; j < TILE_COLUMNS / 8; ++j) {
-        Out held[4];
-#pragma unroll
-        for (int beside = 0; beside < 2; ++beside) {
-            const int at = j * 8 + lane % 4 * 2 + beside, output = work.first_output + at;
-            const Column c = columns[at];
-            const bool real = output < work.outputs;
-#pragma unroll
-            for (int below = 0; below < 2; ++below) {
-                const int sum = tile.sum[j][2 * below + beside] + c.less - c.own * tile.of_row[below];
-#if PARTS > 1
-                held[2 * below + beside] = real ? sum : 0;
-#else
-                held[2 * below + beside] =
-                    real ? answered(p, sum, c, first_channel + output, bias, scale, shift) : (Out)0;
-#endif
-            }
-        }
+    for (int j = 0; j < TILE_COLUMNS / 8; ++j)
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
-            Out* to = out + (lane / 4 + 8 * below) * OUT_LEAD + j * 8 + lane % 4 * 2;
-            if (OUT_NBYTES == 1) {
-                *reinterpret_cast<unsigned short*>(to) =
-                    (unsigned short)((held[2 * below] & 255) | (held[2 * below + 1] & 255) << 8);
-            } else {
-                to[0] = held[2 * below], to[1] = held[2 * below + 1];
+            int2 two = {tile.sum[j][2 * below], tile.sum[j][2 * below + 1]};
+            if (work.of_rows) {
+                const Column* its = columns + j * 8 + lane % 4 * 2;
+                two.x -= its[0].own * tile.of_row[below], two.y -= its[1].own * tile.of_row[below];
             }
+            *reinterpret_cast<int2*>(out + 8 * below * OUT_LEAD + j * 8) = two;
         }
-    }
+    auto pixel_of = [&](int row) { return work.first_pixel + row; };
 #if PARTS > 1
-    // Each block adds up its share of the rows, of which lanes take neighbouring ones, or neighbouring columns.
-    constexpr int SHARE = (TILE_ROWS + PARTS - 1) / PARTS, FOURS = TILE_COLUMNS / 4;
-    const float* all = reinterpret_cast<const float*>(slabs);
-    wait_for_cluster();
-    for (int e = thread; e < SHARE * FOURS; e += THREADS) {
-        const int row = work.part * SHARE + (WRITES ? e / FOURS : e % SHARE);
-        const int at = 4 * (WRITES ? e % FOURS : e / SHARE);
-        const int pixel = work.first_pixel + row, output = work.first_output + at;
-        if (row >= TILE_ROWS) continue;
-        int sum[4] = {};
+    // Each block writes its share of the rows, and adds up what all blocks have of them.
+    constexpr int SHARE = (TILE_ROWS + PARTS - 1) / PARTS;
+    const int begins = work.part * SHARE;
+    auto added_up = [&](int row, int at) {
+        int4 sum = {0, 0, 0, 0};
 #pragma unroll
         for (int rank = 0; rank < PARTS; ++rank) {
-            const float4 more = four_of_block(all + row * OUT_LEAD + at, rank);  // whole numbers, by their bits
-            sum[0] += __float_as_int(more.x), sum[1] += __float_as_int(more.y);
-            sum[2] += __float_as_int(more.z), sum[3] += __float_as_int(more.w);
+            const float* place = reinterpret_cast<const float*>(laid_out + (begins + row) * OUT_LEAD + at);
+            const float4 more = four_of_block(place, rank);  // whole numbers, by their bits
+            sum.x += __float_as_int(more.x), sum.y += __float_as_int(more.y);
+            sum.z += __float_as_int(more.z), sum.w += __float_as_int(more.w);
         }
-        if (pixel >= work.pixels || output >= filled) continue;
-        Answer v[4];
-#pragma unroll
-        for (int q = 0; q < 4; ++q)
-            v[q] = output + q < work.outputs ? answered(p, sum[q], columns[at + q], first_channel + output + q, bias,
-                                                        scale, shift)
-                                             : (Answer)0;
-        if (WRITES) {
-            *reinterpret_cast<unsigned*>(reinterpret_cast<char*>(y) + place_of(p, pixel, work.area, first_channel + output)) =
-                (unsigned)(v[0] & 255) | (unsigned)(v[1] & 255) << 8 | (unsigned)(v[2] & 255) << 16 | (unsigned)(v[3] & 255) << 24;
-        } else {
-#pragma unroll
-            for (int q = 0; q < 4; ++q)
-                if (output + q < work.outputs)
-                    reinterpret_cast<Answer*>(y)[place_of(p, pixel, work.area, first_channel + output + q)] = v[q];
-        }
-    }
+        return sum;
+    };
+    wait_for_cluster();
+    write_answers<SHARE>(work, p, columns, bias, scale, shift, y, added_up, [&](int row) {
+        return begins + row < TILE_ROWS ? pixel_of(begins + row) : work.pixels;  // the last share may be smaller
+    });
     wait_for_cluster();  // nobody leaves whose sums are still read
 #else
-    __syncwarp();
-    if (WRITES) {
-        for (int e = lane; e < WARP_ROWS * (TILE_COLUMNS / EACH); e += LANES) {
-            const int r = e / (TILE_COLUMNS / EACH), at = e % (TILE_COLUMNS / EACH) * EACH;
-            const int pixel = begins + r, output = work.first_output + at;
-            if (pixel < work.pixels && output < filled)
-                *reinterpret_cast<uint4*>(reinterpret_cast<char*>(y) +
-                                          place_of(p, pixel, work.area, first_channel + output)) =
-                    *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + at);
-        }
-    } else {
-        // A lane has one pixel, and every second channel of the tile.
-        static_assert(LANES == 2 * WARP_ROWS, "half a warp has the pixels of one channel");
-        const int pixel = begins + lane % WARP_ROWS, half = lane / WARP_ROWS, left = work.outputs - work.first_output - half;
-        if (pixel >= work.pixels) return;
-        Out* to = reinterpret_cast<Out*>(y) + place_of(p, pixel, work.area, first_channel + work.first_output + half);
-        const Out* mine_out = out + lane % WARP_ROWS * OUT_LEAD + half;
-#pragma unroll 8
-        for (int at = 0; at < TILE_COLUMNS; at += 2)
-            if (at < left) to[(index_t)at * work.area] = mine_out[at];
-    }
+    __syncthreads();
+    write_answers<TILE_ROWS>(
+        work, p, columns, bias, scale, shift, y,
+        [&](int row, int at) { return *reinterpret_cast<const int4*>(laid_out + row * OUT_LEAD + at); }, pixel_of);
 #endif
 }

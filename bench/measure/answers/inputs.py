@@ -20,7 +20,9 @@ from kernels.ops.cumulate import Cumulate
 from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.grid_sample import GridSample
+from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
+from kernels.ops.pool import Pool
 from kernels.ops.qadd import QAdd
 from kernels.ops.quantize import Quantize
 from kernels.ops.recurrent import Recurrent
@@ -100,6 +102,15 @@ def _quantize(p: Quantize, place: int, values: np.ndarray, random: np.random.Gen
 def _qadd(p: QAdd, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Every number that eight bits hold."""
     held = np.iinfo(p.input_dtypes[place])
+    return random.integers(held.min, held.max + 1, values.shape)
+
+
+@drawn.register
+def _pool(p: Pool | LrnPool, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Of eight bits every number that these hold."""
+    if p.dtype not in EIGHT_BITS:
+        return values
+    held = np.iinfo(p.dtype)
     return random.integers(held.min, held.max + 1, values.shape)
 
 

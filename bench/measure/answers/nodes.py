@@ -439,9 +439,9 @@ def _lrn_pool(p: LrnPool, names: Sequence[str], output: str) -> Nodes:
     if whole:
         return [*first, *second], {}
     constants = {
-        "x_scale": np.float32(p.x_scale),
+        "x_scale": np.array(p.x_scale, np.float32),
         "x_zero": np.array(p.x_zero, p.dtype),
-        "y_scale": np.float32(p.out_scale),
+        "y_scale": np.array(p.out_scale, np.float32),
         "y_zero": np.array(p.out_zero, p.to),
     }
     real = node("DequantizeLinear", [names[0], "x_scale", "x_zero"], "real")

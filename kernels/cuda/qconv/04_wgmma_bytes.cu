@@ -28,7 +28,7 @@ dtype = ["uint8", "int8"]
 to = ["int32", "float32", "uint8", "int8"]
 depthwise = false   # of a tile of maps one would count
 [prefers]
-outputs_min = 65536 # so that multiprocessors of a large device have something to do
+outputs_min = 524288  # so that multiprocessors of a large device have something to do
 */
 #define OPERANDS 1
 #define AS_READ READS
