@@ -165,7 +165,7 @@ def _finish(
 ) -> Work:
     items = n * pixels * (t.pitch(c) // t.chunk)
     places = map(at, (x, factor, shift, other, y))
-    sizes = np.int64(items), np.int32(c), np.int32(t.pitch(c)), np.int64(pixels)
+    sizes = np.int32(items), np.int32(c), np.int32(t.pitch(c)), np.int32(pixels)
     return t.gpu.launch("finish", (*places, *sizes, np.int32(activation_number(activation))), items)
 
 
@@ -215,7 +215,7 @@ def _gemm(t: Pass, kernel: Kernel, _: str) -> None:
 
 def _one(t: Pass, x: int, y: int, size: int, kind: str, alpha: float, beta: float) -> Work:
     numbers = np.int32(UNARY.index(kind)), np.float32(alpha), np.float32(beta)
-    return t.gpu.launch("one", (at(x), at(y), np.int64(size), *numbers), size)
+    return t.gpu.launch("one", (at(x), at(y), np.int32(size), *numbers), size)
 
 
 @_of(Pool)
@@ -230,7 +230,7 @@ def _pool(t: Pass, kernel: Kernel, _: str) -> None:
         p.stride_h, p.stride_w, p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, p.dilation_h,
         p.dilation_w, p.count_include_pad, activation_number(p.activation),
     )  # fmt: skip
-    t.do(t.gpu.launch("pool", (at(x), at(y), np.int64(items), *map(np.int32, sizes)), items))
+    t.do(t.gpu.launch("pool", (at(x), at(y), np.int32(items), *map(np.int32, sizes)), items))
 
 
 @_of(Lrn)
@@ -240,7 +240,7 @@ def _lrn(t: Pass, kernel: Kernel, _: str) -> None:
     x = t.image(kernel.inputs[0], p.n, p.c, p.inner)
     y = t.new_image(kernel.output, p.n, p.c, p.inner)
     items = p.n * p.inner * (t.pitch(p.c) // t.chunk)
-    sizes = np.int64(items), np.int32(p.c), np.int32(t.pitch(p.c)), np.int64(p.inner)
+    sizes = np.int32(items), np.int32(p.c), np.int32(t.pitch(p.c)), np.int32(p.inner)
     factors = map(np.float32, (p.scale, p.beta, p.bias))
     t.do(t.gpu.launch("lrn", (at(x), at(y), *sizes, *factors), items, size=p.size))
 
@@ -402,7 +402,7 @@ def _softmax(t: Pass, kernel: Kernel, _: str) -> None:
     p = kernel.params
     assert isinstance(p, Softmax)
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
-    sizes = np.int32(p.axis), np.int64(p.inner), np.int32(p.log)
+    sizes = np.int32(p.axis), np.int32(p.inner), np.int32(p.log)
     t.do(t.gpu.launch("softmax", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
 
 
@@ -411,7 +411,7 @@ def _reduce(t: Pass, kernel: Kernel, _: str) -> None:
     p = kernel.params
     assert isinstance(p, Reduce)
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
-    sizes = np.int32(p.axis), np.int64(p.inner), np.int32(REDUCE.index(p.kind))
+    sizes = np.int32(p.axis), np.int32(p.inner), np.int32(REDUCE.index(p.kind))
     t.do(t.gpu.launch("reduced", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
 
 

@@ -199,7 +199,7 @@ class Pass:
         if not it.dense:
             if it.given:
                 it.dense = self.gpu.take(size * self.itemsize)
-                self.do(self.gpu.launch("cast", (at(it.given), at(it.dense), np.int64(size)), size))
+                self.do(self.gpu.launch("cast", (at(it.given), at(it.dense), np.int32(size)), size))
             else:
                 it.dense = self._out(it, size, "out_to_own", self.itemsize)
         return it.dense
@@ -209,7 +209,7 @@ class Pass:
         if self.same(c, pixels) and kernel == "out_to_own":
             return it.image
         address = self.gpu.take(size * itemsize)
-        given = (at(it.image), at(address), np.int64(size), np.int32(c), np.int64(pixels))
+        given = (at(it.image), at(address), np.int32(size), np.int32(c), np.int32(pixels))
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), size))
         return address
 
@@ -230,7 +230,7 @@ class Pass:
             it.image = 0
         it.image, it.sizes = self.gpu.take(n * pixels * self.pitch(c) * self.itemsize), (n, c, pixels)
         items = n * pixels * (self.pitch(c) // self.chunk)
-        given = (at(source), at(it.image), np.int64(items), np.int32(c), np.int64(pixels))
+        given = (at(source), at(it.image), np.int32(items), np.int32(c), np.int32(pixels))
         kernel = "into_of_own" if own else "into_of_float"
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), items))
         return it.image
@@ -245,7 +245,7 @@ class Pass:
         made: dict[int, tuple[int, Work]] = {}
         for pitch in sorted({c, FEW, self.chunk}):
             address = self.gpu.take(n * pixels * pitch * self.itemsize)
-            given = (at(source), at(address), np.int64(n * pixels), np.int32(c), np.int64(pixels))
+            given = (at(source), at(address), np.int32(n * pixels), np.int32(c), np.int32(pixels))
             work = self.gpu.launch(kernel, (*given, np.int32(pitch)), n * pixels)
             made[pitch] = address, work
         return made
@@ -281,7 +281,7 @@ class Pass:
         elif whole and not it.image:
             # As one image of one channel: a change of type alone.
             address = self.gpu.new(4 * size)
-            self.do(self.gpu.launch("widen", (at(it.dense), at(address), np.int64(size)), size))
+            self.do(self.gpu.launch("widen", (at(it.dense), at(address), np.int32(size)), size))
         elif whole:
             address = self._out(it, size, "out_to_float", 4)
         else:
