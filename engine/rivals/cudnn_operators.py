@@ -14,8 +14,8 @@ from engine.ops._base import Refused, contiguous_strides
 from engine.passes import Program
 from engine.rivals import cudnn_library
 from engine.rivals.cublaslt import Matrix, Product
-from engine.rivals.cudnn_library import Convolution, laid_out
-from engine.rivals.cudnn_pass import Pass, Way, Work, activation_number, at, both, bound
+from engine.rivals.cudnn_library import Convolution, Plan, laid_out
+from engine.rivals.cudnn_pass import Pass, Way, Work, activation_number, all_of, at, both, bound
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.concat import Concat
@@ -34,6 +34,7 @@ UNARY = ("identity", "relu", "tanh", "sigmoid", "clip", "leaky_relu", "hard_sigm
 BINARY = ("add", "sub", "mul", "div", "pow", "max", "min")
 REDUCE = ("mean", "sum", "max")
 MOST_AXES = 6
+MOST_GROUPS = 4  # which are also computed as one, and one by one
 MOST_ITEMS = 2**31 - 1
 
 Handler = Callable[[Pass, Kernel, str], None]
@@ -107,36 +108,80 @@ def _convolutions(
     t: Pass, kernel: Kernel, c: int, places: tuple[int, int, int], seconds: float
 ) -> Iterator[Way]:
     """The ways over an image of c channels a pixel; places: its address, that of what is added (0: nothing)
-    and of the output."""
-    p, (x, z, y) = kernel.params, places
+    and of the output. Few groups are also computed as one, with zeros between them, and one by one: cuDNN's
+    engines for groups are not its best."""
+    p = kernel.params
     assert isinstance(p, Conv)
-    weight, *bias = (np.asarray(t.made.constants[name], np.float32) for name in kernel.inputs[1:])
+    weight = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
     whole = _filled(t, p, c)
     laid = np.zeros((whole.m, whole.c // whole.group, p.kh, p.kw), np.float32)
     laid[: p.m, : weight.shape[1]] = weight
-    shift = np.zeros(whole.m, np.float32)
-    if bias:
-        shift[: p.m] = bias[0]
+    yield from _ways(t, kernel, whole, laid, places, seconds)
+    depth, maps = whole.c // whole.group, whole.m // whole.group
+    if not 1 < p.group <= MOST_GROUPS or p.depthwise:
+        return
+    if not t.strict:
+        wide = np.zeros((whole.m, whole.c, p.kh, p.kw), np.float32)
+        for group in range(p.group):
+            rows = slice(group * maps, (group + 1) * maps)
+            wide[rows, group * depth : (group + 1) * depth] = laid[rows]
+        for way in _ways(t, kernel, replace(whole, group=1), wide, places, seconds):
+            yield replace(way, words=f"{way.words}, its groups as one")
+    if depth % t.chunk == 0 and maps % t.chunk == 0:
+        one = replace(whole, group=1, c=depth, m=maps)
+        for way in _ways(t, kernel, one, laid, places, seconds, p.group):
+            yield replace(way, words=f"{way.words}, a group at a time")
+
+
+def _ways(
+    t: Pass,
+    kernel: Kernel,
+    conv: Conv,
+    laid: np.ndarray,
+    places: tuple[int, int, int],
+    seconds: float,
+    parts: int = 1,
+) -> Iterator[Way]:
+    """The ways to compute a convolution, as one graph and bare; parts: as so many of its kind, over channels
+    and maps one behind the other. laid: all filters."""
+    p, (x, z, y) = kernel.params, places
+    assert isinstance(p, Conv)
     names = kernel.inputs[1:]
+    shift = np.zeros(len(laid), np.float32)
+    if len(names) > 1:
+        shift[: p.m] = np.asarray(t.made.constants[names[1]], np.float32)
     w = t.constant(names[0], laid_out(laid, t.held, t.nhwc), "filters")
-    key = names[1] if bias else ""  # which no tensor is called
-    asked = Convolution(whole, True, bool(z), t.held, t.nhwc, t.strict)
-    bare = replace(asked, conv=replace(whole, bias=False, activation=None), finished=False, summed=False)
-    ends = bool(bias or z or p.activation)
+    key = names[1] if len(names) > 1 else ""  # which no tensor is called
+    lies = (conv.c * parts, conv.m * parts) if parts > 1 else (0, 0)
+    asked = Convolution(conv, True, bool(z), t.held, t.nhwc, t.strict, lies)
+    bare = replace(asked, conv=replace(conv, bias=False, activation=None), finished=False, summed=False)
+    step_x = conv.c * (1 if t.nhwc else p.h * p.w)
+    step_y = conv.m * (1 if t.nhwc else p.out_h * p.out_w)
+    steps = (step_x, laid[0].size * conv.m, conv.m, step_y, step_y)
+
+    def over(plan: Plan, *first: int) -> Work:
+        works = []
+        for part in range(parts):
+            moved = (step * part * t.itemsize for step in steps)
+            works.append(bound(plan, *(place and place + by for place, by in zip(first, moved, strict=True))))
+        return works[0] if parts == 1 else all_of(works)
+
+    ends = bool(key or z or p.activation)
     if ends:
         b = t.constant(key, shift, "shift")
         for plan in t.convolutions.plans(asked, (x, w, b, z, y), seconds):
-            yield Way(plan.elapsed_ns, f"{plan.words}, with what follows it", bound(plan, x, w, b, z, y))
+            words = f"{plan.words}, with what follows it"
+            yield Way(parts * plan.elapsed_ns, words, over(plan, x, w, b, z, y))
     for plan in t.convolutions.plans(bare, (x, w, 0, 0, y), seconds):
-        work = bound(plan, x, w, 0, 0, y)
+        work = over(plan, x, w, 0, 0, y)
         if not ends:
-            yield Way(plan.elapsed_ns, plan.words, work)
+            yield Way(parts * plan.elapsed_ns, plan.words, work)
             continue
-        shifts = t.constant(key, shift, "shift in float32", "float32") if bias else 0
+        shifts = t.constant(key, shift, "shift in float32", "float32") if key else 0
         end = _finish(t, y, 0, shifts, z, y, p.n, p.m, p.out_h * p.out_w, p.activation)
         t.gpu.put(end)
         t.gpu.synchronize()
-        elapsed = plan.elapsed_ns + t.gpu.time_ns(end)
+        elapsed = parts * plan.elapsed_ns + t.gpu.time_ns(end)
         yield Way(elapsed, f"{plan.words}, and a kernel for what follows it", both(work, end))
 
 

@@ -313,14 +313,18 @@ def bound(plan: Plan, *places: int) -> Work:
     return lambda: plan.run(x, w, b, z, y)
 
 
-def both(first: Work, second: Work) -> Work:
+def all_of(works: Sequence[Work]) -> Work:
     """One behind the other."""
 
     def run() -> None:
-        first()
-        second()
+        for work in works:
+            work()
 
     return run
+
+
+def both(first: Work, second: Work) -> Work:
+    return all_of((first, second))
 
 
 def at(address: int) -> np.uint64:
