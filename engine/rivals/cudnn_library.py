@@ -270,12 +270,11 @@ class Graphs:
         graph.build_operation_graph()
         modes = cudnn.heur_mode
         graph.create_execution_plans([modes.A, modes.B, modes.FALLBACK])
-        if asked.strict:
-            note = cudnn.numerical_note
-            graph.deselect_numeric_notes([
-                note.TENSOR_CORE, note.DOWN_CONVERT_INPUTS, note.REDUCED_PRECISION_REDUCTION,
-                note.WINOGRAD_TILE_13x13,  # costs more digits than float32 may lose here
-            ])  # fmt: skip
+        note = cudnn.numerical_note
+        # What would compute in less than was asked for, and Winograd's largest tiles, which cost more digits
+        # than float32 may lose here.
+        unwanted = [note.DOWN_CONVERT_INPUTS, note.REDUCED_PRECISION_REDUCTION, note.WINOGRAD_TILE_13x13]
+        graph.deselect_numeric_notes(unwanted + [note.TENSOR_CORE] * asked.strict)
         return graph, (x, weight, bias, other, y)
 
 
