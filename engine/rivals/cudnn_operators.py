@@ -15,7 +15,7 @@ from engine.passes import Program
 from engine.rivals import cudnn_library
 from engine.rivals.cublaslt import Matrix, Product
 from engine.rivals.cudnn_library import Convolution, Plan, laid_out
-from engine.rivals.cudnn_pass import Pass, Way, Work, activation_number, all_of, at, both, bound
+from engine.rivals.cudnn_pass import FEW, Pass, Way, Work, activation_number, all_of, at, both, bound
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.concat import Concat
@@ -80,28 +80,81 @@ def check(made: Program, kernel: Kernel) -> None:
 
 @_of(Conv)
 def _conv(t: Pass, kernel: Kernel, other: str) -> None:
-    """As one graph with what follows it, or bare and with a kernel for that; of few channels with as many a
-    pixel as turn out to be best."""
+    """As one graph with what follows it, or bare and with a kernel for that; of an input of few channels in
+    each of the ways to lay it."""
     p = kernel.params
     assert isinstance(p, Conv)
     z = t.image(other, p.n, p.m, p.out_h * p.out_w) if other else 0
-    few = t.few(kernel.inputs[0], p.n, p.c, p.h * p.w) if p.group == 1 else {}
-    places = {pitch: place for pitch, (place, _) in few.items()}
-    places = places or {t.pitch(p.c): t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)}
+    unlaid = t.unlaid(kernel.inputs[0], p.c, p.h * p.w) if p.group == 1 else None
+    x = 0 if unlaid else t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)
     y = t.new_image(kernel.output, p.n, p.m, p.out_h * p.out_w)
-    ways: list[Way] = []
-    for c, x in places.items():
-        for way in _convolutions(t, kernel, c, (x, z, y), cudnn_library.MOST_SECONDS / len(places)):
-            if few:
-                t.gpu.put(few[c][1])
-                t.gpu.synchronize()
-                elapsed = way.elapsed_ns + t.gpu.time_ns(few[c][1])
-                way = Way(elapsed, f"{way.words}, {c} channels a pixel", both(few[c][1], way.work))
-            ways.append(way)
+    if unlaid is None:
+        ways = list(_convolutions(t, kernel, t.pitch(p.c), (x, z, y), cudnn_library.MOST_SECONDS))
+    else:
+        ways = _of_few(t, kernel, unlaid, z, y)
     layout = "innermost" if t.nhwc else "as ONNX has them"
     t.choose(kernel, ways, f"{p.words} in {t.held} with channels {layout}")
-    for place, _ in few.values():
+
+
+def _of_few(t: Pass, kernel: Kernel, unlaid: tuple[int, str], z: int, y: int) -> list[Way]:
+    """The ways over an input of few channels: as many a pixel as it has, four or a vector of them; and where
+    the window makes steps, squares of pixels as one, which has many."""
+    p, (source, kind) = kernel.params, unlaid
+    assert isinstance(p, Conv)
+    seconds, ways, taken = cudnn_library.MOST_SECONDS / 4, list[Way](), list[int]()
+
+    def laid(name: str, nbytes: int, items: int, *numbers: int) -> tuple[int, Work]:
+        taken.append(t.gpu.take(nbytes * t.itemsize))
+        given = (at(source), at(taken[-1]), *map(np.int32, (items, *numbers)))
+        work = t.gpu.launch(f"{name}_of_{kind}", given, items)
+        t.gpu.put(work)
+        t.gpu.synchronize()
+        return taken[-1], work
+
+    def keep(found: Iterator[Way], work: Work, words: str) -> None:
+        elapsed = t.gpu.time_ns(work)
+        for way in found:
+            ways.append(Way(elapsed + way.elapsed_ns, f"{way.words}, {words}", both(work, way.work)))
+
+    pixels = p.n * p.h * p.w
+    for c in sorted({p.c, FEW, t.chunk}):
+        x, work = laid("few", pixels * c, pixels, p.c, p.h * p.w, c)
+        keep(_convolutions(t, kernel, c, (x, z, y), seconds), work, f"{c} channels a pixel")
+    side = p.stride_h
+    if side == p.stride_w and 1 < side < min(p.kh, p.kw) and p.dilation_h == p.dilation_w == 1:
+        conv, filters = _deep(t, kernel, side)
+        items = conv.n * conv.h * conv.w * (conv.c // t.chunk)
+        numbers = (p.c, p.h, p.w, conv.h, conv.w, p.pad_top, p.pad_left, side, conv.c)
+        x, work = laid("deep", items * t.chunk, items, *numbers)
+        words = f"{side}×{side} pixels as one"
+        keep(_ways(t, kernel, conv, filters, (x, z, y), seconds), work, words)
+    for place in taken:  # each is read by this step alone
         t.gpu.give(place)
+    return ways
+
+
+def _deep(t: Pass, kernel: Kernel, side: int) -> tuple[Conv, np.ndarray]:
+    """A convolution whose window makes steps of `side`, over squares of so many pixels, of which it steps
+    over one at a time; and its filters."""
+    p = kernel.params
+    assert isinstance(p, Conv)
+    kh, kw = -(-p.kh // side), -(-p.kw // side)
+    weight = np.zeros((p.m, p.c, kh * side, kw * side), np.float32)
+    weight[:, :, : p.kh, : p.kw] = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
+    squares = weight.reshape(p.m, p.c, kh, side, kw, side).transpose(0, 3, 5, 1, 2, 4)
+    c = p.c * side * side
+    laid = np.zeros((t.pitch(p.m), t.pitch(c), kh, kw), np.float32)
+    laid[: p.m, :c] = squares.reshape(p.m, c, kh, kw)
+    sizes = {
+        "c": t.pitch(c),
+        "m": t.pitch(p.m),
+        "h": p.out_h + kh - 1,
+        "w": p.out_w + kw - 1,
+        "kh": kh,
+        "kw": kw,
+    }
+    plain = dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0)
+    return replace(p, **sizes, **plain, stride_h=1, stride_w=1, bias=True), laid
 
 
 def _convolutions(

@@ -235,20 +235,13 @@ class Pass:
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), items))
         return it.image
 
-    def few(self, name: str, n: int, c: int, pixels: int) -> dict[int, tuple[int, Work]]:
-        """Of a tensor of few channels that does not lie as an image yet: by how many channels a pixel may
-        have, an address, and what brings it there; {} for another tensor."""
+    def unlaid(self, name: str, c: int, pixels: int) -> tuple[int, str] | None:
+        """Of a tensor of few channels that does not lie as an image yet: its address, and what the kernels
+        that read it are called by; None for another tensor."""
         it = self.tensor(name)
         if not self.nhwc or c > FEW or it.image or self.same(c, pixels):
-            return {}
-        source, kernel = (it.given, "few_of_float") if it.given else (self.dense(name), "few_of_own")
-        made: dict[int, tuple[int, Work]] = {}
-        for pitch in sorted({c, FEW, self.chunk}):
-            address = self.gpu.take(n * pixels * pitch * self.itemsize)
-            given = (at(source), at(address), np.int32(n * pixels), np.int32(c), np.int32(pixels))
-            work = self.gpu.launch(kernel, (*given, np.int32(pitch)), n * pixels)
-            made[pitch] = address, work
-        return made
+            return None
+        return (it.given, "float") if it.given else (self.dense(name), "own")
 
     def new_image(self, name: str, n: int, c: int, pixels: int) -> int:
         """The address for what a step gives as an image."""

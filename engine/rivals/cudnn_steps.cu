@@ -100,6 +100,35 @@ extern "C" __global__ void few_of_float(const float* x, T* y, int items, int C, 
 extern "C" __global__ void few_of_own(const T* x, T* y, int items, int C, int P, int pitch) {
     few(x, y, items, C, P, pitch);
 }
+
+// Squares of `side` pixels as one pixel of side · side · C channels (`pitch` of them), so that a convolution whose step
+// is `side` has step 1 over it: H × W such pixels, the first of which begins `top` and `left` before the image.
+template <typename From>
+__device__ void deep(const From* __restrict__ x, T* __restrict__ y, int items, int C, int h, int w, int H, int W, int top,
+                     int left, int side, int pitch) {
+    const unsigned i = here();
+    if (i >= items) return;
+    const unsigned chunks = pitch / V, pixel = i / chunks, line = pixel / (unsigned)W, n = line / (unsigned)H;
+    const int first = (int)(i - pixel * chunks) * V, r = (int)(line - n * H) * side - top;
+    const int q = (int)(pixel - line * W) * side - left;
+    Pack made;
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        const int k = first + j, place = k / C, c = k - place * C, row = r + place / side, column = q + place % side;
+        const bool there = place < side * side && row >= 0 && row < h && column >= 0 && column < w;
+        put(&made.v[j], there ? real(x[(((index_t)n * C + c) * h + row) * w + column]) : 0.0f);
+    }
+    *(Pack*)(y + (index_t)i * V) = made;
+}
+
+extern "C" __global__ void deep_of_float(const float* x, T* y, int items, int C, int h, int w, int H, int W, int top,
+                                         int left, int side, int pitch) {
+    deep(x, y, items, C, h, w, H, W, top, left, side, pitch);
+}
+extern "C" __global__ void deep_of_own(const T* x, T* y, int items, int C, int h, int w, int H, int W, int top, int left,
+                                       int side, int pitch) {
+    deep(x, y, items, C, h, w, H, W, top, left, side, pitch);
+}
 #endif
 
 extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, int items) {
