@@ -145,16 +145,11 @@ def _deep(t: Pass, kernel: Kernel, side: int) -> tuple[Conv, np.ndarray]:
     c = p.c * side * side
     laid = np.zeros((t.pitch(p.m), t.pitch(c), kh, kw), np.float32)
     laid[: p.m, :c] = squares.reshape(p.m, c, kh, kw)
-    sizes = {
-        "c": t.pitch(c),
-        "m": t.pitch(p.m),
-        "h": p.out_h + kh - 1,
-        "w": p.out_w + kw - 1,
-        "kh": kh,
-        "kw": kw,
-    }
-    plain = dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0)
-    return replace(p, **sizes, **plain, stride_h=1, stride_w=1, bias=True), laid
+    stepped = replace(
+        p, c=t.pitch(c), m=t.pitch(p.m), h=p.out_h + kh - 1, w=p.out_w + kw - 1, kh=kh, kw=kw,
+        stride_h=1, stride_w=1, pad_top=0, pad_left=0, pad_bottom=0, pad_right=0, bias=True,
+    )  # fmt: skip
+    return stepped, laid
 
 
 def _convolutions(
