@@ -23,6 +23,8 @@ class CapturedSession(LaunchedSession):
     the device."""
 
     _held: tuple[str, ...] = ()
+    _inputs: dict[str, CudaTensor]
+    _outputs: dict[str, CudaTensor]
 
     def __init__(self, batch: int, precision: str, what: str, options: Options) -> None:
         self._cupy = cuda_runtime.import_cupy()

@@ -185,7 +185,7 @@ class Products:
             try:
                 self._gpu.put(work)
                 self._gpu.synchronize()
-                elapsed = self._gpu.time_ns(work)
+                elapsed = min(self._gpu.time_ns(work) for _ in range(2))
             except KernelError as error:  # one that was proposed may not run all the same
                 said = str(error)
                 continue

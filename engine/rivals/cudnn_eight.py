@@ -82,13 +82,13 @@ def _quantize(t: Pass, kernel: Kernel, _: str) -> None:
     if p.dtype != "int8":
         output = kernel.output if p.to == "int8" else f"{kernel.output} in int8"
         y, items = _new_eight(t, output, n, c, pixels), n * pixels * (eight // 4)
-        given = (at(x), at(y), np.int64(items), *sizes, *numbers)
+        given = (at(x), at(y), np.int32(items), *sizes, *numbers)
         t.do(t.gpu.launch("to_eight", given, items))
         x = y
     if p.to == "int8":
         return
     y, items = t.new_image(kernel.output, n, c, pixels), n * pixels * (pitch // t.chunk)
-    t.do(t.gpu.launch("of_eight", (at(x), at(y), np.int64(items), *sizes, *numbers), items))
+    t.do(t.gpu.launch("of_eight", (at(x), at(y), np.int32(items), *sizes, *numbers), items))
     if p.dtype != "int8":
         t.gpu.give(t.tensors.pop(f"{kernel.output} in int8").eight)
 
@@ -120,10 +120,10 @@ def _end_of_sums(t: Pass, p: QConv | QGemm, sums: int, ends: tuple[int, int, int
     if p.to == "int8":
         y, items = _new_eight(t, kernel.output, n, c, pixels), n * pixels * (eight // 4)
         limits = map(np.int32, (p.out_zero, p.low, p.high))
-        given = (*places, at(y), np.int64(items), np.int32(c), np.int32(eight), *limits)
+        given = (*places, at(y), np.int32(items), np.int32(c), np.int32(eight), *limits)
         return t.gpu.launch("sums_to_eight", given, items)
     y, items = t.new_image(kernel.output, n, c, pixels), n * pixels * (t.pitch(c) // t.chunk)
-    given = (*places, at(y), np.int64(items), *map(np.int32, (c, t.pitch(c), eight)))
+    given = (*places, at(y), np.int32(items), *map(np.int32, (c, t.pitch(c), eight)))
     return t.gpu.launch("sums_to_real", given, items)
 
 
@@ -144,7 +144,7 @@ def _qconv(t: Pass, kernel: Kernel, _: str) -> None:
         framed = t.gpu.take(conv.n * h * w * c)
         items = conv.n * h * w * (c // 4)
         numbers = map(np.int32, (c, conv.h, conv.w, h, w, frame[0], frame[1], zero))
-        t.do(t.gpu.launch("framed", (at(x), at(framed), np.int64(items), *numbers), items))
+        t.do(t.gpu.launch("framed", (at(x), at(framed), np.int32(items), *numbers), items))
         whole = replace(whole, h=h, w=w, pad_top=0, pad_left=0, pad_bottom=0, pad_right=0)
         x = framed
     w8 = t.constant(kernel.inputs[1], laid_out(laid, "int8", True), "filters of int8", "int8")
@@ -224,7 +224,7 @@ def _largest(t: Pass, kernel: Kernel, _: str) -> None:
         pitch, p.h, p.w, p.out_h, p.out_w, p.kh, p.kw, p.stride_h, p.stride_w, p.pad_top, p.pad_left,
         p.dilation_h, p.dilation_w,
     )  # fmt: skip
-    given = (at(x), at(y), np.int64(items), *map(np.int32, numbers))
+    given = (at(x), at(y), np.int32(items), *map(np.int32, numbers))
     t.do(t.gpu.launch("largest_of_eight", given, items))
 
 

@@ -14,8 +14,8 @@ from engine.ops._base import Refused, contiguous_strides
 from engine.passes import Program
 from engine.rivals import cudnn_library
 from engine.rivals.cublaslt import Matrix, Product
-from engine.rivals.cudnn_library import Convolution, laid_out
-from engine.rivals.cudnn_pass import Pass, Way, Work, activation_number, at, both, bound
+from engine.rivals.cudnn_library import Convolution, Plan, laid_out
+from engine.rivals.cudnn_pass import FEW, Pass, Way, Work, activation_number, all_of, at, both, bound
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.concat import Concat
@@ -34,6 +34,7 @@ UNARY = ("identity", "relu", "tanh", "sigmoid", "clip", "leaky_relu", "hard_sigm
 BINARY = ("add", "sub", "mul", "div", "pow", "max", "min")
 REDUCE = ("mean", "sum", "max")
 MOST_AXES = 6
+MOST_GROUPS = 4  # which are also computed as one, and one by one
 MOST_ITEMS = 2**31 - 1
 
 Handler = Callable[[Pass, Kernel, str], None]
@@ -79,64 +80,156 @@ def check(made: Program, kernel: Kernel) -> None:
 
 @_of(Conv)
 def _conv(t: Pass, kernel: Kernel, other: str) -> None:
-    """As one graph with what follows it, or bare and with a kernel for that; of few channels with as many a
-    pixel as turn out to be best."""
+    """As one graph with what follows it, or bare and with a kernel for that; of an input of few channels in
+    each of the ways to lay it."""
     p = kernel.params
     assert isinstance(p, Conv)
     z = t.image(other, p.n, p.m, p.out_h * p.out_w) if other else 0
-    few = t.few(kernel.inputs[0], p.n, p.c, p.h * p.w) if p.group == 1 else {}
-    places = {pitch: place for pitch, (place, _) in few.items()}
-    places = places or {t.pitch(p.c): t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)}
+    unlaid = t.unlaid(kernel.inputs[0], p.c, p.h * p.w) if p.group == 1 else None
+    x = 0 if unlaid else t.image(kernel.inputs[0], p.n, p.c, p.h * p.w)
     y = t.new_image(kernel.output, p.n, p.m, p.out_h * p.out_w)
-    ways: list[Way] = []
-    for c, x in places.items():
-        for way in _convolutions(t, kernel, c, (x, z, y), cudnn_library.MOST_SECONDS / len(places)):
-            if few:
-                t.gpu.put(few[c][1])
-                t.gpu.synchronize()
-                elapsed = way.elapsed_ns + t.gpu.time_ns(few[c][1])
-                way = Way(elapsed, f"{way.words}, {c} channels a pixel", both(few[c][1], way.work))
-            ways.append(way)
+    if unlaid is None:
+        ways = list(_convolutions(t, kernel, t.pitch(p.c), (x, z, y), cudnn_library.MOST_SECONDS))
+    else:
+        ways = _of_few(t, kernel, unlaid, z, y)
     layout = "innermost" if t.nhwc else "as ONNX has them"
     t.choose(kernel, ways, f"{p.words} in {t.held} with channels {layout}")
-    for place, _ in few.values():
+
+
+def _of_few(t: Pass, kernel: Kernel, unlaid: tuple[int, str], z: int, y: int) -> list[Way]:
+    """The ways over an input of few channels: as many a pixel as it has, four or a vector of them; and where
+    the window makes steps, squares of pixels as one, which has many."""
+    p, (source, kind) = kernel.params, unlaid
+    assert isinstance(p, Conv)
+    seconds, ways, taken = cudnn_library.MOST_SECONDS / 4, list[Way](), list[int]()
+
+    def laid(name: str, nbytes: int, items: int, *numbers: int) -> tuple[int, Work]:
+        taken.append(t.gpu.take(nbytes * t.itemsize))
+        given = (at(source), at(taken[-1]), *map(np.int32, (items, *numbers)))
+        work = t.gpu.launch(f"{name}_of_{kind}", given, items)
+        t.gpu.put(work)
+        t.gpu.synchronize()
+        return taken[-1], work
+
+    def keep(found: Iterator[Way], work: Work, words: str) -> None:
+        elapsed = t.gpu.time_ns(work)
+        for way in found:
+            ways.append(Way(elapsed + way.elapsed_ns, f"{way.words}, {words}", both(work, way.work)))
+
+    pixels = p.n * p.h * p.w
+    for c in sorted({p.c, FEW, t.chunk}):
+        x, work = laid("few", pixels * c, pixels, p.c, p.h * p.w, c)
+        keep(_convolutions(t, kernel, c, (x, z, y), seconds), work, f"{c} channels a pixel")
+    side = p.stride_h
+    if side == p.stride_w and 1 < side < min(p.kh, p.kw) and p.dilation_h == p.dilation_w == 1:
+        conv, filters = _deep(t, kernel, side)
+        items = conv.n * conv.h * conv.w * (conv.c // t.chunk)
+        numbers = (p.c, p.h, p.w, conv.h, conv.w, p.pad_top, p.pad_left, side, conv.c)
+        x, work = laid("deep", items * t.chunk, items, *numbers)
+        words = f"{side}×{side} pixels as one"
+        keep(_ways(t, kernel, conv, filters, (x, z, y), seconds), work, words)
+    for place in taken:  # each is read by this step alone
         t.gpu.give(place)
+    return ways
+
+
+def _deep(t: Pass, kernel: Kernel, side: int) -> tuple[Conv, np.ndarray]:
+    """A convolution whose window makes steps of `side`, over squares of so many pixels, of which it steps
+    over one at a time; and its filters."""
+    p = kernel.params
+    assert isinstance(p, Conv)
+    kh, kw = -(-p.kh // side), -(-p.kw // side)
+    weight = np.zeros((p.m, p.c, kh * side, kw * side), np.float32)
+    weight[:, :, : p.kh, : p.kw] = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
+    squares = weight.reshape(p.m, p.c, kh, side, kw, side).transpose(0, 3, 5, 1, 2, 4)
+    c = p.c * side * side
+    laid = np.zeros((t.pitch(p.m), t.pitch(c), kh, kw), np.float32)
+    laid[: p.m, :c] = squares.reshape(p.m, c, kh, kw)
+    stepped = replace(
+        p, c=t.pitch(c), m=t.pitch(p.m), h=p.out_h + kh - 1, w=p.out_w + kw - 1, kh=kh, kw=kw,
+        stride_h=1, stride_w=1, pad_top=0, pad_left=0, pad_bottom=0, pad_right=0, bias=True,
+    )  # fmt: skip
+    return stepped, laid
 
 
 def _convolutions(
     t: Pass, kernel: Kernel, c: int, places: tuple[int, int, int], seconds: float
 ) -> Iterator[Way]:
     """The ways over an image of c channels a pixel; places: its address, that of what is added (0: nothing)
-    and of the output."""
-    p, (x, z, y) = kernel.params, places
+    and of the output. Few groups are also computed as one, with zeros between them, and one by one: cuDNN's
+    engines for groups are not its best."""
+    p = kernel.params
     assert isinstance(p, Conv)
-    weight, *bias = (np.asarray(t.made.constants[name], np.float32) for name in kernel.inputs[1:])
+    weight = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
     whole = _filled(t, p, c)
     laid = np.zeros((whole.m, whole.c // whole.group, p.kh, p.kw), np.float32)
     laid[: p.m, : weight.shape[1]] = weight
-    shift = np.zeros(whole.m, np.float32)
-    if bias:
-        shift[: p.m] = bias[0]
+    yield from _ways(t, kernel, whole, laid, places, seconds)
+    depth, maps = whole.c // whole.group, whole.m // whole.group
+    if not 1 < p.group <= MOST_GROUPS or p.depthwise:
+        return
+    if not t.strict:
+        wide = np.zeros((whole.m, whole.c, p.kh, p.kw), np.float32)
+        for group in range(p.group):
+            rows = slice(group * maps, (group + 1) * maps)
+            wide[rows, group * depth : (group + 1) * depth] = laid[rows]
+        for way in _ways(t, kernel, replace(whole, group=1), wide, places, seconds):
+            yield replace(way, words=f"{way.words}, its groups as one")
+    if depth % t.chunk == 0 and maps % t.chunk == 0:
+        one = replace(whole, group=1, c=depth, m=maps)
+        for way in _ways(t, kernel, one, laid, places, seconds, p.group):
+            yield replace(way, words=f"{way.words}, a group at a time")
+
+
+def _ways(
+    t: Pass,
+    kernel: Kernel,
+    conv: Conv,
+    laid: np.ndarray,
+    places: tuple[int, int, int],
+    seconds: float,
+    parts: int = 1,
+) -> Iterator[Way]:
+    """The ways to compute a convolution, as one graph and bare; parts: as so many of its kind, over channels
+    and maps one behind the other. laid: all filters."""
+    p, (x, z, y) = kernel.params, places
+    assert isinstance(p, Conv)
     names = kernel.inputs[1:]
+    shift = np.zeros(len(laid), np.float32)
+    if len(names) > 1:
+        shift[: p.m] = np.asarray(t.made.constants[names[1]], np.float32)
     w = t.constant(names[0], laid_out(laid, t.held, t.nhwc), "filters")
-    key = names[1] if bias else ""  # which no tensor is called
-    asked = Convolution(whole, True, bool(z), t.held, t.nhwc, t.strict)
-    bare = replace(asked, conv=replace(whole, bias=False, activation=None), finished=False, summed=False)
-    ends = bool(bias or z or p.activation)
+    key = names[1] if len(names) > 1 else ""  # which no tensor is called
+    lies = (conv.c * parts, conv.m * parts) if parts > 1 else (0, 0)
+    asked = Convolution(conv, True, bool(z), t.held, t.nhwc, t.strict, lies)
+    bare = replace(asked, conv=replace(conv, bias=False, activation=None), finished=False, summed=False)
+    step_x = conv.c * (1 if t.nhwc else p.h * p.w)
+    step_y = conv.m * (1 if t.nhwc else p.out_h * p.out_w)
+    steps = (step_x, laid[0].size * conv.m, conv.m, step_y, step_y)
+
+    def over(plan: Plan, *first: int) -> Work:
+        works = []
+        for part in range(parts):
+            moved = (step * part * t.itemsize for step in steps)
+            works.append(bound(plan, *(place and place + by for place, by in zip(first, moved, strict=True))))
+        return works[0] if parts == 1 else all_of(works)
+
+    ends = bool(key or z or p.activation)
     if ends:
         b = t.constant(key, shift, "shift")
         for plan in t.convolutions.plans(asked, (x, w, b, z, y), seconds):
-            yield Way(plan.elapsed_ns, f"{plan.words}, with what follows it", bound(plan, x, w, b, z, y))
+            words = f"{plan.words}, with what follows it"
+            yield Way(parts * plan.elapsed_ns, words, over(plan, x, w, b, z, y))
     for plan in t.convolutions.plans(bare, (x, w, 0, 0, y), seconds):
-        work = bound(plan, x, w, 0, 0, y)
+        work = over(plan, x, w, 0, 0, y)
         if not ends:
-            yield Way(plan.elapsed_ns, plan.words, work)
+            yield Way(parts * plan.elapsed_ns, plan.words, work)
             continue
-        shifts = t.constant(key, shift, "shift in float32", "float32") if bias else 0
+        shifts = t.constant(key, shift, "shift in float32", "float32") if key else 0
         end = _finish(t, y, 0, shifts, z, y, p.n, p.m, p.out_h * p.out_w, p.activation)
         t.gpu.put(end)
         t.gpu.synchronize()
-        elapsed = plan.elapsed_ns + t.gpu.time_ns(end)
+        elapsed = parts * plan.elapsed_ns + t.gpu.time_ns(end)
         yield Way(elapsed, f"{plan.words}, and a kernel for what follows it", both(work, end))
 
 
@@ -165,7 +258,7 @@ def _finish(
 ) -> Work:
     items = n * pixels * (t.pitch(c) // t.chunk)
     places = map(at, (x, factor, shift, other, y))
-    sizes = np.int64(items), np.int32(c), np.int32(t.pitch(c)), np.int64(pixels)
+    sizes = np.int32(items), np.int32(c), np.int32(t.pitch(c)), np.int32(pixels)
     return t.gpu.launch("finish", (*places, *sizes, np.int32(activation_number(activation))), items)
 
 
@@ -215,7 +308,7 @@ def _gemm(t: Pass, kernel: Kernel, _: str) -> None:
 
 def _one(t: Pass, x: int, y: int, size: int, kind: str, alpha: float, beta: float) -> Work:
     numbers = np.int32(UNARY.index(kind)), np.float32(alpha), np.float32(beta)
-    return t.gpu.launch("one", (at(x), at(y), np.int64(size), *numbers), size)
+    return t.gpu.launch("one", (at(x), at(y), np.int32(size), *numbers), size)
 
 
 @_of(Pool)
@@ -230,7 +323,7 @@ def _pool(t: Pass, kernel: Kernel, _: str) -> None:
         p.stride_h, p.stride_w, p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, p.dilation_h,
         p.dilation_w, p.count_include_pad, activation_number(p.activation),
     )  # fmt: skip
-    t.do(t.gpu.launch("pool", (at(x), at(y), np.int64(items), *map(np.int32, sizes)), items))
+    t.do(t.gpu.launch("pool", (at(x), at(y), np.int32(items), *map(np.int32, sizes)), items))
 
 
 @_of(Lrn)
@@ -240,7 +333,7 @@ def _lrn(t: Pass, kernel: Kernel, _: str) -> None:
     x = t.image(kernel.inputs[0], p.n, p.c, p.inner)
     y = t.new_image(kernel.output, p.n, p.c, p.inner)
     items = p.n * p.inner * (t.pitch(p.c) // t.chunk)
-    sizes = np.int64(items), np.int32(p.c), np.int32(t.pitch(p.c)), np.int64(p.inner)
+    sizes = np.int32(items), np.int32(p.c), np.int32(t.pitch(p.c)), np.int32(p.inner)
     factors = map(np.float32, (p.scale, p.beta, p.bias))
     t.do(t.gpu.launch("lrn", (at(x), at(y), *sizes, *factors), items, size=p.size))
 
@@ -402,7 +495,7 @@ def _softmax(t: Pass, kernel: Kernel, _: str) -> None:
     p = kernel.params
     assert isinstance(p, Softmax)
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
-    sizes = np.int32(p.axis), np.int64(p.inner), np.int32(p.log)
+    sizes = np.int32(p.axis), np.int32(p.inner), np.int32(p.log)
     t.do(t.gpu.launch("softmax", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
 
 
@@ -411,7 +504,7 @@ def _reduce(t: Pass, kernel: Kernel, _: str) -> None:
     p = kernel.params
     assert isinstance(p, Reduce)
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
-    sizes = np.int32(p.axis), np.int64(p.inner), np.int32(REDUCE.index(p.kind))
+    sizes = np.int32(p.axis), np.int32(p.inner), np.int32(REDUCE.index(p.kind))
     t.do(t.gpu.launch("reduced", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
 
 

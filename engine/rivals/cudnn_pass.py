@@ -199,7 +199,7 @@ class Pass:
         if not it.dense:
             if it.given:
                 it.dense = self.gpu.take(size * self.itemsize)
-                self.do(self.gpu.launch("cast", (at(it.given), at(it.dense), np.int64(size)), size))
+                self.do(self.gpu.launch("cast", (at(it.given), at(it.dense), np.int32(size)), size))
             else:
                 it.dense = self._out(it, size, "out_to_own", self.itemsize)
         return it.dense
@@ -209,7 +209,7 @@ class Pass:
         if self.same(c, pixels) and kernel == "out_to_own":
             return it.image
         address = self.gpu.take(size * itemsize)
-        given = (at(it.image), at(address), np.int64(size), np.int32(c), np.int64(pixels))
+        given = (at(it.image), at(address), np.int32(size), np.int32(c), np.int32(pixels))
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), size))
         return address
 
@@ -230,25 +230,18 @@ class Pass:
             it.image = 0
         it.image, it.sizes = self.gpu.take(n * pixels * self.pitch(c) * self.itemsize), (n, c, pixels)
         items = n * pixels * (self.pitch(c) // self.chunk)
-        given = (at(source), at(it.image), np.int64(items), np.int32(c), np.int64(pixels))
+        given = (at(source), at(it.image), np.int32(items), np.int32(c), np.int32(pixels))
         kernel = "into_of_own" if own else "into_of_float"
         self.do(self.gpu.launch(kernel, (*given, np.int32(self.pitch(c))), items))
         return it.image
 
-    def few(self, name: str, n: int, c: int, pixels: int) -> dict[int, tuple[int, Work]]:
-        """Of a tensor of few channels that does not lie as an image yet: by how many channels a pixel may
-        have, an address, and what brings it there; {} for another tensor."""
+    def unlaid(self, name: str, c: int, pixels: int) -> tuple[int, str] | None:
+        """Of a tensor of few channels that does not lie as an image yet: its address, and what the kernels
+        that read it are called by; None for another tensor."""
         it = self.tensor(name)
         if not self.nhwc or c > FEW or it.image or self.same(c, pixels):
-            return {}
-        source, kernel = (it.given, "few_of_float") if it.given else (self.dense(name), "few_of_own")
-        made: dict[int, tuple[int, Work]] = {}
-        for pitch in sorted({c, FEW, self.chunk}):
-            address = self.gpu.take(n * pixels * pitch * self.itemsize)
-            given = (at(source), at(address), np.int64(n * pixels), np.int32(c), np.int64(pixels))
-            work = self.gpu.launch(kernel, (*given, np.int32(pitch)), n * pixels)
-            made[pitch] = address, work
-        return made
+            return None
+        return (it.given, "float") if it.given else (self.dense(name), "own")
 
     def new_image(self, name: str, n: int, c: int, pixels: int) -> int:
         """The address for what a step gives as an image."""
@@ -281,7 +274,7 @@ class Pass:
         elif whole and not it.image:
             # As one image of one channel: a change of type alone.
             address = self.gpu.new(4 * size)
-            self.do(self.gpu.launch("widen", (at(it.dense), at(address), np.int64(size)), size))
+            self.do(self.gpu.launch("widen", (at(it.dense), at(address), np.int32(size)), size))
         elif whole:
             address = self._out(it, size, "out_to_float", 4)
         else:
@@ -313,14 +306,18 @@ def bound(plan: Plan, *places: int) -> Work:
     return lambda: plan.run(x, w, b, z, y)
 
 
-def both(first: Work, second: Work) -> Work:
+def all_of(works: Sequence[Work]) -> Work:
     """One behind the other."""
 
     def run() -> None:
-        first()
-        second()
+        for work in works:
+            work()
 
     return run
+
+
+def both(first: Work, second: Work) -> Work:
+    return all_of((first, second))
 
 
 def at(address: int) -> np.uint64:

@@ -29,30 +29,23 @@ struct alignas(sizeof(T) * V) Pack {
     T v[V];
 };
 
-__device__ __forceinline__ index_t here() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
+// Threads are fewer than 2^31, so that they are told apart in 32 bits: a division of 64 takes as long as all else here.
+__device__ __forceinline__ unsigned here() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-// Where a thread's values are: image n, channels c … c + V − 1, pixel p of P.
-struct Spot {
-    index_t n, p;
-    int c;
-};
-
-__device__ __forceinline__ Spot spot(index_t i, int C, index_t P, int pitch) {
+// The channel of the first of a thread's values, of which thread i has the i-th V of an image's memory.
+__device__ __forceinline__ int channel(unsigned i, int C, int P, int pitch) {
 #if NHWC
-    const unsigned chunks = pitch / V;
-    const index_t pixel = i / chunks;
-    return {pixel / P, pixel % P, (int)(i - pixel * chunks) * V};
+    return (int)(i % (unsigned)(pitch / V)) * V;
 #else
-    const index_t plane = i / P;
-    return {plane / C, i - plane * P, (int)(plane % C)};
+    return (int)(i / (unsigned)P % (unsigned)C);
 #endif
 }
 
-__device__ __forceinline__ index_t at(index_t n, int c, index_t p, int C, index_t P, int pitch) {
+__device__ __forceinline__ index_t at(int n, int c, int p, int C, int P, int pitch) {
 #if NHWC
-    return (n * P + p) * pitch + c;
+    return ((index_t)n * P + p) * pitch + c;
 #else
-    return (n * C + c) * P + p;
+    return ((index_t)n * C + c) * P + p;
 #endif
 }
 
@@ -69,81 +62,124 @@ __device__ __forceinline__ float activated(float x, int activation) {
 
 // x as ONNX has it, (n, C, P) → the layout of the pass. Neighbours in a warp read neighbouring pixels.
 template <typename From>
-__device__ void into(const From* __restrict__ x, T* __restrict__ y, index_t items, int C, index_t P, int pitch) {
-    const index_t i = here();
+__device__ void into(const From* __restrict__ x, T* __restrict__ y, int items, int C, int P, int pitch) {
+    const unsigned i = here();
     if (i >= items) return;
-    const index_t p = i % P, rest = i / P;
-    const int chunks = NHWC ? pitch / V : C, c = (int)(rest % chunks) * V;
-    const index_t n = rest / chunks;
+    const unsigned rest = i / (unsigned)P, chunks = NHWC ? pitch / V : C;
+    const int p = (int)(i - rest * P), n = (int)(rest / chunks), c = (int)(rest % chunks) * V;
     Pack made;
 #pragma unroll
-    for (int j = 0; j < V; j++) put(&made.v[j], c + j < C ? real(x[(n * C + c + j) * P + p]) : 0.0f);
+    for (int j = 0; j < V; j++) {
+        put(&made.v[j], c + j < C ? real(x[((index_t)n * C + c + j) * P + p]) : 0.0f);
+    }
     *(Pack*)(y + at(n, c, p, C, P, pitch)) = made;
 }
 
-extern "C" __global__ void into_of_float(const float* x, T* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void into_of_float(const float* x, T* y, int items, int C, int P, int pitch) {
     into(x, y, items, C, P, pitch);
 }
-extern "C" __global__ void into_of_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void into_of_own(const T* x, T* y, int items, int C, int P, int pitch) {
     into(x, y, items, C, P, pitch);
 }
 
 #if NHWC
 // Of few channels, `pitch` of them a pixel, whatever that is: how many a first convolution wants is tried.
 template <typename From>
-__device__ void few(const From* __restrict__ x, T* __restrict__ y, index_t items, int C, index_t P, int pitch) {
-    const index_t i = here();
+__device__ void few(const From* __restrict__ x, T* __restrict__ y, int items, int C, int P, int pitch) {
+    const unsigned i = here();
     if (i >= items) return;
-    const index_t n = i / P, p = i % P;
-    for (int c = 0; c < pitch; c++) put(y + i * pitch + c, c < C ? real(x[(n * C + c) * P + p]) : 0.0f);
+    const int n = (int)(i / (unsigned)P), p = (int)(i - (unsigned)n * P);
+    for (int c = 0; c < pitch; c++) {
+        put(y + (index_t)i * pitch + c, c < C ? real(x[((index_t)n * C + c) * P + p]) : 0.0f);
+    }
 }
 
-extern "C" __global__ void few_of_float(const float* x, T* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void few_of_float(const float* x, T* y, int items, int C, int P, int pitch) {
     few(x, y, items, C, P, pitch);
 }
-extern "C" __global__ void few_of_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void few_of_own(const T* x, T* y, int items, int C, int P, int pitch) {
     few(x, y, items, C, P, pitch);
+}
+
+// Squares of `side` pixels as one pixel of side · side · C channels (`pitch` of them), so that a convolution whose step
+// is `side` has step 1 over it: H × W such pixels, the first of which begins `top` and `left` before the image.
+template <typename From>
+__device__ void deep(const From* __restrict__ x, T* __restrict__ y, int items, int C, int h, int w, int H, int W, int top,
+                     int left, int side, int pitch) {
+    const unsigned i = here();
+    if (i >= items) return;
+    const unsigned chunks = pitch / V, pixel = i / chunks, line = pixel / (unsigned)W, n = line / (unsigned)H;
+    const int first = (int)(i - pixel * chunks) * V, r = (int)(line - n * H) * side - top;
+    const int q = (int)(pixel - line * W) * side - left;
+    Pack made;
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        const int k = first + j, place = k / C, c = k - place * C, row = r + place / side, column = q + place % side;
+        const bool there = place < side * side && row >= 0 && row < h && column >= 0 && column < w;
+        put(&made.v[j], there ? real(x[(((index_t)n * C + c) * h + row) * w + column]) : 0.0f);
+    }
+    *(Pack*)(y + (index_t)i * V) = made;
+}
+
+extern "C" __global__ void deep_of_float(const float* x, T* y, int items, int C, int h, int w, int H, int W, int top,
+                                         int left, int side, int pitch) {
+    deep(x, y, items, C, h, w, H, W, top, left, side, pitch);
+}
+extern "C" __global__ void deep_of_own(const T* x, T* y, int items, int C, int h, int w, int H, int W, int top, int left,
+                                       int side, int pitch) {
+    deep(x, y, items, C, h, w, H, W, top, left, side, pitch);
 }
 #endif
 
-extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, index_t items) {
-    const index_t i = here();
+extern "C" __global__ void cast(const float* __restrict__ x, T* __restrict__ y, int items) {
+    const unsigned i = here();
     if (i < items) put(y + i, x[i]);
 }
 
-extern "C" __global__ void widen(const T* __restrict__ x, float* __restrict__ y, index_t items) {
-    const index_t i = here();
+extern "C" __global__ void widen(const T* __restrict__ x, float* __restrict__ y, int items) {
+    const unsigned i = here();
     if (i < items) y[i] = real(x[i]);
 }
 
 // The layout of the pass → (n, C, P) as ONNX has it.
 template <typename To>
-__device__ void out_of(const T* __restrict__ x, To* __restrict__ y, index_t items, int C, index_t P, int pitch) {
-    const index_t i = here();
+__device__ void out_of(const T* __restrict__ x, To* __restrict__ y, int items, int C, int P, int pitch) {
+    const unsigned i = here();
     if (i >= items) return;
-    const index_t plane = i / P;
-    put(y + i, real(x[at(plane / C, (int)(plane % C), i - plane * P, C, P, pitch)]));
+    const unsigned plane = i / (unsigned)P;
+    put(y + i, real(x[at((int)(plane / (unsigned)C), (int)(plane % (unsigned)C), (int)(i - plane * P), C, P, pitch)]));
 }
 
-extern "C" __global__ void out_to_float(const T* x, float* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void out_to_float(const T* x, float* y, int items, int C, int P, int pitch) {
     out_of(x, y, items, C, P, pitch);
 }
-extern "C" __global__ void out_to_own(const T* x, T* y, index_t items, int C, index_t P, int pitch) {
+extern "C" __global__ void out_to_own(const T* x, T* y, int items, int C, int P, int pitch) {
     out_of(x, y, items, C, P, pitch);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- images
 
 // kind 0 max, 1 average. A maximum of NaN is NaN.
-extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch, int kind, int h,
+extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, int items, int C, int pitch, int kind, int h,
                                 int w, int out_h, int out_w, int kh, int kw, int stride_h, int stride_w, int pad_top,
                                 int pad_left, int pad_bottom, int pad_right, int dilation_h, int dilation_w,
                                 int include_pad, int activation) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const index_t P = (index_t)h * w, Q = (index_t)out_h * out_w;
-    const Spot s = spot(i, C, Q, pitch);
-    const int row = (int)(s.p / out_w), column = (int)(s.p % out_w);
+    const int P = h * w;
+#if NHWC
+    const unsigned chunks = pitch / V, pixel = i / chunks;
+    const int c = (int)(i - pixel * chunks) * V;
+#else
+    const unsigned pixel = i;
+#endif
+    const unsigned line = pixel / (unsigned)out_w, plane = line / (unsigned)out_h;
+    const int column = (int)(pixel - line * out_w), row = (int)(line - plane * out_h);
+#if NHWC
+    const int n = (int)plane;
+#else
+    const int n = (int)(plane / (unsigned)C), c = (int)(plane % (unsigned)C);
+#endif
     float found[V];
 #pragma unroll
     for (int j = 0; j < V; j++) found[j] = kind ? 0.0f : -LARGEST;
@@ -155,7 +191,7 @@ extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, inde
             if (include_pad && r < h + pad_bottom && q < w + pad_right) count++;
             if (r < 0 || r >= h || q < 0 || q >= w) continue;
             if (!include_pad) count++;
-            const Pack read = *(const Pack*)(x + at(s.n, s.c, (index_t)r * w + q, C, P, pitch));
+            const Pack read = *(const Pack*)(x + at(n, c, r * w + q, C, P, pitch));
 #pragma unroll
             for (int j = 0; j < V; j++) {
                 const float value = real(read.v[j]);
@@ -168,26 +204,29 @@ extern "C" __global__ void pool(const T* __restrict__ x, T* __restrict__ y, inde
 #pragma unroll
     for (int j = 0; j < V; j++) {
         const float value = activated(kind ? found[j] / count : found[j], activation);
-        put(&made.v[j], s.c + j < C ? value : 0.0f);
+        put(&made.v[j], c + j < C ? value : 0.0f);
     }
-    *(Pack*)(y + at(s.n, s.c, s.p, C, Q, pitch)) = made;
+    *(Pack*)(y + (index_t)i * V) = made;
 }
 
 // y = x / (bias + scale · Σ x²)^beta over the SIZE channels c − (SIZE − 1) / 2 … c + SIZE / 2, those that there are.
-extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch, index_t P, float scale,
+extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, int items, int C, int pitch, int P, float scale,
                                float beta, float bias) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const Spot s = spot(i, C, P, pitch);
     constexpr int before = (SIZE - 1) / 2;
+    const int c = channel(i, C, P, pitch);
+    const index_t place = (index_t)i * V, step = NHWC ? 1 : P;
+    const Pack own = *(const Pack*)(x + place);
     float square[V + SIZE - 1];
 #pragma unroll
     for (int k = 0; k < V + SIZE - 1; k++) {
-        const int c = s.c - before + k;
-        const float value = c < 0 || c >= C ? 0.0f : real(x[at(s.n, c, s.p, C, P, pitch)]);
-        square[k] = value * value;
+        const int other = c - before + k;
+        float value = 0.0f;
+        if (k >= before && k < before + V) value = real(own.v[k - before]);
+        else if (other >= 0 && other < C) value = real(x[place + (k - before) * step]);
+        square[k] = other < C ? value * value : 0.0f;
     }
-    const Pack own = *(const Pack*)(x + at(s.n, s.c, s.p, C, P, pitch));
     Pack made;
 #pragma unroll
     for (int j = 0; j < V; j++) {
@@ -202,31 +241,31 @@ extern "C" __global__ void lrn(const T* __restrict__ x, T* __restrict__ y, index
         } else {
             factor = powf(base, -beta);
         }
-        put(&made.v[j], s.c + j < C ? real(own.v[j]) * factor : 0.0f);
+        put(&made.v[j], c + j < C ? real(own.v[j]) * factor : 0.0f);
     }
-    *(Pack*)(y + at(s.n, s.c, s.p, C, P, pitch)) = made;
+    *(Pack*)(y + place) = made;
 }
 
 // y = activation(x · factor + shift + other): a number of `factor` and `shift` a channel; what is null is left out.
 extern "C" __global__ void finish(const T* __restrict__ x, const float* __restrict__ factor,
-                                  const float* __restrict__ shift, const T* __restrict__ other, T* y, index_t items, int C,
-                                  int pitch, index_t P, int activation) {
-    const index_t i = here();
+                                  const float* __restrict__ shift, const T* __restrict__ other, T* y, int items, int C,
+                                  int pitch, int P, int activation) {
+    const unsigned i = here();
     if (i >= items) return;
-    const Spot s = spot(i, C, P, pitch);
-    const index_t place = at(s.n, s.c, s.p, C, P, pitch);
+    const int first = channel(i, C, P, pitch);
+    const index_t place = (index_t)i * V;
     const Pack read = *(const Pack*)(x + place);
     Pack more;
     if (other) more = *(const Pack*)(other + place);
     Pack made;
 #pragma unroll
     for (int j = 0; j < V; j++) {
-        const int c = s.c + j < C ? s.c + j : C - 1;
+        const int c = first + j < C ? first + j : C - 1;
         float value = real(read.v[j]);
         if (factor) value *= factor[c];
         if (shift) value += shift[c];
         if (other) value += real(more.v[j]);
-        put(&made.v[j], s.c + j < C ? activated(value, activation) : 0.0f);
+        put(&made.v[j], first + j < C ? activated(value, activation) : 0.0f);
     }
     *(Pack*)(y + place) = made;
 }
@@ -245,96 +284,96 @@ __device__ __forceinline__ signed char held_within(float x, int zero, int low, i
 }
 
 // y = round(x / scale) + zero.
-extern "C" __global__ void to_eight(const T* __restrict__ x, signed char* __restrict__ y, index_t items, int C, int pitch,
+extern "C" __global__ void to_eight(const T* __restrict__ x, signed char* __restrict__ y, int items, int C, int pitch,
                                     int eight_pitch, float scale, int zero) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = eight_pitch / 4, c = (int)(i % chunks) * 4;
-    const index_t pixel = i / chunks;
+    const unsigned chunks = eight_pitch / 4, pixel = i / chunks;
+    const int c = (int)(i - pixel * chunks) * 4;
     Four made;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        made.v[j] = c + j < C ? held_within(real(x[pixel * pitch + c + j]) / scale, zero, -128, 127) : 0;
+        made.v[j] = c + j < C ? held_within(real(x[(index_t)pixel * pitch + c + j]) / scale, zero, -128, 127) : 0;
     }
-    *(Four*)(y + pixel * eight_pitch + c) = made;
+    *(Four*)(y + (index_t)pixel * eight_pitch + c) = made;
 }
 
 // y = (x − zero) · scale.
-extern "C" __global__ void of_eight(const signed char* __restrict__ x, T* __restrict__ y, index_t items, int C, int pitch,
+extern "C" __global__ void of_eight(const signed char* __restrict__ x, T* __restrict__ y, int items, int C, int pitch,
                                     int eight_pitch, float scale, int zero) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = pitch / V, c = (int)(i % chunks) * V;
-    const index_t pixel = i / chunks;
+    const unsigned chunks = pitch / V, pixel = i / chunks;
+    const int c = (int)(i - pixel * chunks) * V;
     Pack made;
 #pragma unroll
-    for (int j = 0; j < V; j++) put(&made.v[j], c + j < C ? (x[pixel * eight_pitch + c + j] - zero) * scale : 0.0f);
-    *(Pack*)(y + pixel * pitch + c) = made;
+    for (int j = 0; j < V; j++) put(&made.v[j], c + j < C ? (x[(index_t)pixel * eight_pitch + c + j] - zero) * scale : 0.0f);
+    *(Pack*)(y + (index_t)pixel * pitch + c) = made;
 }
 
 // y = round((sum + bias) · factor + shift) + zero, held between low and high; bias, factor and shift a channel.
 extern "C" __global__ void sums_to_eight(const int* __restrict__ sum, const int* __restrict__ bias,
                                          const float* __restrict__ factor, const float* __restrict__ shift,
-                                         signed char* __restrict__ y, index_t items, int C, int eight_pitch, int zero,
+                                         signed char* __restrict__ y, int items, int C, int eight_pitch, int zero,
                                          int low, int high) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = eight_pitch / 4, c = (int)(i % chunks) * 4;
+    const int c = (int)(i % (unsigned)(eight_pitch / 4)) * 4;
     Four made;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const int k = c + j < C ? c + j : 0;
-        const float value = (float)(sum[i * 4 + j] + bias[k]) * factor[k] + shift[k];
+        const float value = (float)(sum[(index_t)i * 4 + j] + bias[k]) * factor[k] + shift[k];
         made.v[j] = c + j < C ? held_within(value, zero, low, high) : 0;
     }
-    *(Four*)(y + i * 4) = made;
+    *(Four*)(y + (index_t)i * 4) = made;
 }
 
 // y = (sum + bias) · factor + shift.
 extern "C" __global__ void sums_to_real(const int* __restrict__ sum, const int* __restrict__ bias,
                                         const float* __restrict__ factor, const float* __restrict__ shift,
-                                        T* __restrict__ y, index_t items, int C, int pitch, int eight_pitch) {
-    const index_t i = here();
+                                        T* __restrict__ y, int items, int C, int pitch, int eight_pitch) {
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = pitch / V, c = (int)(i % chunks) * V;
-    const index_t pixel = i / chunks;
+    const unsigned chunks = pitch / V, pixel = i / chunks;
+    const int c = (int)(i - pixel * chunks) * V;
     Pack made;
 #pragma unroll
     for (int j = 0; j < V; j++) {
         const int k = c + j < C ? c + j : 0;
-        const float value = (float)(sum[pixel * eight_pitch + k] + bias[k]) * factor[k] + shift[k];
+        const float value = (float)(sum[(index_t)pixel * eight_pitch + k] + bias[k]) * factor[k] + shift[k];
         put(&made.v[j], c + j < C ? value : 0.0f);
     }
-    *(Pack*)(y + pixel * pitch + c) = made;
+    *(Pack*)(y + (index_t)pixel * pitch + c) = made;
 }
 
 // An image (h, w) within a larger one (H, W), `zero` around it: cuDNN knows no other zero than 0.
-extern "C" __global__ void framed(const signed char* __restrict__ x, signed char* __restrict__ y, index_t items,
+extern "C" __global__ void framed(const signed char* __restrict__ x, signed char* __restrict__ y, int items,
                                   int eight_pitch, int h, int w, int H, int W, int top, int left, int zero) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = eight_pitch / 4;
-    const index_t pixel = i / chunks, image = pixel / ((index_t)H * W);
-    const int place = (int)(pixel % ((index_t)H * W)), r = place / W - top, q = place % W - left;
+    const unsigned chunks = eight_pitch / 4, pixel = i / chunks, line = pixel / (unsigned)W, image = line / (unsigned)H;
+    const int r = (int)(line - image * H) - top, q = (int)(pixel - line * W) - left, c = (int)(i - pixel * chunks) * 4;
     Four made;
     if (r < 0 || r >= h || q < 0 || q >= w) {
 #pragma unroll
         for (int j = 0; j < 4; j++) made.v[j] = (signed char)zero;
     } else {
-        made = *(const Four*)(x + ((image * h + r) * w + q) * eight_pitch + (i % chunks) * 4);
+        made = *(const Four*)(x + (((index_t)image * h + r) * w + q) * eight_pitch + c);
     }
-    *(Four*)(y + i * 4) = made;
+    *(Four*)(y + (index_t)i * 4) = made;
 }
 
-extern "C" __global__ void largest_of_eight(const signed char* __restrict__ x, signed char* __restrict__ y, index_t items,
+extern "C" __global__ void largest_of_eight(const signed char* __restrict__ x, signed char* __restrict__ y, int items,
                                             int eight_pitch, int h, int w, int out_h, int out_w, int kh, int kw,
                                             int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
                                             int dilation_w) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    const int chunks = eight_pitch / 4;
-    const index_t pixel = i / chunks, image = pixel / ((index_t)out_h * out_w);
-    const int place = (int)(pixel % ((index_t)out_h * out_w)), row = place / out_w, column = place % out_w;
+    const unsigned chunks = eight_pitch / 4, pixel = i / chunks, line = pixel / (unsigned)out_w;
+    const unsigned image = line / (unsigned)out_h;
+    const int row = (int)(line - image * out_h), column = (int)(pixel - line * out_w);
+    const int c = (int)(i - pixel * chunks) * 4;
     Four made;
 #pragma unroll
     for (int j = 0; j < 4; j++) made.v[j] = -128;
@@ -343,12 +382,12 @@ extern "C" __global__ void largest_of_eight(const signed char* __restrict__ x, s
         for (int b = 0; b < kw; b++) {
             const int q = column * stride_w - pad_left + b * dilation_w;
             if (r < 0 || r >= h || q < 0 || q >= w) continue;
-            const Four read = *(const Four*)(x + ((image * h + r) * w + q) * eight_pitch + (i % chunks) * 4);
+            const Four read = *(const Four*)(x + (((index_t)image * h + r) * w + q) * eight_pitch + c);
 #pragma unroll
             for (int j = 0; j < 4; j++) made.v[j] = read.v[j] > made.v[j] ? read.v[j] : made.v[j];
         }
     }
-    *(Four*)(y + i * 4) = made;
+    *(Four*)(y + (index_t)i * 4) = made;
 }
 #endif
 
@@ -369,9 +408,9 @@ __device__ __forceinline__ float binary(float a, float b, int kind) {
 template <typename B>
 __device__ void walked(const T* __restrict__ a, const B* __restrict__ b, T* __restrict__ y, int items,
                        const int* __restrict__ table, int kind, int activation, int count) {
-    const index_t i = here();
+    const unsigned i = here();
     if (i >= items) return;
-    unsigned rest = (unsigned)i;
+    unsigned rest = i;
     index_t from_a = 0, from_b = 0;
     bool real_one = true;
     for (int axis = 5; axis >= 0; axis--) {
@@ -391,8 +430,8 @@ extern "C" __global__ void two(const T* a, const T* b, T* y, int items, const in
 
 // Functions of one element, by the place of their names in engine/rivals/cudnn_steps.py. All are finite at zero: what lies
 // behind the channels of a pixel stays harmless.
-extern "C" __global__ void one(const T* __restrict__ x, T* __restrict__ y, index_t items, int kind, float alpha, float beta) {
-    const index_t i = here();
+extern "C" __global__ void one(const T* __restrict__ x, T* __restrict__ y, int items, int kind, float alpha, float beta) {
+    const unsigned i = here();
     if (i >= items) return;
     const float v = real(x[i]);
     float f = v;
@@ -424,30 +463,32 @@ __device__ __forceinline__ float joined(float mine, bool largest) {
     return all[0];
 }
 
-extern "C" __global__ void softmax(const T* __restrict__ x, T* __restrict__ y, int axis, index_t inner, int logarithm) {
-    const index_t start = (index_t)blockIdx.x / inner * axis * inner + (index_t)blockIdx.x % inner;
+extern "C" __global__ void softmax(const T* __restrict__ x, T* __restrict__ y, int axis, int inner, int logarithm) {
+    const int outer = blockIdx.x / inner;
+    const index_t start = (index_t)outer * axis * inner + (blockIdx.x - outer * inner);
     float top = -LARGEST;
     for (int k = threadIdx.x; k < axis; k += 128) {
-        const float value = real(x[start + k * inner]);
+        const float value = real(x[start + (index_t)k * inner]);
         if (value > top || value != value) top = value;
     }
     top = joined(top, true);
     float sum = 0.0f;
-    for (int k = threadIdx.x; k < axis; k += 128) sum += expf(real(x[start + k * inner]) - top);
+    for (int k = threadIdx.x; k < axis; k += 128) sum += expf(real(x[start + (index_t)k * inner]) - top);
     sum = joined(sum, false);
     const float log_of_sum = logf(sum);
     for (int k = threadIdx.x; k < axis; k += 128) {
-        const float value = real(x[start + k * inner]) - top;
-        put(y + start + k * inner, logarithm ? value - log_of_sum : expf(value) / sum);
+        const float value = real(x[start + (index_t)k * inner]) - top;
+        put(y + start + (index_t)k * inner, logarithm ? value - log_of_sum : expf(value) / sum);
     }
 }
 
 // y (outer, inner): the mean, sum or largest (kind 0, 1, 2) of each row.
-extern "C" __global__ void reduced(const T* __restrict__ x, T* __restrict__ y, int axis, index_t inner, int kind) {
-    const index_t start = (index_t)blockIdx.x / inner * axis * inner + (index_t)blockIdx.x % inner;
+extern "C" __global__ void reduced(const T* __restrict__ x, T* __restrict__ y, int axis, int inner, int kind) {
+    const int outer = blockIdx.x / inner;
+    const index_t start = (index_t)outer * axis * inner + (blockIdx.x - outer * inner);
     float found = kind == 2 ? -LARGEST : 0.0f;
     for (int k = threadIdx.x; k < axis; k += 128) {
-        const float value = real(x[start + k * inner]);
+        const float value = real(x[start + (index_t)k * inner]);
         if (kind == 2) found = value > found || value != value ? value : found;
         else found += value;
     }

@@ -212,7 +212,7 @@ class Pygraph:
             raise Unsupported("No valid engine configs for it")
 
     def create_execution_plans(self, modes: list[str]) -> None:
-        assert modes == ["A", "FALLBACK"]
+        assert modes == ["A", "B", "FALLBACK"]
 
     def deselect_numeric_notes(self, notes: list[str]) -> None:
         self.calls.append(f"without {' '.join(notes)}")
@@ -267,7 +267,7 @@ def cudnn(memory: Sees) -> Any:
         set_stream=lambda handle, stream: None,
         pygraph=lambda **named: Pygraph(memory, **named),
         data_type=SimpleNamespace(**{name: name for name in TYPES}),
-        heur_mode=SimpleNamespace(A="A", FALLBACK="FALLBACK"),
+        heur_mode=SimpleNamespace(A="A", B="B", FALLBACK="FALLBACK"),
         numerical_note=SimpleNamespace(**{name: name for name in names}),
         cudnnGraphNotSupportedError=Unsupported,
     )
