@@ -69,6 +69,7 @@ LACKS = {
     "runs show": "runs show RUN",
     "report course NAME": "report course",
     "report goals NAME": "report goals",
+    "report speed": "report speed docs/results/speed --out speed.md",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
     "ladder --compile --simulate": "ladder conv --compile --simulate --rung naive",

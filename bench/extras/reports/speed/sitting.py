@@ -41,6 +41,10 @@ class Rival(Record, frozen=True):
     high: float | None = None
     doubts: str = ""
 
+    def __post_init__(self) -> None:
+        if not (self.ns > 0 and self.ratio > 0):
+            raise ValueError(f"{self.name}: times and ratios are larger than 0")
+
 
 class SittingCase(Record, frozen=True):
     """One of ours. flowing: from images on the host to answers there, else a forward pass alone; ns: of a

@@ -145,5 +145,11 @@ def test_what_is_no_sitting_is_refused_in_a_sentence(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(InputError, match=says):
             sitting.read([tmp_path / "bad.json"])
-    made = kept("2026-01-01", case(1))
+    made = kept("2026-01-01", case(1, ratio("ort", 2.0)))
+    sitting.write(made, tmp_path / "bad.json")
+    (tmp_path / "bad.json").write_text(
+        (tmp_path / "bad.json").read_text().replace('"ratio":2.0', '"ratio":0.0')
+    )
+    with pytest.raises(InputError, match="larger than 0"):
+        sitting.read([tmp_path / "bad.json"])
     assert msgspec.json.decode(msgspec.json.encode(made), type=Sitting) == made
