@@ -26,8 +26,8 @@ from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES
 from kernels.ops.gemm import Gemm
 
-# Over the same pixels of an image that is larger than the first go, one after the other, as many blocks of maps
-# as have weights that stay in a core's own cache; more than MOST_BLOCKS write to too many places.
+# Over the same pixels of an image that is larger than the first go, one after the other, as many blocks of
+# maps as have weights that stay in a core's own cache; more than MOST_BLOCKS write to too many places.
 FAR_NBYTES, NEAR_NBYTES, MOST_BLOCKS = 1 << 20, 1 << 17, 8
 
 

@@ -117,7 +117,10 @@ def _params(rung: registry.Rung) -> Params:
     if rung.needs.get("depthwise"):
         conv = replace(CONV, c=4, m=8, group=4)
     elif rung.needs.get("kernel") == 1:
-        conv = sized(Conv(2, 6, 7, 9, 11, 1, 1, 0, 0, 2, 1, bias=True, activation="tanh"))
+        stride = rung.needs.get("stride", 2)
+        conv = sized(Conv(2, 6, 7, 9, 11, 1, 1, 0, 0, stride, 1, bias=True, activation="tanh"))
+    elif rung.needs.get("group") == 1:
+        conv = replace(conv, group=1)
     pool = Pool("max", 2, 3, 9, 9, 3, 3, 4, 4, 2, 2)
     if numbers := rung.needs.get("dtype"):
         pool = replace(pool, dtype=numbers[0])
