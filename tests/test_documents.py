@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernels.ops import OPS
+
 ROOT = Path(__file__).resolve().parents[1]
 README_BYTES, ARCHITECTURE_LINES = 7 * 1024, 100
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -50,6 +52,12 @@ def broken(page: Path) -> Iterator[str]:
 
 def test_every_link_leads_somewhere() -> None:
     assert [wrong for page in pages() for wrong in broken(page)] == []
+
+
+def test_the_page_on_kernels_names_every_operator() -> None:
+    page = (ROOT / "docs" / "writing-a-kernel.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)`", page.partition("\n## 1. ")[2].partition("\n## 2. ")[0])
+    assert OPS.keys() - {*named} == set()
 
 
 OURS = r"(?<![\w./-])((?:bench|engine|kernels|models|gui|tests|docs|locks)"

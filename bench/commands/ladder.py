@@ -95,8 +95,9 @@ def ladder(
         here = meant in ladder_plan.usable()
         only = f"--device {meant} " if here or not compiling.lacking() else "--compile "
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
-        print(f"try it: {CALLED} ladder {shlex.quote(typed)} {_on(op)}{rest}", file=sys.stderr)
-        judged = f"{CALLED} judge {shlex.quote(str(path))}"
+        on_model = _on(op)
+        print(f"try it: {CALLED} ladder {shlex.quote(typed)} {on_model}{rest}", file=sys.stderr)
+        judged = f"{CALLED} judge {shlex.quote(str(path))} {on_model}".rstrip()
         judged += f" --task {shlex.quote(typed)}" if tasks.own_folder(op) else ""
         if here:
             print(f"is it right, and how fast? {judged}", file=sys.stderr)

@@ -23,6 +23,9 @@ from kernels.precision import FP32, budget
 FOLDED = "computed once, before the first run"
 VIEW = "nothing to run: another view of the same bytes"
 DEAD = "left out: no output depends on it"
+UNKNOWN = "not known: a node before it has no kernel, so the shape of its input is not known"
+# Whose operators ONNX Runtime has; those of others come from a library that a program of one's own loads.
+ITS_DOMAINS = ("", "ai.onnx", "com.microsoft")
 Runs = dict[str, Run]
 
 
@@ -97,7 +100,8 @@ def _one_by_one(graph: Graph, batch: int, device: str, precision: str, choose: C
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            by_node[node.name] = Run(refused=_reason(str(error), node))
+            unknown = any(name not in scope.specs for name in node.reads)
+            by_node[node.name] = Run(note=UNKNOWN) if unknown else Run(refused=_reason(str(error), node))
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
             continue
         if lowered is None:
@@ -128,7 +132,17 @@ def _refused(graph: Graph, found: Runs) -> str:
     named = ", ".join(f"{op} × {n}" if n > 1 else op for op, n in ops.most_common(6))
     more = ", …" if len(ops) > 6 else ""
     count = sum(ops.values())
+    foreign = dict.fromkeys(node.domain for node in graph.nodes if not _is_its_own(node.domain))
     return (
         f"does not run it: {count:,} of {len(graph.nodes):,} nodes {'has' if count == 1 else 'have'} no "
-        f"kernel ({named}{more}); ONNX Runtime runs it alone"
+        f"kernel ({named}{more}); "
+        + (
+            f"nor has ONNX Runtime operators of {', '.join(foreign)}"
+            if foreign
+            else "ONNX Runtime runs it alone"
+        )
     )
+
+
+def _is_its_own(domain: str) -> bool:
+    return domain in ITS_DOMAINS or domain.startswith(tuple(f"{of}." for of in ITS_DOMAINS if of))

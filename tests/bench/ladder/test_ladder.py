@@ -238,12 +238,14 @@ def test_templates_of_several_operators_lie_in_one_folder_and_none_is_written_ov
 def test_what_a_new_template_says_to_try_names_a_model_where_the_default_one_has_no_such_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for op, words in (
-        ("gemm", "ladder gemm --device cpu"),
-        ("cast", "ladder cast --model MODEL --device cpu"),
+    for op, words, judged in (
+        ("gemm", "ladder gemm --device cpu", "90_mine.py"),
+        ("cast", "ladder cast --model MODEL --device cpu", "90_mine.py --model MODEL"),
     ):
         assert main.main(["ladder", "--new", op, str(tmp_path / op), "--device", "cpu"]) == 0
-        assert words in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert words in said
+        assert said.rstrip().endswith(judged)
     assert ladder_plan.model_with("gemm", "cpu", (DEFAULT_MODEL,)) == DEFAULT_MODEL
     with pytest.raises(InputError, match=f"{DEFAULT_MODEL} have no lrn; name a model that has one"):
         ladder_plan.model_with("lrn", "cpu", (DEFAULT_MODEL,))

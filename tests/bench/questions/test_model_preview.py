@@ -41,6 +41,19 @@ def test_of_a_net_that_is_refused_all_other_nodes_have_their_kernels(tmp_path: P
     assert runs["mean"].kernel
     assert runs["second"].refused.startswith("the engine does not support Det")
     assert found.devices["cpu"].startswith("does not run it: 1 of 4 nodes has no kernel (Det)")
+    assert found.devices["cpu"].endswith("ONNX Runtime runs it alone")
+
+
+def test_what_is_behind_an_operator_of_ones_own_is_not_called_refused(tmp_path: Path) -> None:
+    """Its shape is not known; and ONNX Runtime, which lacks the operator, too, is not said to run it."""
+    found = model_preview.preview(asked(small_model(tmp_path / "net.onnx", "Swish", domain="com.acme")))
+    runs = {node.name: node.runs["cpu"] for node in found.nodes}
+    assert runs["first"].kernel.startswith("conv/")
+    assert runs["second"].refused == "the engine does not support com.acme.Swish"
+    assert runs["mean"].note.startswith("not known")
+    assert not any(runs[name].refused for name in ("mean", "flat"))
+    said = "does not run it: 1 of 4 nodes has no kernel (Swish); nor has ONNX Runtime operators of com.acme"
+    assert found.devices["cpu"] == said
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_node_without_a_kernel_is_marked_with_the_reason(opened, tmp_path):
 def test_the_ladder_of_a_node_is_a_key_away(opened, qtbot, tmp_path, monkeypatch):
     window, page = opened(small_model(tmp_path / "mine.onnx", "Det"))
     asked = []
-    monkeypatch.setattr(window.ladders.session, "ask", asked.append)
+    monkeypatch.setattr(window.ladders.session, "ask", lambda question, run=True: asked.append(question))
     page.select_node("second")
     assert not page.ladder_action.isEnabled(), "it has no kernel"
     page.select_node("first")
