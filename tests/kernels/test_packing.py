@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernels import launch, packing, registry
+from kernels.ops import sized
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.precision import narrow
+from kernels.registry import Rung
 from tests.standin import unpacking
 from tests.standin.code import Module
 
@@ -226,3 +232,37 @@ def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() ->
     largest = np.abs(columns).max(axis=1, keepdims=True)
     # 22 bits of each, and of what is far smaller than the largest 40 of the largest.
     assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-22, largest * 2.0**-39)).all()
+
+
+BYTES = [
+    *(QConv(sized(Conv(1, c, 9, 9, 38, 3, 2, 0, 0, s, s, group=g))) for c, s, g in ((20, 1, 2), (3, 4, 1))),
+    *(QGemm(Gemm(m, 21, 37, trans_b=trans_b)) for m, trans_b in ((1, True), (9, False))),
+]
+OF_BYTES = [rung for op in ("qconv", "qgemm") for rung in registry.rungs("cuda", op) if rung.packs]
+
+
+@pytest.mark.parametrize("rung", OF_BYTES, ids=lambda rung: rung.label)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_bytes_stay_what_they_are_and_have_their_sums_behind_them(rung: Rung, dtype: str) -> None:
+    for params in (replace(p, weight_dtype=dtype) for p in BYTES if p.op == rung.op):
+        how, shape = launch.launch(params, rung), params.input_shapes[1]
+        held = np.iinfo(dtype)
+        weight = np.random.default_rng(0).integers(held.min, held.max + 1, shape).astype(dtype)
+        packed = how.packed[1](weight)
+        defines = {key: str(value) for key, value in {**rung.defines, **how.defines}.items()}
+        module = Module(launch=rung.launch, defines=defines)
+        assert packed.nbytes == unpacking.nbytes(module, params) == how.packed[1].nbytes(shape)
+        np.testing.assert_array_equal(unpacking.unpacked(module, params, packed), weight)
+        if "TILE_COLUMNS" not in defines:  # nothing stands behind rows
+            continue
+        of_conv = isinstance(params, QConv)
+        group, terms = params.product.group if of_conv else 1, params.terms
+        by_channel = weight if of_conv or params.product.trans_b else weight.swapaxes(1, 2)
+        wide = -(-params.channels // group // int(defines["TILE_COLUMNS"])) * int(defines["TILE_COLUMNS"])
+        # Of each channel in whole tiles a row of weights and a sum, and of all a row of ones.
+        row = (packed.size - 4 * group * wide) // (group * wide + 1)
+        assert set(np.unique(packed[-row:])) == {0, 1}
+        assert packed[-row:].sum() == terms, "a one for each number of a sum"
+        sums = packed[: packed.size - row][-4 * group * wide :].view(np.int32).reshape(group, wide)
+        expected = by_channel.reshape(group, params.channels // group, -1).sum(axis=2, dtype=np.int64)
+        np.testing.assert_array_equal(sums[:, : params.channels // group], expected)

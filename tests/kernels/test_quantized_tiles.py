@@ -4,6 +4,7 @@ GPU, at batches and sizes that are multiples of nothing."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def _exact(rung: Rung, parts: int, number: int) -> None:
         assert not outcome.findings, (outcome.findings, *told)
 
 
-@pytest.mark.sampled(8, "long")
+@pytest.mark.sampled(24, "longest")
 @pytest.mark.parametrize("tile", tensor_tiles.CONV_TILES, ids=lambda tile: f"{tile.rows}x{tile.columns}")
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(("op", "name"), [("qconv", "nhwc_bytes"), ("qgemm", "chunks_bytes")])
@@ -85,7 +86,7 @@ def test_tiles_of_warps_are_exact(
     _exact(registry.find("cuda", op, name), parts, tensor_tiles.CONV_TILES.index(tile) + parts)
 
 
-@pytest.mark.sampled(8, "long")
+@pytest.mark.sampled(24, "longest")
 @pytest.mark.parametrize(
     "cut",
     CUTS,
@@ -99,6 +100,7 @@ def test_tiles_of_warpgroups_are_exact(
     _exact(registry.find("cuda", op, "wgmma_bytes"), cut.parts, CUTS.index(cut))
 
 
+@pytest.mark.sampled(2, "long")
 @pytest.mark.parametrize("name", ["nhwc_bytes", "wgmma_bytes"])
 def test_many_images_of_bytes_are_laid_out_a_few_at_a_time(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -132,3 +134,57 @@ def test_a_sum_of_bytes_that_is_nearly_a_tie_is_rounded_as_the_exact_one() -> No
     case = Case(params, tuple(inputs), quantized_cases.answer(params, *inputs))
     assert len(np.unique(case.expected)) > 50
     assert check.ran(registry.find("cuda", "qgemm", "chunks_bytes"), case).wrong == ""
+
+
+# Header, what stands there, what stands there instead, and whether it shows as a finding or in the answer.
+MISTAKES = {
+    "what is written is not shown to who reads in the background": (
+        *("wgmma.cuh", 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");', ";", "finding"),
+    ),
+    "a slab is multiplied before it has arrived": (
+        *("wgmma.cuh", "wait_for_all_but<AHEAD_ - 1>();", "wait_for_all_but<AHEAD_>();", "finding"),
+    ),
+    "what lies outside is 0": ("quantized_chunks.cuh", "chunk_of_byte(zero)", "chunk_of_byte(0)", "answer"),
+    "the product of the zero points is left out": (
+        *("quantized_out.cuh", "terms * x_zero * own - x_zero * sums", "0 - x_zero * sums", "answer"),
+    ),
+    "what fills a chunk up counts": (
+        *("quantized_chunks.cuh", "by[4] = {ones.x, ones.y, ones.z, ones.w}"),
+        *("by[4] = {0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u}", "answer"),
+    ),
+    "what is near a tie is not worked out again": (
+        *("quantized_out.cuh", "if (__builtin_expect(!certain, 0))", "if (false)", "answer"),
+    ),
+}
+
+
+@pytest.mark.sampled(6, "long")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_the_warpgroups_kernel_is_found(mistake: str, tmp_path: Path) -> None:
+    name, text, instead, shows = MISTAKES[mistake]
+    shipped = registry.find("cuda", "qconv", "wgmma_bytes")
+    folder = tmp_path / "qconv"
+    folder.mkdir()
+    for header in registry.headers(shipped):
+        content = header.text
+        if header.name == name:
+            assert content.count(text) == 1
+            content = content.replace(text, instead)
+        (folder / header.name).write_text(content, encoding="utf-8")
+    own = shipped.source.replace("rung = 4", "rung = 90").replace("wgmma_bytes", "mine")
+    (folder / "90_mine.cu").write_text(own, encoding="utf-8")
+    rung = registry.find("cuda", "qconv", "mine", [tmp_path]).in_layouts(layouts.BYTES, layouts.BYTES)
+    outcome = check.ran_in_layouts(rung, _ties(PADDED) if "tie" in mistake else _case(CONVOLUTIONS[0], 0))
+    assert outcome.findings if shows == "finding" else outcome.wrong
+
+
+def _ties(params: QConv) -> Case:
+    """Small sums, each nearly half-way between two steps: float32 cannot hold by how little it is not."""
+    told = replace(params, to="int8", shifted=True, out_scale=1.0, low=-128, high=127)
+    given = quantized_cases.inputs(told)
+    given[0], given[1] = given[0] % 4, (given[1].astype(np.int16) % 3 - 1).astype(np.int8)
+    given[2], given[3] = np.zeros_like(given[2]), np.zeros_like(given[3])
+    given[4] = np.zeros_like(given[4])
+    given[5] = np.ones(told.channels)
+    given[6] = np.full(told.channels, 0.5 - 2.0**-30)
+    return Case(told, tuple(given), quantized_cases.answer(told, *given))

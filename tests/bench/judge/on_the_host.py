@@ -69,6 +69,7 @@ _ASSEMBLY = {
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
     'asm volatile("" : "+f"(part[j][s])::"memory");': "",
     'asm volatile("" : "+l"(pointer)::"memory");': "",
+    'asm volatile("prefetch.global.L2 [%0];" ::"l"(weights + at));': "",
     'asm volatile("" : "+r"(number));': "",
     'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");': "close_products_();",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
