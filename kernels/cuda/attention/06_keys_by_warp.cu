@@ -11,6 +11,8 @@ DEPTH_V = 64  # of a value, filled up to 32
 WARPS = 4     # of a block
 SHARES = 4    # of the keys, each a warp's: a power of two that divides WARPS
 ALIGNED = 1   # whether rows begin at 16 bytes, so that four elements are read at once
+[prefers]
+require = ["batch * heads * queries * depth_v < 1000000"]
 */
 // A lane has 4 queries and 4 keys of the scores, and the same 4 queries and DEPTH_V / 8 elements of the sums; lanes are woven
 // as in tiles.cuh. The softmax

@@ -17,6 +17,8 @@ READS = 0     # how q lies, packed with k and v in rows: by its place in `reads`
 WRITES = 0    # and y
 [needs]
 compute_capability = "8.0"
+[prefers]
+outputs_min = 1000000
 */
 #define ALIGNED 1
 #include "async.cuh"
