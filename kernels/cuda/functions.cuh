@@ -17,6 +17,13 @@ __device__ __forceinline__ float softplus(float v) {
     return v > 0.0f ? v + log1pf(expf(-v)) : log1pf(expf(v));
 }
 
+// Half of v, times 1 + erf(v / √2); erfc keeps the digits that the sum loses for v ≪ 0.
+__device__ __forceinline__ float gelu(float v) { return 0.5f * v * erfcf(-0.70710678118654752f * v); }
+
+__device__ __forceinline__ float gelu_tanh(float v) {
+    return 0.5f * v * (1.0f + tanhf(0.79788456080286536f * (v + 0.044715f * v * v * v)));
+}
+
 __device__ __forceinline__ float shrunk(float v, float lambd, float bias) {
     return v < -lambd ? v + bias : v > lambd ? v - bias : 0.0f;
 }

@@ -20,6 +20,24 @@ __device__ __forceinline__ void write_rows(const float* out, int first_row, int 
         }
         return;
     }
+    // Four at a time where rows of y begin at 16 bytes and the bias is one number a column, as it nearly always is.
+    const bool fours = PARTS == 1 && p.n % 4 == 0 && (!bias || (p.bias_stride_m == 0 && p.bias_stride_n == 1));
+    if (fours && LEAD % 4 == 0) {
+#pragma unroll 1
+        for (int e = lane; e < ROWS * COLUMNS / 4; e += LANES) {
+            const int down = e / (COLUMNS / 4), right = e % (COLUMNS / 4) * 4;
+            const int r = first_row + down, c = first_column + right;
+            if (r >= p.m || c >= p.n) continue;
+            float4 v = *reinterpret_cast<const float4*>(out + down * LEAD + right);
+            const float4 shift = bias ? *reinterpret_cast<const float4*>(bias + c) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            v.x = activate(p.alpha * v.x + p.beta * shift.x, p.activation);
+            v.y = activate(p.alpha * v.y + p.beta * shift.y, p.activation);
+            v.z = activate(p.alpha * v.z + p.beta * shift.z, p.activation);
+            v.w = activate(p.alpha * v.w + p.beta * shift.w, p.activation);
+            *reinterpret_cast<float4*>(y + (index_t)r * p.n + c) = v;
+        }
+        return;
+    }
 #pragma unroll 1
     for (int e = lane; e < ROWS * COLUMNS; e += LANES) {
         const int r = first_row + e / COLUMNS, c = first_column + e % COLUMNS;

@@ -161,11 +161,7 @@ def attention_by_warp(params: Attention, rung: Rung) -> Launch:
     more elements than registers suffice for."""
     # By the shared memory where shares meet.
     how = _by_warp(params, rung, 4, 8 if params.depth_v <= _NARROW else 4)
-    if rung.read_layout != PLAIN and not (params.packed and how.defines["ALIGNED"]):
-        raise KernelError(f"{rung.label} reads {rung.read_layout} in packed rows of fours alone")
-    eights = params.swapped[3] and params.heads * params.depth_v % 8 == 0
-    if rung.written_layout != PLAIN and not (eights and how.defines["ALIGNED"]):
-        raise KernelError(f"{rung.label} writes {rung.written_layout} in rows of whole eights alone")
+    _check_layouts(params, rung, 4)
     return replace(how, defines={**how.defines, **_layouts(rung)})
 
 
@@ -179,6 +175,48 @@ def attention_by_warp_in_shared(params: Attention, rung: Rung) -> Launch:
     of_warp = _KEYS * (max(line, int(how.defines["DEPTH_V"])) + _QUERIES + 4)
     shared = 4 * (warps * of_warp + warps // int(how.defines["SHARES"]) * _QUERIES * line)
     return replace(how, shared_nbytes=shared)
+
+
+@shape
+def attention_ahead(params: Attention, rung: Rung) -> Launch:
+    """A block of four warps for 64 queries of a head; two tiles of 32 keys and values in shared memory, rows
+    of them PITCH_K and PITCH_V elements apart. DEPTH, DEPTH_V: elements, padded. Raises KernelError for more
+    elements than registers suffice for, and for rows that do not lie in whole 16 bytes."""
+    halves = rung.read_layout != PLAIN
+    each = 8 if halves else 4  # elements of 16 bytes
+    if params.depth % each or params.depth_v % each:
+        raise KernelError(f"{rung.label} takes keys and values of whole {each} elements")
+    _check_layouts(params, rung, each)
+    defines = dict(_by_warp(params, rung, 4, 1).defines)
+    del defines["WARPS"], defines["SHARES"], defines["ALIGNED"]
+    depth, depth_v = int(defines["DEPTH"]), int(defines["DEPTH_V"])
+    # By the banks: of keys a quarter of a warp reads 64 bytes of two rows, or half of one 32 bytes of four;
+    # of values it reads every other row, 32 bytes of each.
+    whole = 64 if halves else 32
+    defines["PITCH_K"] = depth + (16 - depth) % whole
+    defines["PITCH_V"] = depth_v + each
+    shared = 2 * _KEYS * (int(defines["PITCH_K"]) + int(defines["PITCH_V"])) * (2 if halves else 4)
+    blocks = params.batch * params.heads * ceil(params.queries, _TILE)
+    return Launch(
+        (blocks, 1, 1),
+        (4 * _WARP, 1, 1),
+        params.scalars(),
+        shared_nbytes=shared,
+        defines={**defines, **_layouts(rung)},
+    )
+
+
+def _check_layouts(params: Attention, rung: Rung, each: int) -> None:
+    """Raises KernelError where the inputs or the output cannot lie as the rung is to read and write them.
+    each: elements that are read at once."""
+    aligned = params.depth % each == 0 and params.depth_v % each == 0
+    if rung.read_layout != PLAIN and not (params.packed and aligned):
+        raise KernelError(
+            f"{rung.label} reads {rung.read_layout} in packed rows of whole {each} elements alone"
+        )
+    eights = params.swapped[3] and params.heads * params.depth_v % 8 == 0
+    if rung.written_layout != PLAIN and not (eights and aligned):
+        raise KernelError(f"{rung.label} writes {rung.written_layout} in rows of whole eights alone")
 
 
 def _by_warp(params: Attention, rung: Rung, least: int, most: int) -> Launch:

@@ -267,6 +267,7 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
     yield gemm_case(rng, Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh"))
     yield gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
     yield gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
+    yield gemm_case(rng, Gemm(21, 19, 30, trans_b=True, bias=True, activation="sigmoid"))
     for m, n, kind in ((1, 136, "gelu"), (20, 136, "gelu_tanh"), (70, 40, "gelu")):
         yield gemm_case(rng, Gemm(m, n, 64, bias=True, activation=kind))
     yield gemm_case(rng, Gemm(40, 68, 324, bias=True, beta=0.5, activation="tanh"))  # two pieces of the sum

@@ -191,7 +191,7 @@ def _attention(rng: np.random.Generator) -> Iterator[Made]:
         Attention(9, 16, 3, 40, 20, 8, 16, scale=0.3, swapped=swapped),  # many queries
         Attention(2, 6, 197, 197, 64, 64, 6, scale=0.125, swapped=(True,) * 4),  # a small vision transformer
         Attention(1, 4, 37, 37, 12, 20, 2, scale=0.3, mask=(1, 1, 37, 37), swapped=(True,) * 4, packed=True),
-        Attention(1, 4, 17, 17, 12, 20, 2, scale=0.3, mask=(1, 1, 17, 17), swapped=(True,) * 4, packed=True),
+        Attention(1, 4, 17, 17, 16, 24, 2, scale=0.3, mask=(1, 1, 17, 17), swapped=(True,) * 4, packed=True),
         Attention(2, 3, 35, 35, 9, 6, 3, scale=0.3, swapped=(True, True, True, False), packed=True),
     ):
         given = [normal(rng, *shape) for shape in p.input_shapes[: 1 if p.packed else 3]]

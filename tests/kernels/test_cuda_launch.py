@@ -81,7 +81,7 @@ EXAMPLES: dict[str, Params] = {
     "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
     **drawn_sequences.PLAIN,
-    "attention": Attention(2, 4, 5, 7, 8, 6, 2, mask=(2, 1, 5, 7), latest=0),
+    "attention": Attention(2, 4, 5, 7, 8, 8, 2, mask=(2, 1, 5, 7), latest=0),
 }
 
 

@@ -11,8 +11,11 @@ DEPTH_V = 64  # of a value, filled up to 32
 WARPS = 4     # of a block
 SHARES = 4    # of the keys, each a warp's: a power of two that divides WARPS
 ALIGNED = 1   # whether rows begin at 16 bytes, so that four elements are read at once
+[prefers]
+require = ["batch * heads * queries * depth_v < 1000000"]
 */
-// A lane has 4 queries and 4 keys of the scores, and the same 4 queries and DEPTH_V / 8 elements of the sums. The softmax
+// A lane has 4 queries and 4 keys of the scores, and the same 4 queries and DEPTH_V / 8 elements of the sums; lanes are woven
+// as in tiles.cuh. The softmax
 // is kept up as in FlashAttention-2 (Dao 2023), and parts of the keys are joined as in Flash-Decoding (Dao et al. 2023).
 // SLICE terms of a score and TILE of a sum are added up by themselves, and so are the pieces of TOGETHER tiles (sums.cuh).
 #include "common.cuh"
@@ -58,11 +61,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const index_t image = blockIdx.x / groups / p.heads;
     const int shared = head / (p.heads / p.kv_heads);
     const int warp = threadIdx.x / 32, share = warp % SHARES, group = warp / SHARES;
-    const int lane = threadIdx.x % 32, row = lane / 8, column = lane % 8;
+    const int lane = threadIdx.x % 32, row = lane / 16 * 2 + lane / 2 % 2, column = lane / 4 % 4 * 2 + lane % 2;
     const int top = (blockIdx.x % groups * GROUPS + group) * ROWS;  // a lane has queries row, row + 4, … of them
     float* some_q = memory + group * ROWS * LINE;
     float* room = memory + GROUPS * ROWS * LINE + warp * ROOM;  // of keys, then of values
-    float* weight = room + TILE * WIDEST;                       // by key: the queries of lane 0, of lane 8, …
+    float* weight = room + TILE * WIDEST;                       // by key: the queries of row 0, of row 1, …
     wait_for_previous();
     unpack(q, k, v, mask, p);
     const float* queries = written(q) + image * of_q.image + head * of_q.head + top * of_q.row;
@@ -127,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 now = larger(now, score[i][j]);
             }
 #pragma unroll
-            for (int d = 4; d; d /= 2) now = larger(now, __shfl_xor_sync(ALL, now, d));
+            for (int d = 1; d < 16; d += d < 2 ? 3 : d) now = larger(now, __shfl_xor_sync(ALL, now, d));
             const float base = base_of(now);
             kept[i] = expf(largest[i] - base);
             largest[i] = now;
@@ -179,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     for (int i = 0; i < OWN; ++i) {
         whole_weight[i] = weights[i].total();
 #pragma unroll
-        for (int d = 4; d; d /= 2) whole_weight[i] += __shfl_xor_sync(ALL, whole_weight[i], d);
+        for (int d = 1; d < 16; d += d < 2 ? 3 : d) whole_weight[i] += __shfl_xor_sync(ALL, whole_weight[i], d);
     }
     float* to = y + image * of_y.image + head * of_y.head;
 

@@ -20,8 +20,8 @@ outputs_min = 1000000
 */
 // The steps of the sum lie side by side in the rows of a, and the columns in the rows of b: a lane with 8 × 8 outputs
 // takes 8 times four steps of a, and for each of them twice four columns of b. Four lanes of a warp lie one below the
-// other, in neighbouring rows, and eight side by side, in neighbouring fours of columns, so that shared memory answers
-// each read in one turn.
+// other, in neighbouring rows, and eight side by side, in neighbouring fours of columns; they are woven as in tiles.cuh, so
+// that shared memory answers each read of a warp in two turns.
 #include "async.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     const int first_row = blockIdx.x / across * TILE_M, first_column = blockIdx.x % across * TILE_N;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
-    const int band = lane / ACROSS, strip = lane % ACROSS * 4;
+    const int band = lane / 16 * 2 + lane / 2 % 2, strip = (lane / 4 % 4 * 2 + lane % 2) * 4;
     const float* from_a = written(a) + (index_t)first_row * p.k;
     const float* from_b = written(b) + first_column;
     const int rows = p.m - first_row, columns = p.n - first_column, steps = (p.k + TILE_K - 1) / TILE_K;
@@ -133,13 +133,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
             const int r = first_row + warp_row + half * OUT_ROWS + down, c = first_column + warp_column + right;
             if (r >= p.m || c >= p.n) continue;
             const float4 four = *reinterpret_cast<const float4*>(out + down * OUT_PITCH + right);
-            float v[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                v[e] *= p.alpha;
-                if (bias) v[e] += p.beta * bias[r * p.bias_stride_m + (c + e) * p.bias_stride_n];
-                v[e] = activate(v[e], p.activation);
+            float4 shift = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (bias && p.bias_stride_m == 0 && p.bias_stride_n == 1) {
+                shift = *reinterpret_cast<const float4*>(bias + c);
+            } else if (bias) {
+                const float* own = bias + r * p.bias_stride_m + c * p.bias_stride_n;
+                shift = make_float4(own[0], own[p.bias_stride_n], own[2 * p.bias_stride_n], own[3 * p.bias_stride_n]);
             }
+            const float v[4] = {activate(p.alpha * four.x + p.beta * shift.x, p.activation),
+                                activate(p.alpha * four.y + p.beta * shift.y, p.activation),
+                                activate(p.alpha * four.z + p.beta * shift.z, p.activation),
+                                activate(p.alpha * four.w + p.beta * shift.w, p.activation)};
             *reinterpret_cast<float4*>(y + (index_t)r * p.n + c) = make_float4(v[0], v[1], v[2], v[3]);
         }
         __syncwarp();  // and written out before the next ones take their place
