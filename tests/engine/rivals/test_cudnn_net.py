@@ -201,6 +201,13 @@ def test_nets_of_every_kind_of_step_give_the_answers_of_onnx() -> None:
     check(mixed, (2, 3, 6, 5))
 
 
+def test_convolutions_of_one_axis_and_of_groups_that_fill_no_vector() -> None:
+    along = node("Conv", "x w1", "a", pads=[1, 1])
+    graph = net([along, node("Conv", "a w2", "y", group=2)], (3, 9), w1=random((6, 3, 3), 1),
+                w2=random((4, 3, 2), 2))  # fmt: skip
+    check(graph, (2, 3, 9), ways="float32 float16")
+
+
 def eight(x: str, y: str, scale: float, zero: int, more: dict[str, Any]) -> Nodes:
     """x to int8 and back."""
     more |= {f"{y}s": np.float32(scale), f"{y}z": np.int8(zero)}
@@ -261,7 +268,7 @@ def test_products_of_int8_are_those_of_whole_numbers() -> None:
         (net([node("Sin", "x", "y")], (3,)), "there is no sin here, but identity"),
         (net([node("Conv", "x x", "y")], (3, 4, 4)), "its weights or bias are no constants"),
         (
-            net([node("Conv", "x w", "y", group=2)], (6, 4, 4), w=random((4, 3, 1, 1), 1)),
+            net([node("Conv", "x w", "y", group=5)], (10, 4, 4), w=random((5, 2, 1, 1), 1)),
             "do not fill 16 bytes",
         ),
     ],
