@@ -23,9 +23,11 @@ from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.multiply_add import MultiplyAdd
+from kernels.ops.pad import Pad
 from kernels.ops.pool import POOL_KINDS, Pool
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 
 # The places of these names are the numbers that cudnn_steps.cu knows them by.
@@ -66,6 +68,11 @@ def check(made: Program, kernel: Kernel) -> None:
         raise Refused(f"its {p.c} channels, each with several maps, do not fill 16 bytes")
     if isinstance(p, Gemm) and p.bias and (p.bias_stride_m or p.bias_stride_n not in (0, 1)):
         raise Refused("its bias is no row, which cuBLASLt adds alone")
+    if isinstance(p, Pad) and any(size > 0 for size in (*p.begin, *p.end)):
+        raise Refused("it adds elements, and they are only cut away here")
+    axes = len(p.walks()[0] if isinstance(p, Transpose) else p.shape if isinstance(p, Pad) else ())
+    if axes > MOST_AXES:
+        raise Refused(f"it has {axes} axes, and up to {MOST_AXES} are taken")
     if isinstance(p, Gemm) and kernel.inputs[0] in made.constants:
         raise Refused("its first matrix is a constant")
     shape = made.specs[kernel.output].shape
@@ -505,6 +512,32 @@ def _reduce(t: Pass, kernel: Kernel, _: str) -> None:
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
     sizes = np.int32(p.axis), np.int32(p.inner), np.int32(REDUCE.index(p.kind))
     t.do(t.gpu.launch("reduced", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
+
+
+@_of(Transpose)
+def _transpose(t: Pass, kernel: Kernel, _: str) -> None:
+    p = kernel.params
+    assert isinstance(p, Transpose)
+    dims, walk = p.walks()
+    _moved(t, kernel, dims, walk, 0)
+
+
+@_of(Pad)
+def _cut(t: Pass, kernel: Kernel, _: str) -> None:
+    p = kernel.params
+    assert isinstance(p, Pad)
+    walk = contiguous_strides(p.shape)
+    first = sum(-before * step for before, step in zip(p.begin, walk, strict=True))
+    _moved(t, kernel, p.out_shape, walk, first)
+
+
+def _moved(t: Pass, kernel: Kernel, dims: Sequence[int], walk: Sequence[int], first: int) -> None:
+    """Elements of a tensor in another order, from `first` on: added to zero, as a sum walks."""
+    x = t.dense(kernel.inputs[0]) + first * t.itemsize
+    zero = t.constant("", np.zeros(1, np.float32), "zero")
+    y = t.new_dense(kernel.output)
+    table = _table(dims, walk, (0,) * len(dims))
+    _walked(t, (x, zero), y, math.prod(dims), table, "add", None, table[MOST_AXES - 1])
 
 
 def _walk(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
