@@ -48,6 +48,7 @@ def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -
     graphs, products = Graphs(nvidia.cudnn(memory), memory), Products(CublasLt(memory), memory)  # type: ignore[arg-type]
     tf32 = nhwc and held == "float32"
     made = cudnn_net.built(graph, len(x), held, nhwc, tf32, memory, graphs, products)
+    graphs.settle()
     given = np.float16 if held == "float16" else np.float32
     for value in (x * 0 + 3, x):
         memory.array(made.inputs[graph.inputs[0].name], given, x.size)[:] = value.reshape(-1)
