@@ -63,6 +63,7 @@ class CudnnGraphSession(CapturedSession):
         self._net = net = cudnn_net.built(
             graph, self.batch, held, self._nhwc, tf32, self._gpu, self._graphs, self._products
         )
+        self._graphs.settle()
         self.phases: Mapping[str, int] = {
             "load": loaded - started,
             "compile": time.perf_counter_ns() - loaded,

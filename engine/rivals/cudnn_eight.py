@@ -134,6 +134,7 @@ def _qconv(t: Pass, kernel: Kernel, _: str) -> None:
     x, _sizes = _eight(t, kernel.inputs[0])
     c, m = _pitch(conv.c), _pitch(conv.m)
     weight = np.asarray(t.made.constants[kernel.inputs[1]])
+    weight = weight.reshape(conv.m, conv.c // conv.group, conv.kh, conv.kw)
     laid = np.zeros((m, c // conv.group, conv.kh, conv.kw), np.int8)
     laid[: conv.m, : weight.shape[1]] = weight
     whole = replace(conv, c=c, m=m, bias=False, activation=None)

@@ -60,6 +60,10 @@ class Gpu:
         self.nbytes += max(nbytes, 256)
         return int(memory.ptr)
 
+    def scratch(self, nbytes: int) -> Any:
+        """Memory (`ptr`: its address) that is free again when the object is gone."""
+        return self._pool.malloc(max(nbytes, 256))
+
     def give(self, address: int) -> None:
         """Nothing that is launched from now on needs what lies there."""
         bisect.insort(self._free, (self._sizes[address], address))

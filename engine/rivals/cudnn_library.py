@@ -108,11 +108,13 @@ class Convolution:
 
 @dataclass
 class Plan:
-    """An execution plan: run(x, weight, bias, other, y) puts it on the stream. words: what it is."""
+    """An execution plan: run(x, weight, bias, other, y) puts it on the stream. words: what it is; workspace:
+    bytes of scratch memory."""
 
     run: Callable[[int, int, int, int, int], None]
     words: str
     elapsed_ns: float
+    workspace: int = 0
 
 
 class Graphs:
@@ -125,6 +127,7 @@ class Graphs:
         self.follow()
         self._chosen: dict[Convolution, list[Plan]] = {}
         self._graphs: list[Any] = []
+        self._scratch: Any = None
         self._workspace, self._workspace_nbytes = 0, 0
         self.tried = 0
 
@@ -158,18 +161,8 @@ class Graphs:
             if not self._unsupported(error):
                 raise
             return None
-        plans: dict[str, Plan] = {}
-        least, since = math.inf, 0
-        for index in range(int(graph.get_execution_plan_count())):
-            if since == PATIENCE or len(plans) == MOST_PLANS or (plans and time.perf_counter() > end):
-                break
-            name = str(graph.get_plan_name_at_index(index))
-            if name in plans or (asked in _known and name not in _known[asked]):
-                continue
-            if (plan := self._tried(graph, names, index, places)) is not None:
-                plans[name] = plan
-                since = 0 if plan.elapsed_ns < least else since + 1
-                least = min(least, plan.elapsed_ns)
+        plans = self._all(graph, names, places, end, _known.get(asked, ()))
+        plans = plans or self._all(graph, names, places, end, ())
         if not plans:
             return None
         first = sorted(plans, key=lambda name: plans[name].elapsed_ns)[:FINALISTS]
@@ -183,6 +176,24 @@ class Graphs:
         best = min((plans[name] for name in first), key=lambda plan: plan.elapsed_ns)
         best.words += f", the fastest of {len(plans)}"
         return best
+
+    def _all(
+        self, graph: Any, names: Sequence[Any], places: tuple[int, ...], end: float, among: tuple[str, ...]
+    ) -> dict[str, Plan]:
+        """Plans by name, with their times. among: no others are tried ((): all that are listed)."""
+        plans: dict[str, Plan] = {}
+        least, since = math.inf, 0
+        for index in range(int(graph.get_execution_plan_count())):
+            if since == PATIENCE or len(plans) == MOST_PLANS or (plans and time.perf_counter() > end):
+                break
+            name = str(graph.get_plan_name_at_index(index))
+            if name in plans or (among and name not in among):
+                continue
+            if (plan := self._tried(graph, names, index, places)) is not None:
+                plans[name] = plan
+                since = 0 if plan.elapsed_ns < least else since + 1
+                least = min(least, plan.elapsed_ns)
+        return plans
 
     def _tried(self, graph: Any, names: Sequence[Any], index: int, places: tuple[int, ...]) -> Plan | None:
         """A plan with its time; None where it cannot be had, or asks for too much."""
@@ -201,7 +212,7 @@ class Graphs:
             self._gpu.put(partial(run, *places))
             self._gpu.synchronize()
             elapsed = self._gpu.time_ns(partial(run, *places))
-            return Plan(run, str(graph.get_plan_name_at_index(index)), elapsed)
+            return Plan(run, str(graph.get_plan_name_at_index(index)), elapsed, nbytes)
         except Exception as error:
             if not self._unsupported(error):
                 raise
@@ -216,8 +227,14 @@ class Graphs:
     def _room(self, nbytes: int) -> None:
         """Scratch memory, one block for all plans: they run one after the other."""
         if nbytes > self._workspace_nbytes:
-            self._workspace = self._gpu.new(nbytes)
-            self._workspace_nbytes = nbytes
+            self._scratch = None  # what it held may be part of what is asked for
+            self._scratch = self._gpu.scratch(nbytes)
+            self._workspace, self._workspace_nbytes = int(self._scratch.ptr), nbytes
+
+    def settle(self) -> None:
+        """All plans are chosen: keep as much scratch memory as these ask for."""
+        self._workspace_nbytes = 0
+        self._room(max((plan.workspace for plans in self._chosen.values() for plan in plans), default=0))
 
     def _graph(self, asked: Convolution) -> tuple[Any, tuple[Any, ...]]:
         """The graph with its plans listed, and its tensors: x, weight, bias, other, y."""

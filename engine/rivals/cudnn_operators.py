@@ -23,9 +23,11 @@ from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.multiply_add import MultiplyAdd
+from kernels.ops.pad import Pad
 from kernels.ops.pool import POOL_KINDS, Pool
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 
 # The places of these names are the numbers that cudnn_steps.cu knows them by.
@@ -60,12 +62,17 @@ def check(made: Program, kernel: Kernel) -> None:
     weights = kernel.inputs[1:] if isinstance(p, Conv) else kernel.inputs[2:] if isinstance(p, Gemm) else ()
     if any(name not in made.constants for name in weights):
         raise Refused("its weights or bias are no constants")
-    if isinstance(p, Conv) and p.group > 1 and p.c // p.group > 1 and (p.c % 8 or p.m % 8):
+    if isinstance(p, Conv) and p.group > MOST_GROUPS and p.c > p.group and (p.c % 8 or p.m % 8):
         raise Refused(f"its {p.group} groups of {p.c} channels and {p.m} maps do not fill 16 bytes")
-    if isinstance(p, Conv) and p.depthwise and p.m != p.c and p.c % 8:
+    if isinstance(p, Conv) and p.depthwise and p.m != p.c and p.c % 8 and p.group > MOST_GROUPS:
         raise Refused(f"its {p.c} channels, each with several maps, do not fill 16 bytes")
     if isinstance(p, Gemm) and p.bias and (p.bias_stride_m or p.bias_stride_n not in (0, 1)):
         raise Refused("its bias is no row, which cuBLASLt adds alone")
+    if isinstance(p, Pad) and any(size > 0 for size in (*p.begin, *p.end)):
+        raise Refused("it adds elements, and they are only cut away here")
+    axes = len(p.walks()[0] if isinstance(p, Transpose) else p.shape if isinstance(p, Pad) else ())
+    if axes > MOST_AXES:
+        raise Refused(f"it has {axes} axes, and up to {MOST_AXES} are taken")
     if isinstance(p, Gemm) and kernel.inputs[0] in made.constants:
         raise Refused("its first matrix is a constant")
     shape = made.specs[kernel.output].shape
@@ -140,7 +147,7 @@ def _deep(t: Pass, kernel: Kernel, side: int) -> tuple[Conv, np.ndarray]:
     assert isinstance(p, Conv)
     kh, kw = -(-p.kh // side), -(-p.kw // side)
     weight = np.zeros((p.m, p.c, kh * side, kw * side), np.float32)
-    weight[:, :, : p.kh, : p.kw] = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
+    weight[:, :, : p.kh, : p.kw] = _filters(t, kernel)
     squares = weight.reshape(p.m, p.c, kh, side, kw, side).transpose(0, 3, 5, 1, 2, 4)
     c = p.c * side * side
     laid = np.zeros((t.pitch(p.m), t.pitch(c), kh, kw), np.float32)
@@ -160,22 +167,24 @@ def _convolutions(
     engines for groups are not its best."""
     p = kernel.params
     assert isinstance(p, Conv)
-    weight = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
-    whole = _filled(t, p, c)
-    laid = np.zeros((whole.m, whole.c // whole.group, p.kh, p.kw), np.float32)
-    laid[: p.m, : weight.shape[1]] = weight
-    yield from _ways(t, kernel, whole, laid, places, seconds)
-    depth, maps = whole.c // whole.group, whole.m // whole.group
-    if not 1 < p.group <= MOST_GROUPS or p.depthwise:
+    weight = _filters(t, kernel)
+    m, depth, maps = t.pitch(p.m), p.c // p.group, p.m // p.group
+    whole = replace(p, c=c, m=m, group=c if p.depthwise else p.group, bias=True)
+    divides = p.group == 1 or (p.depthwise and p.m == p.c) or (c, m) == (p.c, p.m)
+    if divides:  # channels that fill up vectors are in no group
+        laid = np.zeros((m, c // whole.group, p.kh, p.kw), np.float32)
+        laid[: p.m, :depth] = weight
+        yield from _ways(t, kernel, whole, laid, places, seconds)
+    if not 1 < p.group <= MOST_GROUPS:
         return
     if not t.strict:
-        wide = np.zeros((whole.m, whole.c, p.kh, p.kw), np.float32)
+        wide = np.zeros((m, c, p.kh, p.kw), np.float32)
         for group in range(p.group):
             rows = slice(group * maps, (group + 1) * maps)
-            wide[rows, group * depth : (group + 1) * depth] = laid[rows]
+            wide[rows, group * depth : (group + 1) * depth] = weight[rows]
         for way in _ways(t, kernel, replace(whole, group=1), wide, places, seconds):
             yield replace(way, words=f"{way.words}, its groups as one")
-    if depth % t.chunk == 0 and maps % t.chunk == 0:
+    if divides and depth % t.chunk == 0 and maps % t.chunk == 0:
         one = replace(whole, group=1, c=depth, m=maps)
         for way in _ways(t, kernel, one, laid, places, seconds, p.group):
             yield replace(way, words=f"{way.words}, a group at a time")
@@ -233,15 +242,12 @@ def _ways(
         yield Way(elapsed, f"{plan.words}, and a kernel for what follows it", both(work, end))
 
 
-def _filled(t: Pass, p: Conv, c: int) -> Conv:
-    """With the channels and maps that lie in memory."""
-    m = t.pitch(p.m)
-    group = c if p.depthwise else p.group
-    if p.depthwise and p.m != p.c and c != p.c:
-        raise Refused(f"its {p.c} channels, each with several maps, do not fill {t.chunk}")
-    if group > 1 and not p.depthwise and (c, m) != (p.c, p.m):
-        raise Refused(f"its {p.group} groups of {p.c} channels and {p.m} maps do not fill 16 bytes")
-    return replace(p, c=c, m=m, group=group, bias=True, dtype="float32")
+def _filters(t: Pass, kernel: Kernel) -> np.ndarray:
+    """The weights of a convolution, with two axes of an image."""
+    p = kernel.params
+    assert isinstance(p, Conv)
+    weight = np.asarray(t.made.constants[kernel.inputs[1]], np.float32)
+    return weight.reshape(p.m, p.c // p.group, p.kh, p.kw)
 
 
 def _finish(
@@ -506,6 +512,32 @@ def _reduce(t: Pass, kernel: Kernel, _: str) -> None:
     x, y = t.dense(kernel.inputs[0]), t.new_dense(kernel.output)
     sizes = np.int32(p.axis), np.int32(p.inner), np.int32(REDUCE.index(p.kind))
     t.do(t.gpu.launch("reduced", (at(x), at(y), *sizes), blocks=p.outer * p.inner))
+
+
+@_of(Transpose)
+def _transpose(t: Pass, kernel: Kernel, _: str) -> None:
+    p = kernel.params
+    assert isinstance(p, Transpose)
+    dims, walk = p.walks()
+    _moved(t, kernel, dims, walk, 0)
+
+
+@_of(Pad)
+def _cut(t: Pass, kernel: Kernel, _: str) -> None:
+    p = kernel.params
+    assert isinstance(p, Pad)
+    walk = contiguous_strides(p.shape)
+    first = sum(-before * step for before, step in zip(p.begin, walk, strict=True))
+    _moved(t, kernel, p.out_shape, walk, first)
+
+
+def _moved(t: Pass, kernel: Kernel, dims: Sequence[int], walk: Sequence[int], first: int) -> None:
+    """Elements of a tensor in another order, from `first` on: added to zero, as a sum walks."""
+    x = t.dense(kernel.inputs[0]) + first * t.itemsize
+    zero = t.constant("", np.zeros(1, np.float32), "zero")
+    y = t.new_dense(kernel.output)
+    table = _table(dims, walk, (0,) * len(dims))
+    _walked(t, (x, zero), y, math.prod(dims), table, "add", None, table[MOST_AXES - 1])
 
 
 def _walk(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -50,6 +50,9 @@ class Memory:
         self._buffers[buffer.address] = buffer
         return buffer.address
 
+    def scratch(self, nbytes: int) -> SimpleNamespace:
+        return SimpleNamespace(ptr=self.new(nbytes))
+
     def take(self, nbytes: int) -> int:
         place = bisect.bisect_left(self._free, (nbytes, 0))
         return self._free.pop(place)[1] if place < len(self._free) else self.new(nbytes)

@@ -48,6 +48,7 @@ def answers(graph: Graph, held: str, nhwc: bool, x: np.ndarray, size: int = 1) -
     graphs, products = Graphs(nvidia.cudnn(memory), memory), Products(CublasLt(memory), memory)  # type: ignore[arg-type]
     tf32 = nhwc and held == "float32"
     made = cudnn_net.built(graph, len(x), held, nhwc, tf32, memory, graphs, products)
+    graphs.settle()
     given = np.float16 if held == "float16" else np.float32
     for value in (x * 0 + 3, x):
         memory.array(made.inputs[graph.inputs[0].name], given, x.size)[:] = value.reshape(-1)
@@ -193,12 +194,22 @@ def test_nets_of_every_kind_of_step_give_the_answers_of_onnx() -> None:
             node("LeakyRelu", "g", "h", alpha=0.2),
             node("LogSoftmax", "h", "y", axis=1),
             node("MatMul", "h p", "q"),
+            node("Transpose", "ar", "r", perm=[0, 2, 1, 3]),
+            node("Slice", "r one two axis", "z"),
         ],
         (3, 6, 5),
-        outputs="y q",
+        outputs="y q z",
+        one=np.array([1], np.int64), two=np.array([3], np.int64), axis=np.array([1], np.int64),
         k=random((6, 5), 1), s=random((3, 1, 1), 2), t=random((3, 1, 1), 3), p=random((3, 4), 4),
     )  # fmt: skip
     check(mixed, (2, 3, 6, 5))
+
+
+def test_convolutions_of_one_axis_and_of_groups_that_fill_no_vector() -> None:
+    along = node("Conv", "x w1", "a", pads=[1, 1])
+    graph = net([along, node("Conv", "a w2", "y", group=2)], (3, 9), w1=random((6, 3, 3), 1),
+                w2=random((4, 3, 2), 2))  # fmt: skip
+    check(graph, (2, 3, 9), ways="float32 float16")
 
 
 def eight(x: str, y: str, scale: float, zero: int, more: dict[str, Any]) -> Nodes:
@@ -255,13 +266,13 @@ def test_products_of_int8_are_those_of_whole_numbers() -> None:
     ("graph", "told"),
     [
         (
-            net([node("Transpose", "x", "y", perm=[0, 2, 1])], (3, 4)),
-            "'Transpose y' (Transpose): cuDNN's graphs",
+            net([node("CumSum", "x k", "y")], (3, 4), k=np.int64(1)),
+            "'CumSum y' (CumSum): cuDNN's graphs have no cumulate here",
         ),
         (net([node("Sin", "x", "y")], (3,)), "there is no sin here, but identity"),
         (net([node("Conv", "x x", "y")], (3, 4, 4)), "its weights or bias are no constants"),
         (
-            net([node("Conv", "x w", "y", group=2)], (6, 4, 4), w=random((4, 3, 1, 1), 1)),
+            net([node("Conv", "x w", "y", group=5)], (10, 4, 4), w=random((5, 2, 1, 1), 1)),
             "do not fill 16 bytes",
         ),
     ],
