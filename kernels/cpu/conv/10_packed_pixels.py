@@ -5,7 +5,7 @@
 # compiled = true
 # packs = true
 # needs = {group = 1}
-# prefers = {kernel = 1, pad = 0}
+# prefers = {kernel = 1, pad = 0, require = ["m > 32", "out_h * out_w > 8"]}
 """A matrix product by tiles of registers (kernels.cpu.tiles), of as many pixels at a time as half of a core's
 own cache holds. One channel's pixels lie far from the next one's in an image: they are copied side by side,
 for each element of a window those that it sees, and then read as often as there are tiles of maps. Threads

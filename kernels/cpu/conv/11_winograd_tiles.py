@@ -3,10 +3,10 @@
 # name = "winograd_tiles"
 # method = "winograd"
 # idea = "Winograd's F(4×4, 3×3) or F(2×2, 3×3), compiled: sums of 16 tiles and products in registers."
-# side = true
 # compiled = true
 # packs = true
 # needs = {kernel = 3, stride = 1, dilation = 1, group = 1}
+# prefers = {require = ["c >= 16", "m >= 16", "out_h * out_w >= 100"]}
 """As rung 4, for a band of rows of tiles at a time, as many as half of a core's own cache holds: the products
 are those of kernels.cpu.tiles, the sums before and behind them those of kernels.cpu.winograd. Tiles of 4 × 4
 outputs take 2.25 multiplications an output and channel, those of 2 × 2 take 4, the direct way 9; but larger

@@ -2,10 +2,10 @@
 # rung = 12
 # name = "map_vectors"
 # idea = "Small images: 16 maps, not 16 pixels, are a vector, so that none of its lanes is empty."
-# side = true
 # compiled = true
 # packs = true
 # needs = {kernel = 1, stride = 1, group = 1, pad = 0}
+# prefers = {require = ["out_h * out_w <= 100", "out_h * out_w > 8", "m >= 48"]}
 """A product of tiles of registers (kernels.cpu.tiles) whose rows are pixels: up to 8 of them, times 48 maps
 whose weights lie side by side for each channel. The image is read where it lies. The answer has a pixel's
 maps side by side, and is turned (kernels.cpu.turned) as it is copied to its place. While the pixels of a

@@ -3,6 +3,7 @@
 # name = "rows"
 # idea = "The same two halves as compiled loops, row by row, without Python in between."
 # compiled = true
+# prefers = {require = ["out_h * out_w > 1"]}
 """Each output row: the window's rows combined into one row of scratch, then its columns out of that row."""
 
 import numpy as np

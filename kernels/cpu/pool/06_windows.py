@@ -8,6 +8,7 @@
 # stride_max = 4
 # [prefers]
 # kernel_max = 8
+# require = ["out_h * out_w > 1"]
 """A table, the same for every plane, says where the vectors begin and what of them lies outside the image,
 which never wins, or adds nothing (kernels.cpu.planes). What is read beside a plane is other planes'; the
 first and the last of all are copied, with room around. Sums are not blocked: of larger windows they would

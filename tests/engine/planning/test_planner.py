@@ -250,7 +250,9 @@ def test_rungs_are_chosen_by_node_name_else_the_highest(device: str) -> None:
     conv = registry.rungs(device, "conv")
     made = plan(network(), 1, device, options=Options(rungs={"add2": conv[0].name}))
     assert made.steps[1].rung == conv[0].name
-    taking = [r.name for r in registry.candidates(device, "conv") if r.refusal(made.steps[0].params) is None]
+    params = made.steps[0].params
+    able = [r for r in registry.candidates(device, "conv") if r.refusal(params) is None]
+    taking = [r.name for r in able if r.suits(params)]
     assert made.steps[0].rung == taking[0]
     with pytest.raises(InputError, match=r"no such node \(did you mean 'conv1'"):
         plan(network(), 1, device, options=Options(rungs={"conv_1": conv[0].name}))
