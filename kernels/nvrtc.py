@@ -362,7 +362,7 @@ def _failure(rung: registry.Rung, arch: str, log: str) -> str:
     first = errors[0]
     where = str(rung.path) if first["file"] == rung.path.name else first["file"]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    text = f"{first['text']}{more}{_hint(first)}"
+    text = f"{first['text'].strip()}{_types(log[first.end() :])}{more}{_hint(first)}"
     return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {text}"
 
 
@@ -370,6 +370,13 @@ def _cccl() -> str:
     """The package with CUDA's C++ headers that fit this NVRTC."""
     major, minor = _version()
     return f"nvidia-cuda-cccl{'-cu12' if major == 12 else ''}=={major}.{minor}.*"
+
+
+def _types(below: str) -> str:
+    """Of what an operator or a function was given that takes no such types; "" where the error is another."""
+    its = below.partition("\n\n")[0]
+    found = re.search(r"^ +((?:operand|argument) types are: .+)$", its, re.M)
+    return f" {found[1].strip()}" if found else ""
 
 
 def _hint(error: re.Match[str]) -> str:

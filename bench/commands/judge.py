@@ -69,7 +69,7 @@ def judge(
         task,
     )
     with Warm(LADDER) as warm:
-        judged = judged_by(warm, GivenKernel(file=str(kernel)), asked, Telling())
+        judged = judged_by(warm, GivenKernel(file=str(kernel)), asked, Telling(), _tell_printed)
     _show(judged, format)
     if junit is not None:
         from bench.results.store import write_atomically
@@ -102,6 +102,14 @@ def _earlier(file: Path) -> JudgementOutput:
         raise InputError(f"the baseline {file} cannot be read: {system_words(error)}") from error
     except reading.Unreadable as error:
         raise InputError(f"{file} is no output of `judge --format json`: {error}") from error
+
+
+def _tell_printed(lines: tuple[str, ...]) -> None:
+    """What the kernel printed, on standard error: its print() is how many look into a kernel."""
+    from bench.words import plain
+
+    if lines:
+        print(f"printed: {plain.printable(' · '.join(lines))}", file=sys.stderr)
 
 
 class Telling:

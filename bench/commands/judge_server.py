@@ -106,9 +106,10 @@ def judged_by(
     kernel: GivenKernel,
     asked: Asked,
     on_event: Callable[[Any], None],
+    on_said: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> JudgementOutput:
-    """Judge a kernel in a worker of `warm`. Raises KernelscopeError for what is asked for and cannot be had,
-    KeyboardInterrupt where it was cancelled."""
+    """Judge a kernel in a worker of `warm`. on_said: gets the first lines that came on standard error. Raises
+    KernelscopeError for what is asked for and cannot be had, KeyboardInterrupt where it was cancelled."""
     began = time.monotonic()
     op, device = asked.fields["op"], asked.fields["device"]
     if asked.task:
@@ -139,6 +140,7 @@ def judged_by(
         raise KeyboardInterrupt
     if not any(m.case.rung == rung.name for m in ran.measurements):
         raise UnavailableError(ran.outcome.reason or "the worker ended without judging the kernel")
+    on_said(ran.said)
     took_s = time.monotonic() - began
     judged = judgement_tables.judgement(ran.header, ran.measurements, rung.name, took_s)
     judged = msgspec.structs.replace(judged, why=judged.why.replace(f"{folder}/", ""))  # which is gone

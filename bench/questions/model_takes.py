@@ -58,6 +58,11 @@ def lines(feed: ImageFeed) -> list[tuple[str, str]]:
         facts.append(
             ("an image is", words + (f" (as {feed.preprocess_from} says)" if feed.preprocess_from else ""))
         )
+    elif name := feed.would_take:
+        others = [info.name for info in feed.graph.inputs if info.name not in {name, *feed.constants}]
+        give = " ".join(f"--input {other}=NUMBER" for other in others)
+        words = f"not taken as long as other inputs have no value: with {give} (or =FILE.npy) {name} takes it"
+        facts.append(("an image is", words))
     else:
         facts.append(("an image is", "not taken: random numbers are fed"))
     scores = feed.scores({info.name: _known(info.shape) for info in feed.graph.outputs}, None)

@@ -19,13 +19,19 @@ H = TypeVar("H", bound=Header[Any, Any])
 M = TypeVar("M", bound=CaseResult[Any])
 
 
+MOST_SAID = 10  # lines
+_READ, _LONGEST = 1 << 16, 200  # bytes of them, letters of one
+
+
 @dataclass(frozen=True)
 class Ran(Generic[H, M]):
-    """What came of it. header: with what the worker said of the machine."""
+    """What came of it. header: with what the worker said of the machine. said: what came on standard error,
+    as what a kernel prints does: the first MOST_SAID different lines."""
 
     header: H
     measurements: tuple[M, ...]
     outcome: client.Outcome
+    said: tuple[str, ...] = ()
 
 
 class Warm(Generic[H, M]):
@@ -57,7 +63,7 @@ class Warm(Generic[H, M]):
                 stop=stop,
                 spare=self._spare,
             )
-            return Ran(folder.header, folder.measurements(), outcome)
+            return Ran(folder.header, folder.measurements(), outcome, _said(folder.log))
 
     def close(self) -> None:
         """End the worker that waits."""
@@ -70,3 +76,14 @@ class Warm(Generic[H, M]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _said(log: Path) -> tuple[str, ...]:
+    """The first different lines of a log."""
+    try:
+        with log.open("rb") as file:
+            text = file.read(_READ).decode(errors="replace")
+    except OSError:
+        return ()
+    lines = (line.strip()[:_LONGEST] for line in text.splitlines())
+    return tuple(dict.fromkeys(filter(None, lines)))[:MOST_SAID]

@@ -96,6 +96,12 @@ class CheckList(QListWidget):
         item = self.currentItem()
         return item.data(KEY) if item is not None else ""
 
+    def reveal(self, key: str) -> None:
+        """Scroll to the item with this key, if there is one."""
+        item = self._find(key)
+        if item is not None:
+            self.scrollToItem(item)
+
     def remove(self, key: str) -> None:
         """Remove the item with this key, if there is one."""
         item = self._find(key)

@@ -363,6 +363,8 @@ class JobForm(JobFields):
         checked = check or (known and path in self.models.checked)
         self.models.put(path, stem, checked=checked, tip=path)
         self.models.fit(MODEL_ROWS)
+        if check:
+            self.models.reveal(path)
         recent = [path, *(p for p in self.recent if p != path)]
         self._settings.setValue("recent", recent[:MOST_RECENT])
         self._update()

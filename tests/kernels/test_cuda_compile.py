@@ -188,6 +188,9 @@ def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:
     line = rung.source.split("extern")[0].count("\n") + 1
     assert str(caught.value).startswith(f"{rung.path}:{line}: ")
     assert "\n" not in str(caught.value)
+    rung = _rung(tmp_path, RELU % "atomicAdd(1, x[0])")
+    with pytest.raises(KernelError, match=r"argument types are: \(int, const float\)"):
+        nvrtc.compile_rung(rung, "sm_80")
 
 
 def test_an_unknown_architecture_is_refused_in_words(tmp_path: Path) -> None:

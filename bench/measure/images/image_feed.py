@@ -70,6 +70,10 @@ class ImageFeed:
         # Pictures come one after the other: of an input whose batch lies behind another axis none is made.
         first = not free or not graph.batch_axes.get(free[0].name, 0)
         self.image = _image_input(free, self.preprocess, self._files, flat) if first else None
+        # Of several, the first that would be given images if each other one were given a value; "": none.
+        several = free if len(free) > 1 else []
+        fits = (info.name for info in several if _image_input([info], self.preprocess, self._files, False))
+        self.would_take = next(fits, "")
         self.order, self.order_from = self._order(job, said, classes)
         self.scores_said = job.scores or said.get(SCORES, "")
         if self.scores_said and self.scores_said not in (outputs := [info.name for info in graph.outputs]):

@@ -104,7 +104,12 @@ def costs(report: Report, source: str, reads: Mapping[tuple[str, int], Reads]) -
             make(key, report.lines[key], _line(text, key), source, reads.get(key))
             for key in sorted(many, key=lambda key: -many[key])[:WORST]
         ]
-    if slow := {key: it.units["local"] for key, it in report.lines.items() if it.units.get("local")}:
+    # What printf is given lies in local memory, too, and nothing can be done about it.
+    if slow := {
+        key: it.units["local"]
+        for key, it in report.lines.items()
+        if it.units.get("local") and "printf(" not in _line(text, key)
+    }:
         # Where it is read with an index that nobody knows, and not where it is filled.
         key = max(slow, key=lambda key: (report.lines[key].kinds.get(("local", "ld"), 0), slow[key]))
         found.append(_local(key, slow[key], len(slow), _line(text, key), source))

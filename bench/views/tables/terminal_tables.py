@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -129,7 +130,8 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         elif (flow := row.end_to_end) is not None:
             others = () if alone else flow.speedup_doubts
             doubts = [f"! {sentence}" for sentence in dict.fromkeys((*flow.doubts, *others))]
-        for text in texts:
+        own = re.compile(rf" at batch (?:{row.case.batch}|{row.case.batch:,})(?![\d,]*\d)")
+        for text in (own.sub("", text) for text in texts):  # the line says of which batches it is
             grouped.setdefault((row.title, text), []).append((text, row))
         for text in (*unsteady, *doubts, *(f"! {warning}" for warning in told)):
             grouped.setdefault((row.title, doubt.without_figures(text)), []).append((text, row))

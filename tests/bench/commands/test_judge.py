@@ -79,6 +79,17 @@ def test_a_judgement_is_told_and_is_the_exit_code(
     assert json.loads(capsys.readouterr().out)["right"] is judged.right
 
 
+def test_what_a_kernel_prints_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "def bind(p, inputs, output, workspace):", "    return lambda: print('seen', p.axis)"
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    of_softmax = ["--op", "softmax", "--device", "cpu", "--no-reference", "--quick"]
+    assert main.main(["judge", str(tmp_path / "mine.py"), *of_softmax]) == 1
+    out, err = capsys.readouterr()
+    assert "never writes" in " ".join(out.split())
+    printed = next(line for line in err.splitlines() if line.startswith("printed: "))
+    assert printed.split(" · ").count("printed: seen 10") == 1, "once, though each pass prints it"
+
+
 def test_what_is_slower_than_the_baseline_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,7 +100,7 @@ def test_what_is_slower_than_the_baseline_fails(
     now = judgement(against=(half,), time_s=2e-3, low_s=1.99e-3, high_s=2.01e-3)
     given: list[Any] = []
 
-    def judged_by(warm: Any, kernel: Any, asked: Any, on_event: Any) -> JudgementOutput:
+    def judged_by(warm: Any, kernel: Any, asked: Any, *_: Any) -> JudgementOutput:
         given.append(asked.baseline)
         return now if asked.baseline is None else tables.with_baseline(now, asked.baseline)
 

@@ -72,6 +72,7 @@ COSTS = (
     ("an array of a thread's own", "local memory", """
     float own[4] = {x[threadIdx.x], 1, 2, 3};
     z[threadIdx.x] = own[«(int)y[threadIdx.x] % 4|3»];  //!
+    «|if (threadIdx.x == 3) printf("%f", x[0]);»
 }""", ("`own`", "#pragma unroll")),
 )  # fmt: skip
 

@@ -164,6 +164,13 @@ def test_layers_that_were_checked_and_not_timed_have_errors_and_say_so() -> None
     assert "GFLOP/s" in text_of(terminal_tables.layers([one]))
 
 
+def test_a_reason_that_names_its_batch_is_one_line_for_all_batches() -> None:
+    failures = {("ort-cpu", n): ("unsupported", f"refused at batch {n}: no Swish") for n in (1, 16, 1024)}
+    measured = synthetic.run(backends=("ort-cpu",), batches=(1, 16, 1024), failures=failures)[1]  # type: ignore[arg-type]
+    (line,) = terminal_tables.remarks(rows(measured))
+    assert line.endswith("ort-cpu at batch 1–1,024: unsupported: refused: no Swish")
+
+
 def test_an_accuracy_has_its_interval_and_where_there_is_none_its_reason() -> None:
     measured = synthetic.run(batches=(2,))[1]
     told = {

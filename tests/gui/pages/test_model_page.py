@@ -48,6 +48,9 @@ def test_a_model_opened_is_shown_before_anything_runs(opened, tmp_path):
     window, page = opened(path)
     assert window.page is page
     assert str(path) in window.form.models.checked
+    last = window.form.models.item(window.form.models.count() - 1)
+    seen = window.form.models.visualItemRect(last).center()
+    assert window.form.models.viewport().rect().contains(seen), "the list goes to what was opened"
     assert [box.title for box in page.graph.boxes] == [
         "image  N × 3 × 8 × 8",
         "Conv",
