@@ -39,11 +39,18 @@ __device__ __forceinline__ half_bits double_to_half(double v) {  // float16, rou
 
 // Rounded to nearest even, the first in the lower half.
 __device__ __forceinline__ unsigned to_halves(float first, float second) {
-#if !BF16 || __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     unsigned bits;
     asm("cvt.rn" HALF_TYPE "x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
     return bits;
-#else  // older devices have no instruction for it
+#elif !BF16  // older devices round one at a time
+    auto rounded = [](float v) {
+        half_bits bits;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+        return (unsigned)bits;
+    };
+    return rounded(second) << 16 | rounded(first);
+#else        // and have no instruction for it
     auto upper = [](float v) {
         const unsigned bits = __float_as_uint(v);
         return v != v ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -53,7 +60,12 @@ __device__ __forceinline__ unsigned to_halves(float first, float second) {
 }
 
 __device__ __forceinline__ unsigned to_tf32(float v) {  // rounded to 10 bits behind the point
+#if __CUDA_ARCH__ >= 800
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
     return bits;
+#else
+    const unsigned bits = __float_as_uint(v);
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;  // halves away from zero
+#endif
 }
