@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, codes
 from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
@@ -123,6 +125,7 @@ def _lrn_pool(given: list[Any], bias: bool) -> LrnPool:
     size, _, beta, k, alpha, *quantized = given[_POOLING:]
     names = ("x_scale", "out_scale", "x_zero", "out_zero")
     of_bytes = dict(zip(names, quantized, strict=True))
+    alpha = float(str(np.float32(alpha)))  # as the model has it, in decimal: the scale is made of that
     return LrnPool(size=size, alpha=alpha, beta=beta, bias=k, **of_bytes, **_pooling(given))
 
 
@@ -219,7 +222,7 @@ def _attention(given: list[Any], masked: bool) -> Attention:
     mask = tuple(size if step else 1 for size, step in zip(whole, strides, strict=True)) if masked else ()
     return Attention(
         batch, heads, queries, keys, depth, depth_v, kv_heads, scale, softcap, earliest, latest,
-        bool(guarded), mask, tuple(bool(ways >> place & 1) for place in range(4)),
+        bool(guarded), mask, tuple(bool(ways >> place & 1) for place in range(4)), packed=bool(ways >> 4),
     )  # fmt: skip
 
 
