@@ -61,7 +61,7 @@ def test_a_rung_is_right_in_every_layout(
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, coarsest) == ""
 
 
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled(6, "longest")
 @pytest.mark.parametrize("rung", [r for r in ALL if r.op == "qconv"], ids=lambda rung: rung.name)
 def test_convolutions_of_bytes_are_right_in_every_layout(rung: Rung) -> None:
     """On the simulated GPU: windows beyond the image, groups, zero points of both, sums in parts; a number

@@ -75,7 +75,7 @@ def _exact(rung: Rung, parts: int, number: int) -> None:
         assert not outcome.findings, (outcome.findings, *told)
 
 
-@pytest.mark.sampled(24, "longest")
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("tile", tensor_tiles.CONV_TILES, ids=lambda tile: f"{tile.rows}x{tile.columns}")
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(("op", "name"), [("qconv", "nhwc_bytes"), ("qgemm", "chunks_bytes")])
@@ -86,7 +86,7 @@ def test_tiles_of_warps_are_exact(
     _exact(registry.find("cuda", op, name), parts, tensor_tiles.CONV_TILES.index(tile) + parts)
 
 
-@pytest.mark.sampled(24, "longest")
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize(
     "cut",
     CUTS,
@@ -100,7 +100,7 @@ def test_tiles_of_warpgroups_are_exact(
     _exact(registry.find("cuda", op, "wgmma_bytes"), cut.parts, CUTS.index(cut))
 
 
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("name", ["nhwc_bytes", "wgmma_bytes"])
 def test_many_images_of_bytes_are_laid_out_a_few_at_a_time(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -158,7 +158,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.sampled(6, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_warpgroups_kernel_is_found(mistake: str, tmp_path: Path) -> None:
     name, text, instead, shows = MISTAKES[mistake]

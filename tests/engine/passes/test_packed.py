@@ -90,7 +90,7 @@ def test_they_stay_apart_on_the_cpu_and_where_rungs_are_named_for_them() -> None
 
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.skipif(numba_support.unavailable() is not None, reason=str(numba_support.unavailable()))
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_the_answer_is_the_same(precision: str) -> None:
     """On the simulated GPU; in float16 the packed rows lie in it."""

@@ -110,7 +110,7 @@ def test_a_normalisation_between_two_scales_is_one_step_where_there_is_a_kernel_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(2, "long")
+@pytest.mark.sampled(4, "long")
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("batch", [1, 3])
 def test_layouts_of_bytes_change_no_answer(batch: int) -> None:

@@ -146,6 +146,7 @@ WIDE = net(
 )  # fmt: skip
 
 
+@pytest.mark.sampled(6, "longest")
 def test_a_residual_block_is_one_graph_a_convolution() -> None:
     made, items = cudnn_net._translated(BLOCK, 3)
     assert len([it for it in items if isinstance(it, Summed)]) == 1
@@ -153,6 +154,7 @@ def test_a_residual_block_is_one_graph_a_convolution() -> None:
     check(BLOCK, (3, 5, 9, 7))
 
 
+@pytest.mark.sampled(6, "longest")
 def test_a_net_like_alexnet_gives_the_answers_of_onnx() -> None:
     check(WIDE, (2, 3, 13, 15), size=5)
     # Its three channels are laid as so many as an engine takes.
@@ -179,6 +181,7 @@ def _of_32(graph: nvidia.Pygraph) -> bool:
     return graph.tensors[1].dim[:2] == (32, 16)
 
 
+@pytest.mark.sampled(4, "long")
 def test_nets_of_every_kind_of_step_give_the_answers_of_onnx() -> None:
     """One pass of each way to lay a tensor: dense steps before and behind images, sums of any shape."""
     mixed = net(
@@ -300,6 +303,7 @@ def test_without_the_library_the_backend_says_what_would_bring_it(monkeypatch: p
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4, "long")
 def test_its_kernels_compile_for_the_oldest_and_the_newest_gpu() -> None:
     for held, arch in (("bfloat16", "sm_75"), ("float16", "sm_120")):
         assert nvrtc.compile_rung(cudnn_gpu.source(held, True, 5), arch).stat().st_size
